@@ -1,0 +1,26 @@
+# Every third-party library, found once. Which layer may use which: the LIBS of its baton_module(),
+# and the table in tools/check_layers.py.
+
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+find_package(PkgConfig REQUIRED)
+
+find_package(fmt REQUIRED CONFIG)
+find_package(spdlog REQUIRED CONFIG)
+find_package(gRPC REQUIRED CONFIG)
+find_package(Protobuf REQUIRED)
+find_package(CLI11 REQUIRED CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
+pkg_check_modules(rocksdb REQUIRED IMPORTED_TARGET GLOBAL rocksdb)
+pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET GLOBAL yaml-cpp)
+# The prometheus-cpp CMake package asks for curl and civetweb, which its core does not need.
+pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET GLOBAL prometheus-cpp-core)
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET GLOBAL cpp-httplib)
+find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+
+if(NOT BATON_FUZZ)
+  find_package(GTest REQUIRED CONFIG)
+  find_package(rapidcheck REQUIRED CONFIG)
+  find_package(benchmark REQUIRED CONFIG)
+endif()

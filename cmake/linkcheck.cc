@@ -1,0 +1,1 @@
+// The one source of every link check: a shared library needs one.

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace baton::client {
+
+/// Paths of PEM files. Without a `ca_file` the system's certificate authorities are trusted.
+struct TlsOptions {
+  std::string ca_file{};
+  std::string certificate_file{};  // Together with key_file: the client proves who it is.
+  std::string key_file{};
+  std::string server_name{};  // When the certificate names another host than the address does.
+};
+
+/// How to reach a broker. Every QueueClient, Producer, LeaseStream and Consumer has one connection
+/// of its own, made when first needed.
+struct ConnectionOptions {
+  std::string address = "127.0.0.1:7470";  // "host:port"
+  std::optional<TlsOptions> tls{};         // Absent: plain text.
+
+  /// How long a unary call may take, connecting included; 0 = as long as it takes.
+  std::chrono::milliseconds deadline{30'000};
+
+  /// After a broken connection: wait `min`, then twice as long each time up to `max`, each with a
+  /// jitter of a fifth, so that the clients of a restarted broker do not all come at once.
+  std::chrono::milliseconds reconnect_min{50};
+  std::chrono::milliseconds reconnect_max{5'000};
+  /// A Producer, LeaseStream or Consumer that could not reach the broker for so long gives up: what
+  /// it holds fails with `unavailable`. 0 = never.
+  std::chrono::milliseconds give_up_after{0};
+
+  /// HTTP/2 pings notice a peer that vanished without closing. 0 = no pings.
+  std::chrono::milliseconds keepalive_interval{10'000};
+  std::chrono::milliseconds keepalive_timeout{5'000};
+};
+
+}  // namespace baton::client

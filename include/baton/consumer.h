@@ -1,0 +1,136 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <baton/connection.h>
+#include <baton/message.h>
+#include <baton/result.h>
+
+namespace baton::client {
+
+/// What a handler wants done with its message.
+struct Outcome {
+  bool acked = true;
+  Retry retry{};         // When not acked.
+  std::string reason{};  // Kept as the last error of a dead letter.
+
+  static Outcome ack() { return {}; }
+  static Outcome nack(std::string reason, Retry retry = Retry::by_backoff()) {
+    return {.acked = false, .retry = retry, .reason = std::move(reason)};
+  }
+  /// Gives it back as if it had never been leased: no attempt counted.
+  static Outcome release() { return {.acked = false, .retry = Retry::release(), .reason = {}}; }
+};
+
+/// A message in the hands of a handler. Valid until the handler returns.
+///
+/// message() belongs to the handler's thread and may be moved out of (but for its token, of which
+/// the consumer has its own); lost() and stopping() may be asked from any thread.
+class Delivery {
+ public:
+  Delivery(LeasedMessage& message, const std::atomic<bool>& lost, const std::atomic<bool>& stopping)
+      : message_(&message), lost_(&lost), stopping_(&stopping) {}
+
+  [[nodiscard]] LeasedMessage& message() { return *message_; }
+  [[nodiscard]] const LeasedMessage& message() const { return *message_; }
+  /// The lease is over: somebody else may hold the message now, and this handler's outcome will be
+  /// refused. A long handler asks now and then, and returns early.
+  [[nodiscard]] bool lost() const { return lost_->load(std::memory_order_acquire); }
+  /// The consumer is being stopped: a long handler may want to return Outcome::release().
+  [[nodiscard]] bool stopping() const { return stopping_->load(std::memory_order_acquire); }
+
+ private:
+  LeasedMessage* message_;
+  const std::atomic<bool>* lost_;
+  const std::atomic<bool>* stopping_;
+};
+
+struct ConsumerOptions {
+  ConnectionOptions connection{};
+  std::string queue{};
+  std::string consumer_id{};          // Made by the broker when empty.
+  std::size_t concurrency = 1;        // Handlers that run at once, each on a thread of its own.
+  std::uint32_t max_in_flight = 256;  // Messages held and not yet acked; at least `concurrency`.
+  std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
+  /// Extends the leases of all messages held (handled or waiting for a handler) at half of their
+  /// visibility timeout.
+  bool extend_leases = true;
+  /// How long stop() in the destructor takes at most, apart from the handlers that still run.
+  std::chrono::milliseconds stop_timeout{10'000};
+
+  /// Told on a thread of the SDK, which must not be blocked; may be empty. Connections that break,
+  /// and outcomes that the broker refused (lease_lost).
+  std::function<void(const Error&)> on_error{};
+};
+
+class ConsumerRuntime;
+
+/// Runs a handler for each message of a queue on `concurrency` threads; acks, nacks, extends and
+/// reconnects by itself.
+///
+/// A handler that returns normally decides by its Outcome; one that throws nacks with the
+/// exception's what() as reason. Every message is handled at least once; a message whose lease was
+/// lost before its handler began is skipped.
+///
+/// Thread-safe. stop() and the destructor wait for running handlers, so neither may be called by
+/// one.
+class Consumer {
+ public:
+  using Handler = std::function<Outcome(Delivery&)>;
+
+  struct Stats {
+    std::uint64_t handled = 0;
+    std::uint64_t acked = 0;     // By the handler; confirmed or not.
+    std::uint64_t nacked = 0;    // Likewise; exceptions included, releases not.
+    std::uint64_t released = 0;  // Likewise.
+    std::uint64_t lost = 0;      // Leases that ended in our hands.
+    std::uint64_t extended = 0;
+    std::uint64_t reconnects = 0;
+  };
+
+  /// Checks the options and starts. Does not wait for the broker.
+  static Result<std::unique_ptr<Consumer>> start(ConsumerOptions options, Handler handler);
+  /// For a handler that returns nothing: returning is an ack, throwing a nack.
+  template <class F>
+    requires std::is_void_v<std::invoke_result_t<F&, Delivery&>>
+  static Result<std::unique_ptr<Consumer>> start(ConsumerOptions options, F handler) {
+    return start(std::move(options),
+                 Handler([run = std::move(handler)](Delivery& delivery) mutable {
+                   run(delivery);
+                   return Outcome::ack();
+                 }));
+  }
+
+  Consumer(const Consumer&) = delete;
+  Consumer& operator=(const Consumer&) = delete;
+  Consumer(Consumer&&) = delete;
+  Consumer& operator=(Consumer&&) = delete;
+  /// stop(stop_timeout).
+  ~Consumer();
+
+  /// Drains: takes no more, waits for the running handlers, releases what no handler began, waits
+  /// for the broker's results until `timeout`, ends the stream. A second call answers the same.
+  Status stop(std::chrono::milliseconds timeout);
+  /// Waits until the consumer ends by itself: refused by the broker (queue_not_found), given up; or
+  /// stopped by another thread. Answers nothing at the timeout.
+  [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
+
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  explicit Consumer(std::unique_ptr<ConsumerRuntime> runtime);
+
+  std::unique_ptr<ConsumerRuntime> runtime_;
+};
+
+}  // namespace baton::client

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <baton/connection.h>
+#include <baton/message.h>
+#include <baton/result.h>
+
+namespace baton::client {
+
+/// The broker's answer to a consumer that (re)connected.
+struct Registration {
+  std::string consumer_id{};
+  std::chrono::milliseconds visibility_timeout{0};
+};
+
+/// What became of the items of one ack(), nack() or extend(). Everything that is not listed as a
+/// failure is done.
+struct ItemResults {
+  struct Failure {
+    std::size_t index = 0;  // In the call's span.
+    Error error{};
+  };
+  std::size_t items = 0;
+  std::vector<Failure> failures{};
+
+  [[nodiscard]] bool ok() const { return failures.empty(); }
+};
+
+struct LeaseStreamOptions {
+  ConnectionOptions connection{};
+  std::string queue{};
+  std::string consumer_id{};              // Made by the broker when empty.
+  std::uint32_t max_in_flight = 0;        // Messages held and not yet acked; 0 = the broker's 256.
+  std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
+  /// Deliver only what add_credit() asked for (within max_in_flight).
+  bool manual_credit = false;
+  /// Off: the first broken connection ends the stream.
+  bool reconnect = true;
+  /// Beyond so many unconfirmed frames of acks, the next frame waits for one to be confirmed and
+  /// gathers meanwhile. Fewer make frames bigger and cheaper under load.
+  std::size_t frames_ahead = 4;
+
+  /// Told on a thread of the SDK, which must not be blocked; may be empty.
+  std::function<void(const Registration&)> on_connected{};
+  std::function<void(const Error&)> on_disconnected{};
+  /// Likewise, of each item that failed and was sent without a callback.
+  std::function<void(const Error&)> on_item_failed{};
+};
+
+class LeaseLink;
+
+/// A consumer of one queue, pulled by its owner: next() hands out leased messages; ack(), nack()
+/// and extend() go up in frames that gather by themselves.
+///
+/// After a broken connection the stream reconnects under the same consumer id. Messages that nobody
+/// had taken yet are forgotten and released. Acks without a result are sent again: where the broker
+/// restarted they count, where it released the lease they fail with lease_lost (as does the
+/// repetition of an ack that had been stored while its result was lost).
+///
+/// Thread-safe. Result callbacks run one at a time, on a thread of the SDK (or, once the stream is
+/// over, on the caller's): they must not block or throw, and may call anything but flush(),
+/// close(), next*() and the destructor. The destructor closes without waiting for results; the
+/// broker then releases what is left.
+class LeaseStream {
+ public:
+  using ResultCallback = std::function<void(const ItemResults&)>;
+
+  struct Stats {
+    std::uint64_t messages_received = 0;
+    std::uint64_t items_sent = 0;  // Acks, nacks and extensions.
+    std::uint64_t items_done = 0;
+    std::uint64_t items_failed = 0;
+    std::uint64_t frames_written = 0;
+    std::uint64_t reconnects = 0;
+  };
+
+  /// Checks the options and starts connecting. Does not wait for the broker.
+  static Result<std::unique_ptr<LeaseStream>> open(LeaseStreamOptions options);
+
+  LeaseStream(const LeaseStream&) = delete;
+  LeaseStream& operator=(const LeaseStream&) = delete;
+  LeaseStream(LeaseStream&&) = delete;
+  LeaseStream& operator=(LeaseStream&&) = delete;
+  ~LeaseStream();
+
+  /// Waits for the broker to confirm the registration (unknown queue: fails with queue_not_found).
+  Result<Registration> wait_until_registered(std::chrono::milliseconds timeout);
+
+  /// The next message; nothing when `timeout` passed or interrupt() was called. An Error means that
+  /// the stream is over: closed (`cancelled`), refused by the broker, or given up.
+  Result<std::optional<LeasedMessage>> next(std::chrono::milliseconds timeout);
+  /// All messages that wait, at most `max` (0 = all), at least one; empty as next() answers
+  /// nothing.
+  Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout,
+                                                std::size_t max = 0);
+  /// Makes the next*() that waits now, or the next one to wait, return with nothing at once.
+  void interrupt();
+
+  // Asynchronous. Without a callback, failures show in stats() and flush() only. When the stream is
+  // over, items fail with its Error.
+
+  void ack(LeaseToken token, ResultCallback callback = {});
+  void ack(std::span<const LeaseToken> tokens, ResultCallback callback = {});
+  void ack(std::vector<LeaseToken>&& tokens, ResultCallback callback = {});
+  void nack(Nack item, ResultCallback callback = {});
+  void nack(std::vector<Nack> items, ResultCallback callback = {});
+  void extend(Extension item, ResultCallback callback = {});
+  void extend(std::vector<Extension> items, ResultCallback callback = {});
+  /// With manual_credit: lets the broker deliver so many messages more.
+  void add_credit(std::uint32_t messages);
+
+  /// Waits until every item has its result. Answers the first failure since the last flush, or
+  /// deadline_exceeded.
+  Status flush(std::chrono::milliseconds timeout);
+  /// Releases the messages that nobody took, flushes, ends the stream.
+  Status close(std::chrono::milliseconds timeout);
+
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  explicit LeaseStream(std::unique_ptr<LeaseLink> link);
+
+  std::unique_ptr<LeaseLink> link_;
+};
+
+}  // namespace baton::client

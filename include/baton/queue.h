@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace baton::client {
+
+/// A token bucket: `rate` tokens a second, at most `burst` saved up.
+struct Throttle {
+  double rate = 0;
+  std::uint64_t burst = 0;
+
+  bool operator==(const Throttle&) const = default;
+};
+
+enum class FairnessCost : std::uint8_t { unspecified, message, byte };
+
+/// Settings of a queue. Absent ones keep their value (or, for a new queue, the default in
+/// brackets).
+struct QueueSettings {
+  std::optional<std::chrono::milliseconds> visibility_timeout{};  // [30 s]
+  std::optional<std::uint32_t> max_attempts{};                    // [16]; 0 = no limit.
+  std::optional<std::string> dead_letter_queue{};                 // ["<name>.dlq"]
+  std::optional<std::chrono::milliseconds> retry_delay{};         // [100 ms], doubled each time.
+  std::optional<std::chrono::milliseconds> retry_delay_max{};     // [60 s]
+  std::optional<bool> release_on_disconnect{};                    // [true]
+  std::optional<std::uint64_t> payload_bytes_max{};               // [1 MiB]
+  std::optional<std::uint64_t> messages_max{};                    // [0 = no limit]
+  std::optional<std::uint64_t> bytes_max{};                       // [0 = no limit]
+  std::optional<std::chrono::milliseconds> retention{};           // [0 = for ever]
+  std::optional<std::chrono::milliseconds> dedup_window{};        // [5 min]
+  std::optional<std::uint64_t> dedup_ids_max{};                   // [1 000 000]
+  std::optional<FairnessCost> fairness_cost{};                    // [message]
+  std::map<std::string, std::uint32_t> weights{};  // Added to those there are; 0 removes the key's.
+  std::map<std::string, Throttle> throttles{};     // Likewise; rate 0 removes.
+};
+
+struct QueueStats {
+  std::uint64_t ready = 0;
+  std::uint64_t leased = 0;
+  std::uint64_t delayed = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t active_keys = 0;
+  std::uint64_t consumers = 0;
+  std::uint64_t outgoing = 0;  // On their way to a dead-letter queue of another shard.
+  std::uint64_t dedup_ids = 0;
+  // Since the broker started:
+  std::uint64_t enqueued_total = 0;
+  std::uint64_t delivered_total = 0;
+  std::uint64_t acked_total = 0;
+  std::uint64_t nacked_total = 0;
+  std::uint64_t lease_expired_total = 0;
+  std::uint64_t dead_lettered_total = 0;
+  std::uint64_t dropped_total = 0;  // By retention or expires_after.
+  std::uint64_t deduplicated_total = 0;
+};
+
+/// A queue as the broker describes it: every setting is present.
+struct QueueInfo {
+  std::string name{};
+  std::uint64_t id = 0;
+  QueueSettings settings{};
+  QueueStats stats{};
+};
+
+/// Which dead letters go back, where to, and how fast.
+struct RedriveOptions {
+  std::string to{};                // [The queue each message came from]
+  std::uint64_t messages_max = 0;  // [0 = all]
+  std::string reason_contains{};
+  std::string source_queue{};  // Only messages that came from this queue.
+  double rate = 0;             // [0 = as fast as it goes] Messages a second.
+  bool dry_run = false;        // Only count.
+};
+
+struct RedriveReport {
+  std::uint64_t matched = 0;
+  std::uint64_t moved = 0;
+  std::uint64_t skipped = 0;
+};
+
+}  // namespace baton::client

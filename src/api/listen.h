@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace baton {
+
+/// Where to listen: "127.0.0.1:7470", "[::1]:7470", "localhost:0" or "unix:/run/baton.sock". Port 0
+/// lets the system choose.
+struct ListenAddress {
+  std::string host;  // Without brackets; for unix sockets the path.
+  std::uint16_t port = 0;
+  bool unix_socket = false;
+
+  /// Only processes of this machine can reach it.
+  [[nodiscard]] bool is_local() const;
+  /// As gRPC takes it.
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Fails with invalid_argument, saying what is wrong with `text`.
+Result<ListenAddress> parse_listen(std::string_view text);
+
+/// Refuses an address that other machines can reach in the clear, unless the operator asked for
+/// just that: whoever connects can read and delete every message. `setting` is the option's name.
+Status check_listen(std::string_view setting, const ListenAddress& address, bool tls,
+                    bool insecure);
+
+/// What stands in the way of listening there, for people: gRPC and httplib do not tell.
+std::string why_not(const ListenAddress& address);
+
+}  // namespace baton

@@ -1,0 +1,133 @@
+#include "api/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace baton {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+/// One number of ShardStats, and what it is called outside.
+struct ShardMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  std::uint64_t ShardStats::* value;
+  double unit = 1;  // What one of it is, in the unit of the name.
+};
+
+constexpr MetricType kCounter = MetricType::Counter;
+constexpr MetricType kGauge = MetricType::Gauge;
+
+constexpr std::array<ShardMetric, 21> kShardMetrics = {{
+    {"baton_rounds_total", "Rounds decided.", kCounter, &ShardStats::rounds},
+    {"baton_journal_written_bytes_total", "Bytes written to the journal.", kCounter,
+     &ShardStats::journal_bytes},
+    {"baton_journal_behind_bytes", "Journal that a recovery would read now.", kGauge,
+     &ShardStats::journal_bytes_behind},
+    {"baton_journal_syncs_total", "Fsyncs of the journal.", kCounter, &ShardStats::syncs},
+    {"baton_journal_sync_seconds_total", "Time spent in fsyncs of the journal.", kCounter,
+     &ShardStats::sync_ns, 1e-9},
+    {"baton_checkpoints_total", "Checkpoints made.", kCounter, &ShardStats::checkpoints},
+    {"baton_checkpoint_failures_total", "Checkpoints that failed.", kCounter,
+     &ShardStats::checkpoint_failures},
+    {"baton_messages_spilled_total", "Messages written to the store ahead of a checkpoint.",
+     kCounter, &ShardStats::spilled_messages},
+    {"baton_refills_total", "Reads of spilled messages back into memory.", kCounter,
+     &ShardStats::refills},
+    {"baton_commands_waiting", "Commands that wait for the shard.", kGauge,
+     &ShardStats::commands_waiting},
+    {"baton_payload_memory_bytes", "Payloads in memory.", kGauge, &ShardStats::payload_bytes},
+    {"baton_messages_enqueued_total", "Messages taken.", kCounter, &ShardStats::enqueued},
+    {"baton_messages_delivered_total", "Leases given to consumers.", kCounter,
+     &ShardStats::delivered},
+    {"baton_messages_acked_total", "Messages acknowledged.", kCounter, &ShardStats::acked},
+    {"baton_messages_nacked_total", "Messages given back.", kCounter, &ShardStats::nacked},
+    {"baton_leases_expired_total", "Leases that ran out.", kCounter, &ShardStats::lease_expired},
+    {"baton_messages_dead_lettered_total", "Messages whose attempts were used up.", kCounter,
+     &ShardStats::dead_lettered},
+    {"baton_messages_dropped_total", "Messages dropped by retention or expires_after.", kCounter,
+     &ShardStats::dropped},
+    {"baton_messages_deduplicated_total", "Messages not stored because their dedup_id was known.",
+     kCounter, &ShardStats::deduplicated},
+    {"baton_leases_lost_total", "Items refused because their lease was over.", kCounter,
+     &ShardStats::lease_lost},
+    {"baton_boot_number", "How often the broker has started on this folder.", kGauge,
+     &ShardStats::boot},
+}};
+
+constexpr std::array<const char*, Counters::kCodes> kCodeNames = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+
+void add(MetricFamily& family, std::vector<ClientMetric::Label> labels, double value) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  (family.type == kCounter ? metric.counter.value : metric.gauge.value) = value;
+  family.metric.push_back(std::move(metric));
+}
+
+MetricFamily make_family(const char* name, const char* help, MetricType type) {
+  MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  return family;
+}
+
+MetricFamily calls(const Counters& counters) {
+  MetricFamily family = make_family("baton_api_calls_total", "Calls that ended.", kCounter);
+  for (std::size_t method = 0; method < kMethodNames.size(); ++method) {
+    for (std::size_t code = 0; code < Counters::kCodes; ++code) {
+      const std::uint64_t count = counters.calls[method][code].load(std::memory_order_relaxed);
+      // One series per pair that has happened: most never do.
+      if (count == 0) continue;
+      add(family, {{"method", std::string(kMethodNames[method])}, {"code", kCodeNames[code]}},
+          static_cast<double>(count));
+    }
+  }
+  return family;
+}
+
+MetricFamily gauge(const char* name, const char* help, std::int64_t value) {
+  MetricFamily family = make_family(name, help, kGauge);
+  add(family, {}, static_cast<double>(value));
+  return family;
+}
+
+}  // namespace
+
+std::string metrics_text(const ApiState& state) {
+  std::vector<ShardStats> shards(state.broker.shards());
+  for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+    shards[shard] = state.broker.stats(shard);
+  }
+  std::vector<MetricFamily> families;
+  for (const ShardMetric& metric : kShardMetrics) {
+    MetricFamily& family =
+        families.emplace_back(make_family(metric.name, metric.help, metric.type));
+    for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+      add(family, {{"shard", std::to_string(shard)}},
+          static_cast<double>(shards[shard].*metric.value) * metric.unit);
+    }
+  }
+  families.push_back(gauge("baton_api_consumers_open", "Open Lease and Consume streams.",
+                           state.counters.consumers_open.load(std::memory_order_relaxed)));
+  families.push_back(gauge("baton_api_streams_open", "Open streams of every kind.",
+                           state.counters.streams_open.load(std::memory_order_relaxed)));
+  families.push_back(calls(state.counters));
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace baton

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "api/api_state.h"
+
+namespace baton {
+
+/// Everything there is to measure, as Prometheus reads it. Collected when it is asked for, from
+/// numbers that are kept where things happen: nothing is walked. The names are in
+/// docs/operating.md.
+std::string metrics_text(const ApiState& state);
+
+}  // namespace baton

@@ -1,0 +1,188 @@
+#include "api/server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "api/admin_service.h"
+#include "api/api_state.h"
+#include "api/http.h"
+#include "api/listen.h"
+#include "api/queue_service.h"
+#include "api/status.h"
+
+namespace baton {
+
+// In the order in which they are made; taken apart in the opposite one.
+struct ApiServer::Parts {
+  explicit Parts(std::shared_ptr<ApiState> shared)
+      : state(std::move(shared)), queues(state), admin(state) {}
+
+  std::shared_ptr<ApiState> state;
+  QueueService queues;
+  AdminService admin;
+  std::unique_ptr<HttpServer> http;
+  std::unique_ptr<grpc::Server> server;
+  int grpc_port = 0;
+};
+
+namespace {
+
+Result<std::string> read_file(const std::string& path, const char* setting) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} {} cannot be read: {}", setting, path, std::strerror(errno))};
+  }
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Result<std::shared_ptr<grpc::ServerCredentials>> credentials(const ServerOptions& options) {
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return Error{Errc::invalid_argument, "--tls-cert and --tls-key go together; one is missing"};
+  }
+  if (options.tls_cert.empty()) {
+    if (!options.tls_ca.empty()) {
+      return Error{Errc::invalid_argument, "--tls-ca needs --tls-cert and --tls-key"};
+    }
+    return grpc::InsecureServerCredentials();
+  }
+  grpc::SslServerCredentialsOptions tls;
+  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
+  BATON_TRY(pair.cert_chain, read_file(options.tls_cert, "--tls-cert"));
+  BATON_TRY(pair.private_key, read_file(options.tls_key, "--tls-key"));
+  tls.pem_key_cert_pairs.push_back(std::move(pair));
+  if (!options.tls_ca.empty()) {
+    BATON_TRY(tls.pem_root_certs, read_file(options.tls_ca, "--tls-ca"));
+    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+  return grpc::SslServerCredentials(tls);
+}
+
+Status check_numbers(const ServerOptions& options) {
+  const auto int_max = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  if (options.message_bytes_max < limits::kKiB || options.message_bytes_max > int_max) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("message_bytes_max is {}; it may be {} to {}",
+                             options.message_bytes_max, limits::kKiB, int_max)};
+  }
+  constexpr std::chrono::milliseconds kKeepaliveMax = std::chrono::hours{1};
+  for (const auto value : {options.keepalive_time, options.keepalive_timeout}) {
+    if (value < std::chrono::milliseconds{10} || value > kKeepaliveMax) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("keepalive of {} ms; it may be 10 ms to 1 h", value.count())};
+    }
+  }
+  return {};
+}
+
+/// Applies the options to gRPC. TCP_NODELAY needs no word here: gRPC sets it on the sockets it
+/// listens on, and those it accepts inherit it; server_test.cc looks.
+void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                             static_cast<int>(options.keepalive_time.count()));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                             static_cast<int>(options.keepalive_timeout.count()));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // An idle consumer sends no data, and must be pinged for as long as it is idle.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Clients may ping as often as we do; by default gRPC would hang up on them.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  // With it a second broker would quietly share the port with the first.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Admin and reflection are the only synchronous services.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
+  // Their pollers now and then miss the server's shutdown, and then sleep this long; the default is
+  // ten seconds, which is most of what an operator grants for a shutdown.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 250);
+}
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+}  // namespace
+
+ApiServer::ApiServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+ApiServer::~ApiServer() { shutdown(std::chrono::milliseconds{0}); }
+
+Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const ServerOptions& options) {
+  BATON_TRY_STATUS(check_numbers(options));
+  BATON_TRY(const ListenAddress address, parse_listen(options.listen));
+  BATON_TRY_STATUS(check_listen("--listen", address, !options.tls_cert.empty(), options.insecure));
+  BATON_TRY(const auto security, credentials(options));
+
+  auto parts = std::make_unique<Parts>(std::make_shared<ApiState>(broker, random_seed()));
+  if (!options.http_listen.empty()) {
+    BATON_TRY(const ListenAddress http_address, parse_listen(options.http_listen));
+    // HTTP has no TLS of its own.
+    BATON_TRY_STATUS(check_listen("--http", http_address, false, options.insecure));
+    BATON_TRY(parts->http, HttpServer::start(parts->state, http_address));
+  }
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  configure(builder, options);
+  builder.AddListeningPort(address.to_string(), security, &parts->grpc_port);
+  builder.RegisterService(&parts->queues);
+  builder.RegisterService(&parts->admin);
+  parts->server = builder.BuildAndStart();
+  if (parts->server == nullptr) {
+    const std::string reason = options.tls_cert.empty()
+                                   ? why_not(address)
+                                   : why_not(address) + " (or the certificate and key do not fit)";
+    return Error{Errc::unavailable,
+                 fmt::format("cannot listen on {}: {}", address.to_string(), reason)};
+  }
+  if (address.unix_socket) parts->grpc_port = 0;
+  std::unique_ptr<ApiServer> api(new ApiServer(std::move(parts)));
+  api->set_ready(false);
+  return api;
+}
+
+int ApiServer::grpc_port() const { return parts_->grpc_port; }
+
+int ApiServer::http_port() const { return parts_->http == nullptr ? 0 : parts_->http->port(); }
+
+void ApiServer::set_ready(bool ready) {
+  if (parts_->server != nullptr) parts_->server->GetHealthCheckService()->SetServingStatus(ready);
+  if (parts_->http != nullptr) parts_->http->set_ready(ready);
+}
+
+void ApiServer::stop_accepting() {
+  set_ready(false);
+  parts_->state->accepting.store(false);
+  parts_->state->streams.close();
+}
+
+void ApiServer::shutdown(std::chrono::milliseconds within) {
+  if (parts_->server == nullptr) return;
+  stop_accepting();
+  const auto deadline = std::chrono::system_clock::now() + within;
+  parts_->state->streams.end_all(to_status(shutting_down()));
+  // First the streams, then the connections: or a client may see its connection close before it has
+  // read why.
+  parts_->state->streams.wait_until_empty(deadline);
+  parts_->server->Shutdown(deadline);
+  parts_->server.reset();
+  // Last, so that a probe hears "not ready" until the end.
+  if (parts_->http != nullptr) parts_->http->stop();
+}
+
+}  // namespace baton

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <baton/v1/queues.pb.h>
+#include <grpcpp/support/status.h>
+
+#include "base/result.h"
+
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace baton {
+
+/// The gRPC code that stands for `code` when a whole call fails with it.
+grpc::StatusCode status_code(Errc code);
+
+/// "queue_not_found: orders": the message begins with the stable name, so that a program can tell
+/// apart what gRPC's few codes do not.
+grpc::Status to_status(const Error& error);
+
+/// The error of one item.
+v1::Error to_proto(const Error& error);
+
+/// What a call is answered that finds the broker full or stopping.
+Error busy();
+
+/// Tells a client whose call ends with UNAVAILABLE when to try again (trailing metadata
+/// `retry-after-ms`). To be called before the call is finished.
+void add_retry_hint(grpc::ServerContextBase& context, const grpc::Status& status);
+
+}  // namespace baton

@@ -1,0 +1,231 @@
+#include "broker/local_broker.h"
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/limits.h"
+#include "broker/shard_facts.h"
+#include "queue/machine.h"
+
+namespace baton {
+namespace {
+
+/// A call whose end is a function: how shards talk to each other.
+class InternalCall final : public Call {
+ public:
+  InternalCall(QueueCommand wanted, std::function<void(QueueCommand&)> done)
+      : Call(std::move(wanted)), done_(std::move(done)) {}
+  void complete() override {
+    if (done_ != nullptr) done_(command);
+  }
+
+ private:
+  std::function<void(QueueCommand&)> done_;
+};
+
+std::string_view queue_of(const QueueCommand& command) {
+  return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); }, command);
+}
+
+std::size_t default_shards() {
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency() / 2);
+}
+
+}  // namespace
+
+Result<FsyncMode> parse_fsync_mode(std::string_view text) {
+  constexpr std::string_view kInterval = "interval:";
+  if (text == "always") return FsyncMode{};
+  if (text == "never") return FsyncMode{.kind = FsyncMode::Kind::never, .interval = {}};
+  if (text.starts_with(kInterval)) {
+    const std::string_view number = text.substr(kInterval.size());
+    std::int64_t milliseconds = 0;
+    const auto [end, failure] =
+        std::from_chars(number.data(), number.data() + number.size(), milliseconds);
+    if (failure == std::errc{} && end == number.data() + number.size() && milliseconds >= 1 &&
+        milliseconds <= 60'000) {
+      return FsyncMode{.kind = FsyncMode::Kind::interval,
+                       .interval = std::chrono::milliseconds{milliseconds}};
+    }
+  }
+  return Error{
+      Errc::invalid_argument,
+      fmt::format("fsync is '{}'; it may be always, never, or interval:MS with 1 to 60000", text)};
+}
+
+LocalBroker::LocalBroker(BrokerOptions options)
+    : options_(std::move(options)), disk_(make_real_disk()) {}
+
+LocalBroker::~LocalBroker() { static_cast<void>(stop()); }
+
+Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
+  auto broker = std::unique_ptr<LocalBroker>(new LocalBroker(std::move(options)));
+  const std::size_t wanted =
+      broker->options_.shards != 0 ? broker->options_.shards : default_shards();
+  BATON_TRY(broker->folder_, DataFolder::open(broker->options_.data, wanted));
+  if (broker->options_.shards != 0 && broker->folder_.shards() != wanted) {
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("the data folder '{}' was made for {} shards, which is for good; start "
+                    "without --shards, or with that number",
+                    broker->options_.data, broker->folder_.shards())};
+  }
+  std::vector<std::unique_ptr<Shard>> shards;
+  Instant start = BrokerClock::wall();
+  for (std::size_t number = 0; number < broker->folder_.shards(); ++number) {
+    BATON_TRY(std::unique_ptr<Shard> shard, broker->open_shard(number, start));
+    start = std::max(start, shard->started_at());
+    shards.push_back(std::move(shard));
+  }
+  // A recovery takes time too: a clock that began before it would run late for this life, and what
+  // it put off until an hour later would come early in the next.
+  broker->clock_ = std::make_unique<BrokerClock>(std::max(start, BrokerClock::wall()));
+  for (const auto& shard : shards) shard->begin_serving(broker->clock_->now());
+  LocalBroker* const self = broker.get();
+  for (std::size_t number = 0; number < shards.size(); ++number) {
+    broker->runners_.push_back(std::make_unique<ShardRunner>(
+        ShardRunner::Parts{.shard = std::move(shards[number]),
+                           .journal = *broker->journals_[number],
+                           .store = *broker->stores_[number],
+                           .clock = *broker->clock_,
+                           .fsync = broker->options_.fsync,
+                           .transfer = [self, number](const QueueEffects::Transfer& transfer) {
+                             self->transfer(number, transfer);
+                           }}));
+  }
+  for (const auto& runner : broker->runners_) runner->start();
+  broker->running_ = true;
+  return broker;
+}
+
+Result<std::unique_ptr<Shard>> LocalBroker::open_shard(std::size_t number, Instant start) {
+  BATON_TRY(auto journal, open_file_journal(*disk_, DataFolder::journal_of(options_.data, number),
+                                            options_.journal));
+  BATON_TRY(auto store, options_.open_store(DataFolder::checkpoint_of(options_.data, number)));
+  Shard::Options shard = options_.shard;
+  shard.machine.shard = number;
+  shard.machine.shards = folder_.shards();
+  // Ids must differ between shards and between lives; they need not be secret.
+  shard.seed = static_cast<std::uint64_t>(start.ns) ^ (std::uint64_t{number} << 56U);
+  auto recovered = Shard::recover(shard, *journal, *store, start);
+  if (!recovered.has_value()) {
+    Error error = std::move(recovered).error();
+    error.text = fmt::format("'{}/shard-{}': {}", options_.data, number, error.text);
+    return error;
+  }
+  journals_.push_back(std::move(journal));
+  stores_.push_back(std::move(store));
+  return *std::move(recovered);
+}
+
+Status LocalBroker::stop() {
+  running_ = false;
+  for (const auto& runner : runners_) runner->stop();
+  return {};
+}
+
+bool LocalBroker::submit(std::unique_ptr<Call>& call, Admission admission) {
+  return submit_to(shard_of_queue(queue_of(call->command), folder_.shards()), call, admission);
+}
+
+bool LocalBroker::submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) {
+  return runners_[shard]->submit(call, admission);
+}
+
+ConsumerNumber LocalBroker::next_consumer_number() { return ConsumerNumber{next_consumer_++}; }
+
+ShardStats LocalBroker::stats(std::size_t shard) const { return runners_[shard]->stats(); }
+
+Status LocalBroker::checkpoint() {
+  for (const auto& runner : runners_) BATON_TRY_STATUS(runner->checkpoint());
+  return {};
+}
+
+Instant LocalBroker::now() const { return clock_->now(); }
+
+/// Hands a message from one shard to another: it is Received there before it is Done here, and Done
+/// here before it is forgotten there. A step that is lost is made again after a restart.
+void LocalBroker::transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer) {
+  const Uuid id = transfer.message->id();
+  const std::string to = transfer.to;
+  const QueueId from_queue = transfer.from_queue;
+  const auto post = [this](std::size_t shard, QueueCommand command,
+                           std::function<void(QueueCommand&)> done) {
+    std::unique_ptr<Call> call =
+        std::make_unique<InternalCall>(std::move(command), std::move(done));
+    submit_to(shard, call, Admission::reserved);
+  };
+  const std::size_t target = shard_of_queue(to, folder_.shards());
+  post(target,
+       TransferCommand{.queue = to,
+                       .from_shard = from_shard,
+                       .from_queue = from_queue,
+                       .message = transfer.message,
+                       .error = {}},
+       [=, this](QueueCommand& received) {
+         const auto& command = std::get<TransferCommand>(received);
+         if (command.error.has_value()) {
+           retry_transfer(from_shard, {to, from_queue, command.message});
+           return;
+         }
+         post(from_shard, TransferDoneCommand{.queue = to, .from_queue = from_queue, .id = id},
+              [=](QueueCommand&) {
+                post(target, TransferForgetCommand{.queue = to, .from_shard = from_shard, .id = id},
+                     nullptr);
+              });
+       });
+}
+
+/// A target that is full is asked again; meanwhile the source keeps the message and counts it.
+void LocalBroker::retry_transfer(std::size_t from_shard, QueueEffects::Transfer again) {
+  retries_.post([this, from_shard, again = std::move(again)] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    if (running_) transfer(from_shard, again);
+  });
+}
+
+std::vector<ShardInspection> LocalBroker::inspect() {
+  std::vector<ShardInspection> inspections;
+  for (std::size_t number = 0; number < runners_.size(); ++number) {
+    ShardInspection inspection;
+    const auto tables = inspect_tables(*stores_[number]);
+    if (tables.has_value()) inspection.tables = *tables;
+    const ShardRunner& runner = *runners_[number];
+    inspection.checkpoint_position = runner.checkpointed().value;
+    inspection.journal_next = journals_[number]->next().value;
+    inspection.journal_durable = runner.durable().value;
+    inspection.journal_bytes = journals_[number]->bytes_since(runner.checkpointed());
+    inspection.boot = runner.stats().boot;
+    inspection.format_version = kStoreFormat;
+    inspections.push_back(std::move(inspection));
+  }
+  return inspections;
+}
+
+Result<std::vector<TableInspection>> inspect_tables(const CheckpointStore& store) {
+  std::vector<TableInspection> inspections;
+  for (const TableName& table : tables::kAll) {
+    TableInspection inspection{.name = std::string(table.name), .rows = 0, .bytes = 0};
+    RowRange range{.table = table.table,
+                   .begin = {},
+                   .end = std::string(64, '\xff'),
+                   .rows_max = 4096,
+                   .bytes_max = 4 * limits::kMiB};
+    while (true) {
+      BATON_TRY(const std::vector<Row> rows, store.scan(range));
+      if (rows.empty()) break;
+      for (const Row& row : rows) inspection.bytes += row.key.size() + row.value.size();
+      inspection.rows += rows.size();
+      range.begin = rows.back().key + '\0';
+    }
+    inspections.push_back(std::move(inspection));
+  }
+  return inspections;
+}
+
+}  // namespace baton

@@ -1,0 +1,143 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "broker/shard.h"
+#include "broker/shard_facts.h"
+
+/// From what the disk holds back to a shard that serves: the checkpoint, then the journal after it.
+namespace baton {
+namespace {
+
+constexpr std::size_t kPageRows = 4096;
+constexpr std::size_t kPageBytes = 4 * limits::kMiB;
+
+/// Visits every row of `table`, a page at a time.
+template <class Visit>
+Status for_each_row(CheckpointStore& store, Table table, Visit visit) {
+  RowRange range{.table = table,
+                 .begin = {},
+                 .end = std::string(64, '\xff'),
+                 .rows_max = kPageRows,
+                 .bytes_max = kPageBytes};
+  while (true) {
+    BATON_TRY(const std::vector<Row> rows, store.scan(range));
+    if (rows.empty()) return {};
+    for (const Row& row : rows) BATON_TRY_STATUS(visit(row));
+    range.begin = rows.back().key + '\0';
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Shard>> Shard::recover(Options options, Journal& journal,
+                                              CheckpointStore& store, Instant now) {
+  auto shard = std::unique_ptr<Shard>(new Shard(options, journal));
+  BATON_TRY_STATUS(shard->load_state(store));
+  BATON_TRY_STATUS(shard->load(store));
+  BATON_TRY_STATUS(shard->replay(store));
+  BATON_TRY_STATUS(shard->boot_up(std::max(now, shard->now_)));
+  return shard;
+}
+
+Status Shard::load_state(CheckpointStore& store) {
+  ShardState state;
+  BATON_TRY_STATUS(for_each_row(store, tables::kState,
+                                [&](const Row& row) { return read_shard_state(row, state); }));
+  boot_ = state.boot;
+  now_ = state.now;
+  checkpointed_ = state.position;
+  return {};
+}
+
+Status Shard::load(CheckpointStore& store) {
+  for (const Table table : {tables::kQueues, tables::kState, tables::kKeys, tables::kLeases,
+                            tables::kDedup, tables::kOutgoing, tables::kReceived}) {
+    BATON_TRY_STATUS(
+        for_each_row(store, table, [&](const Row& row) { return machine_.load(table, row); }));
+  }
+  machine_.loaded();
+  return {};
+}
+
+Status Shard::replay(CheckpointStore& store) {
+  if (journal_.next() < checkpointed_) {
+    return Error{
+        Errc::journal_corrupt,
+        fmt::format("the checkpoint ends at round {}, but the journal already at {}: journal "
+                    "files are missing; restore them, or restore the whole data folder",
+                    checkpointed_.value, journal_.next().value)};
+  }
+  BATON_TRY_STATUS(
+      journal_.read(checkpointed_, [&](const Round& round) { return apply_round(store, round); }));
+  for (const std::string& key : machine_.missing_bodies()) {
+    BATON_TRY_STATUS(fetch(store, tables::kMessages, key));
+  }
+  return {};
+}
+
+Status Shard::apply_round(CheckpointStore& store, const Round& round) {
+  now_ = std::max(now_, round.now);
+  Decoder in(round.facts);
+  while (!in.empty()) {
+    const auto layer = static_cast<FactLayer>(in.u8());
+    if (layer == FactLayer::shard) {
+      BATON_TRY(const Booted booted, decode_booted(in));
+      boot_ = booted.boot;
+      continue;
+    }
+    if (layer != FactLayer::queue) {
+      return Error{Errc::store_too_new,
+                   fmt::format("round {} of the journal holds facts this version does not know",
+                               round.position.value)};
+    }
+    BATON_TRY(const QueueFact fact, decode_queue_fact(in));
+    BATON_TRY_STATUS(apply_queue_fact(store, fact, round.now));
+  }
+  QueueEffects effects = machine_.take_effects();
+  if (!effects.spill.empty()) BATON_TRY_STATUS(store.spill(effects.spill));
+  return {};
+}
+
+Status Shard::apply_queue_fact(CheckpointStore& store, const QueueFact& fact, Instant now) {
+  if (const auto wanted = machine_.wants(fact); wanted.has_value()) {
+    // It may be among what this very round spilled.
+    QueueEffects effects = machine_.take_effects();
+    if (!effects.spill.empty()) BATON_TRY_STATUS(store.spill(effects.spill));
+    BATON_TRY_STATUS(fetch(store, wanted->first, wanted->second));
+  }
+  machine_.apply(fact, now);
+  return {};
+}
+
+Status Shard::fetch(CheckpointStore& store, Table table, const std::string& key) {
+  BATON_TRY(std::optional<std::string> value, store.get(table, key));
+  if (!value.has_value()) {
+    return Error{
+        Errc::store_corrupt,
+        "the checkpoint lacks a message that the journal speaks of; restore the data folder "
+        "from a copy"};
+  }
+  return machine_.restore(table, {key, *std::move(value)});
+}
+
+/// A new life: its boot number is durable before anybody is served under it.
+Status Shard::boot_up(Instant now) {
+  ++boot_;
+  now_ = started_at_ = checkpointed_at_ = now;
+  std::string facts;
+  Encoder out(facts);
+  out.u8(static_cast<std::uint8_t>(FactLayer::shard));
+  encode(out, Booted{boot_});
+  BATON_TRY_STATUS(journal_.prepare());
+  BATON_TRY_STATUS(journal_.append(journal_.next(), now, facts));
+  BATON_TRY(const Position durable, journal_.sync());
+  BATON_ASSERT(durable == journal_.next());
+  machine_.start(boot_, [this](const QueueFact& fact) { record(fact); }, now);
+  more_ = true;
+  return {};
+}
+
+}  // namespace baton

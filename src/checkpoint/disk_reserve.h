@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+namespace baton {
+
+/// Keeps a full disk from RocksDB: its table files wait for space instead of failing for want of
+/// it. Shared by a store and the files it writes; thread-safe.
+///
+/// RocksDB 7.8 with atomic flushes does not come back from an error "no space": Flush() answers ok
+/// before anything is written, or Resume() hangs. So it never sees one, unless somebody else takes
+/// the reserve within the time of writing a megabyte; then the store is over and the process must
+/// restart.
+class DiskReserve {
+ public:
+  /// Rows on their way to the disk leave `bytes` of it free, for RocksDB's own records; compactions
+  /// leave twice as much, for the rows.
+  explicit DiskReserve(std::uint64_t bytes) : bytes_(bytes) {}
+
+  enum class Use : std::uint8_t { rows, compaction };
+  struct Request {
+    Use use;
+    std::string path;
+    std::uint64_t bytes;
+  };
+
+  /// Returns when the disk has room for the request, or fails when the store closes.
+  rocksdb::IOStatus wait_for(const Request& request, rocksdb::FileSystem& files);
+
+  /// Whether somebody waits now.
+  [[nodiscard]] bool rows_wait() const { return rows_waiting_ > 0; }
+  [[nodiscard]] bool compactions_wait() const { return compactions_waiting_ > 0; }
+
+  /// Lets everybody who waits fail, now and later: the store closes.
+  void close();
+
+ private:
+  std::uint64_t bytes_;
+  std::atomic<int> rows_waiting_ = 0;
+  std::atomic<int> compactions_waiting_ = 0;
+  std::mutex mutex_;
+  std::condition_variable closing_;
+  bool closed_ = false;  // Guarded by mutex_.
+};
+
+/// What `system` is, with table files that respect `reserve`. `system` must outlive the result.
+std::unique_ptr<rocksdb::Env> reserve_disk(rocksdb::Env* system,
+                                           std::shared_ptr<DiskReserve> reserve);
+
+}  // namespace baton

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace baton::cli {
+
+/// Another run of this very program. Dies with us, whatever we die of. Not thread-safe.
+class ChildProcess {
+ public:
+  struct Options {
+    std::vector<std::string> arguments;  // Without the program's name.
+    std::string log_file;                // Takes what it writes to standard error.
+  };
+
+  ChildProcess() = default;
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  /// Kills it if it still runs.
+  ~ChildProcess();
+
+  Status start(const Options& options);
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// The next line it writes to standard output; nothing at its end or after `timeout`.
+  std::optional<std::string> read_line(std::chrono::milliseconds timeout);
+  /// SIGKILL: it gets no chance to say goodbye. Waits for its end.
+  void kill();
+  /// SIGTERM. Answers its exit code; nothing when it had to be killed at the timeout.
+  std::optional<int> stop(std::chrono::milliseconds timeout);
+  /// Whether it ended by itself.
+  bool has_ended();
+
+ private:
+  void close_output();
+  std::optional<int> reap(int flags);
+
+  pid_t pid_ = -1;
+  int output_ = -1;
+  std::string buffer_;
+};
+
+}  // namespace baton::cli

@@ -1,0 +1,62 @@
+#include "cli/exit_code.h"
+
+namespace baton::cli {
+
+ExitCode exit_code_of(client::Code code) {
+  using client::Code;
+  // Not in the SDK's list.
+  if (static_cast<Errc>(code) == Errc::disk_full) return ExitCode::folder_unusable;
+  switch (code) {
+    case Code::invalid_argument: return ExitCode::usage;
+    case Code::not_found:
+    case Code::queue_not_found:
+    case Code::message_not_found: return ExitCode::not_found;
+    case Code::already_exists:
+    case Code::queue_exists: return ExitCode::already_exists;
+    case Code::unavailable:
+    case Code::deadline_exceeded: return ExitCode::unreachable;
+    case Code::resource_exhausted:
+    case Code::queue_full:
+    case Code::dedup_full: return ExitCode::limit;
+    case Code::lease_lost: return ExitCode::partial;
+    default: return ExitCode::failure;
+  }
+}
+
+ExitCode exit_code_of(Errc code) {
+  switch (code) {
+    case Errc::invalid_argument:
+    // Flags that do not go together, or not with the data folder.
+    case Errc::failed_precondition: return ExitCode::usage;
+    case Errc::not_found: return ExitCode::not_found;
+    case Errc::folder_in_use: return ExitCode::folder_in_use;
+    case Errc::journal_corrupt:
+    case Errc::store_corrupt:
+    case Errc::malformed:
+    case Errc::round_not_found: return ExitCode::folder_damaged;
+    case Errc::store_too_new: return ExitCode::folder_too_new;
+    case Errc::disk_full:
+    case Errc::io_error:
+    case Errc::journal_full: return ExitCode::folder_unusable;
+    default: return ExitCode::failure;
+  }
+}
+
+std::string_view exit_code_help() {
+  return "Exit codes:\n"
+         "  0  done\n"
+         "  1  failed for another reason than those below\n"
+         "  2  the command line, a setting or a value in it is wrong\n"
+         "  3  no such queue or message\n"
+         "  4  it exists already\n"
+         "  5  the broker cannot be reached, or cannot take it now\n"
+         "  6  refused by a configured limit\n"
+         "  7  a lease was lost, or some of the items failed\n"
+         "  8  no message came within --wait\n"
+         "  9  the data folder is in use by another process\n"
+         "  10 the data folder is damaged\n"
+         "  11 the data folder was written by a newer version\n"
+         "  12 the data folder cannot be read or written, or its disk is full\n";
+}
+
+}  // namespace baton::cli

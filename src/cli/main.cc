@@ -1,0 +1,3 @@
+#include "cli/commands.h"
+
+int main(int argc, char** argv) { return static_cast<int>(baton::cli::run(argc, argv)); }

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <baton/queue.h>
+
+#include "base/result.h"
+
+/// What people write on a command line or in a config file. Pure; every error says what would be
+/// right.
+namespace baton::cli {
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// A whole number in [min, max].
+Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std::uint64_t max);
+/// "true" or "false".
+Result<bool> parse_bool(std::string_view text);
+/// "4096", "64KiB", "1MiB", "2GiB"; kB, MB and GB are powers of 1000.
+Result<std::uint64_t> parse_size(std::string_view text);
+/// A duration of whole milliseconds, as the wire carries it.
+Result<Milliseconds> parse_milliseconds(std::string_view text);
+/// A duration in [min, max].
+Result<Milliseconds> parse_milliseconds(std::string_view text, Milliseconds min, Milliseconds max);
+/// Messages a second: a number of at least 0.
+Result<double> parse_rate(std::string_view text);
+/// "message" or "byte".
+Result<client::FairnessCost> parse_fairness_cost(std::string_view text);
+
+/// "NAME=VALUE", cut at the first equals sign.
+Result<std::pair<std::string, std::string>> parse_header(std::string_view text);
+/// "KEY=W", cut at the last equals sign, as keys may hold one. 0 removes the key's weight.
+Result<std::pair<std::string, std::uint32_t>> parse_weight(std::string_view text);
+/// "KEY=RATE/BURST", "KEY=RATE" (a burst of one second), or "KEY=off".
+Result<std::pair<std::string, client::Throttle>> parse_throttle(std::string_view text);
+
+}  // namespace baton::cli

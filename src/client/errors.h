@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <grpcpp/support/status.h>
+
+#include <baton/result.h>
+
+namespace baton::v1 {
+class Error;
+}
+
+namespace baton::client {
+
+/// An Error of our own making; its name follows from the code.
+Error make_error(Code code, std::string text);
+/// An item's error, as the broker sent it.
+Error from_proto(const v1::Error& error);
+/// A failed call. The broker's own Error, when the status carries one in its details; otherwise
+/// what gRPC says, with the address where the broker could not be reached.
+Error from_grpc(const grpc::Status& status, std::string_view address);
+/// Whether a stream that ended so is worth opening again. Refusals are not: the answer would be the
+/// same.
+bool is_worth_retrying(const grpc::Status& status);
+
+}  // namespace baton::client

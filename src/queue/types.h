@@ -1,0 +1,68 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/strong.h"
+#include "base/time.h"
+#include "base/uuid.h"
+
+namespace baton {
+
+/// The number of a queue in its shard. Never given twice, so that bytes of a deleted queue can
+/// never be taken for those of its namesake.
+using QueueId = Strong<struct QueueIdTag>;
+
+/// A message's place in its queue, given when it becomes ready. Never given twice.
+using Sequence = Strong<struct SequenceTag>;
+
+/// One registration of a consumer; unique in the life of a broker process.
+using ConsumerNumber = Strong<struct ConsumerNumberTag>;
+
+/// Names one lease, for ever: the boot number makes the lease numbers of every life of the broker
+/// different. Opaque to clients.
+struct LeaseToken {
+  std::uint64_t boot = 0;
+  std::uint64_t number = 0;
+  auto operator<=>(const LeaseToken&) const = default;
+};
+
+/// The token's wire form: two varints.
+std::string encode_token(LeaseToken token);
+/// Fails with lease_lost: whatever those bytes are, they name no lease that is held.
+Result<LeaseToken> decode_token(std::string_view bytes);
+
+using Header = std::pair<std::string, std::string>;
+
+/// What a producer sends. Checked against the limits by validate(), before it reaches a machine.
+struct NewMessage {
+  std::string payload;
+  std::vector<Header> headers;
+  std::string fairness_key;
+  std::vector<std::string> throttle_keys;
+  Duration delay{0};
+  std::string dedup_id;
+  Duration expires_after{0};  // 0 = by the queue's retention only.
+};
+
+/// Names the first field that is out of its limits. The payload's limit is the queue's.
+Status validate(const NewMessage& message);
+Status validate_queue_name(std::string_view name);
+Status validate_consumer_id(std::string_view id);
+
+}  // namespace baton
+
+template <>
+struct std::hash<baton::LeaseToken> {
+  std::size_t operator()(const baton::LeaseToken& token) const noexcept {
+    return std::hash<std::uint64_t>{}(token.number * 0x9e3779b97f4a7c15ULL ^ token.boot);
+  }
+};

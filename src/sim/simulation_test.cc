@@ -1,0 +1,89 @@
+#include "sim/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace baton {
+namespace {
+
+std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 5000 : 200; }
+
+/// The first word of each line that is not a comment.
+std::vector<std::uint64_t> read_seeds(const std::filesystem::path& file) {
+  std::vector<std::uint64_t> seeds;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    std::uint64_t seed = 0;
+    const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), seed);
+    if (failure == std::errc{}) seeds.push_back(seed);
+  }
+  return seeds;
+}
+
+std::vector<std::uint64_t> old_failures() {
+  std::vector<std::filesystem::path> files;
+  const std::filesystem::path folder =
+      std::filesystem::path(BATON_TESTDATA).parent_path() / "../../tests/seeds";
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() == ".txt") files.push_back(file.path());
+  }
+  std::ranges::sort(files);
+  std::vector<std::uint64_t> seeds;
+  for (const auto& file : files) std::ranges::copy(read_seeds(file), std::back_inserter(seeds));
+  return seeds;
+}
+
+// Crashes, torn writes, full disks and jumping clocks at random moments must break no promise; 1
+// seed in 20 runs twice and must do the same again.
+TEST(Simulation, NoSeedBreaksAPromise) {
+  const auto failure = find_failure({.first = 0, .count = seeds_wanted()}, Canary::none, false);
+  ASSERT_FALSE(failure.has_value())
+      << "seed " << failure->seed << ": " << failure->text
+      << "\nreproduce it with: ./dev sim --first " << failure->seed << " --trace";
+}
+
+// What failed once is tried for ever, though the code around it changes what the seed does.
+TEST(Simulation, SeedsThatOnceFailedPass) {
+  const std::vector<std::uint64_t> seeds = old_failures();
+  EXPECT_FALSE(seeds.empty());
+  for (const std::uint64_t seed : seeds) {
+    const auto failure = find_failure({.first = seed, .count = 1}, Canary::none, false);
+    EXPECT_FALSE(failure.has_value()) << "seed " << seed << ": " << failure->text;
+  }
+}
+
+// A simulation in which nothing goes wrong proves nothing.
+TEST(Simulation, TheRareIsCommon) {
+  RunResult sum;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const RunResult result = run_simulation(draw_plan(seed, Canary::none, false));
+    EXPECT_FALSE(result.failure.has_value()) << seed;
+    sum.crashes += result.crashes;
+    sum.spilled += result.spilled;
+    sum.acked += result.acked;
+  }
+  EXPECT_GT(sum.crashes, 40U);
+  EXPECT_GT(sum.spilled, 400U);
+  EXPECT_GT(sum.acked, 800U);
+}
+
+class CanaryTest : public ::testing::TestWithParam<CanaryName> {};
+
+// A simulator that finds no planted bug would not find one of ours either.
+TEST_P(CanaryTest, IsFound) {
+  const auto failure = find_failure({.first = 0, .count = 200}, GetParam().canary, false);
+  EXPECT_TRUE(failure.has_value());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CanaryTest, ::testing::ValuesIn(kCanaries),
+                         [](const auto& canary) { return std::string(canary.param.name); });
+
+}  // namespace
+}  // namespace baton
