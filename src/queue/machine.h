@@ -300,6 +300,8 @@ class QueueMachine {
   void update_capacity(Holder& holder);
   void activate(Key& key);
   Stored* pick(Queue& queue, Instant now);
+  bool set_aside(Stored& stored, Instant now);
+  bool take_turn(Key& key, std::int64_t cost);
   std::size_t run_turn(Queue& queue, Instant now);
   [[nodiscard]] std::int64_t quantum_of(const Key& key) const;
   static std::int64_t cost_of(const Stored& stored);
@@ -317,6 +319,7 @@ class QueueMachine {
   void refill_bucket(QueueId queue, const std::string& name, Instant now);
   void forget_changed_buckets(Queue& queue, const QueueSettings& before);
   void schedule_bucket(Bucket& bucket);
+  bool expire_one(Instant now);
   void expire_lease(Stored& stored, Instant now);
   void release_orphans(Instant now);
   void watch_expiry(Stored& stored);

@@ -74,40 +74,51 @@ QueueMachine::Stored* QueueMachine::pick(Queue& queue, Instant now) {
       if (stored == nullptr) request_refill(key);
       continue;
     }
-    if (stored->body->expires_at() <= now) {
-      commit(Removed{.place = {.queue = queue.id,
-                               .id = stored->id,
-                               .key = key.name,
-                               .sequence = stored->sequence,
-                               .due = {}},
-                     .bytes = stored->bytes,
-                     .why = Removed::Why::expired},
-             now);
-      continue;
-    }
-    if (Bucket* bucket = blocking_bucket(*stored, now); bucket != nullptr) {
-      park(*stored, *bucket);
-      continue;
-    }
-    if (!key.in_turn) {
-      key.in_turn = true;
-      key.deficit += quantum_of(key);
-    }
-    if (key.deficit < cost_of(*stored)) {
-      key.in_turn = false;
-      queue.active.rotate();
-      continue;
-    }
-    key.deficit -= cost_of(*stored);
+    if (set_aside(*stored, now) || !take_turn(key, cost_of(*stored))) continue;
     if (key.spilled > 0 && key.ready.size() < options_.refill_rows / 2) request_refill(key);
     return stored;
   }
   return nullptr;
 }
 
+/// A message that is over is removed, and one that is throttled is parked: true if it was either.
+bool QueueMachine::set_aside(Stored& stored, Instant now) {
+  if (stored.body->expires_at() <= now) {
+    commit(Removed{.place = {.queue = stored.queue->id,
+                             .id = stored.id,
+                             .key = stored.key->name,
+                             .sequence = stored.sequence,
+                             .due = {}},
+                   .bytes = stored.bytes,
+                   .why = Removed::Why::expired},
+           now);
+    return true;
+  }
+  Bucket* const bucket = blocking_bucket(stored, now);
+  if (bucket != nullptr) park(stored, *bucket);
+  return bucket != nullptr;
+}
+
+/// The deficit round robin: whether the key at the front can pay `cost` in its turn. If not, the
+/// turn passes to the next.
+bool QueueMachine::take_turn(Key& key, std::int64_t cost) {
+  if (!key.in_turn) {
+    key.in_turn = true;
+    key.deficit += quantum_of(key);
+  }
+  if (key.deficit < cost) {
+    key.in_turn = false;
+    key.queue->active.rotate();
+    return false;
+  }
+  key.deficit -= cost;
+  return true;
+}
+
 /// One consumer's turn: a batch, of a size that leaves something for the others.
 std::size_t QueueMachine::run_turn(Queue& queue, Instant now) {
   Holder& holder = queue.with_capacity.front();
+  BATON_ASSERT(holder.number.has_value());  // Else it would have no capacity.
   const std::uint64_t share = std::max<std::uint64_t>(1, queue.ready / queue.with_capacity.size());
   std::uint64_t left = std::min({holder.capacity(), std::uint64_t{limits::kTurnMessages}, share});
   Leased fact{.queue = queue.id,
@@ -342,36 +353,40 @@ const QueueMachine::Stored* QueueMachine::next_delayed() const {
 bool QueueMachine::expire(Instant now, std::size_t count) {
   if (orphans_until_.has_value() && *orphans_until_ <= now) release_orphans(now);
   request_delayed(now);
-  for (; count > 0 && next_deadline() <= now; --count) {
-    if (Stored* expired = leases_.expired(now); expired != nullptr) {
-      expire_lease(*expired, now);
-    } else if (const Stored* next = next_delayed(); next != nullptr && next->due <= now) {
-      const Stored& stored = *next;
-      commit(BecameReady{.queue = stored.queue->id,
-                         .id = stored.id,
-                         .due = stored.due,
-                         .sequence = stored.queue->next_sequence},
-             now);
-    } else if (!expiring_.empty() && expiring_.begin()->first.first <= now) {
-      const Stored& stored = *expiring_.begin()->second;
-      const bool delayed = stored.place == Place::delayed;
-      commit(Removed{.place = {.queue = stored.queue->id,
-                               .id = stored.id,
-                               .key = std::string(stored.body->fairness_key()),
-                               .sequence = stored.sequence,
-                               .due = delayed ? std::optional(stored.due) : std::nullopt},
-                     .bytes = stored.bytes,
-                     .why = Removed::Why::expired},
-             now);
-    } else if (!bucket_deadlines_.empty() && bucket_deadlines_.begin()->first <= now) {
-      const auto [queue, name] = bucket_deadlines_.begin()->second;
-      bucket_deadlines_.erase(bucket_deadlines_.begin());
-      refill_bucket(queue, name, now);
-    } else {
-      break;
-    }
-  }
+  while (count > 0 && next_deadline() <= now && expire_one(now)) --count;
   return next_deadline() <= now;
+}
+
+/// Whatever is over first in the order of this function; false if nothing is.
+bool QueueMachine::expire_one(Instant now) {
+  if (Stored* expired = leases_.expired(now); expired != nullptr) {
+    expire_lease(*expired, now);
+  } else if (const Stored* next = next_delayed(); next != nullptr && next->due <= now) {
+    const Stored& stored = *next;
+    commit(BecameReady{.queue = stored.queue->id,
+                       .id = stored.id,
+                       .due = stored.due,
+                       .sequence = stored.queue->next_sequence},
+           now);
+  } else if (!expiring_.empty() && expiring_.begin()->first.first <= now) {
+    const Stored& stored = *expiring_.begin()->second;
+    const bool delayed = stored.place == Place::delayed;
+    commit(Removed{.place = {.queue = stored.queue->id,
+                             .id = stored.id,
+                             .key = std::string(stored.body->fairness_key()),
+                             .sequence = stored.sequence,
+                             .due = delayed ? std::optional(stored.due) : std::nullopt},
+                   .bytes = stored.bytes,
+                   .why = Removed::Why::expired},
+           now);
+  } else if (!bucket_deadlines_.empty() && bucket_deadlines_.begin()->first <= now) {
+    const auto [queue, name] = bucket_deadlines_.begin()->second;
+    bucket_deadlines_.erase(bucket_deadlines_.begin());
+    refill_bucket(queue, name, now);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 Instant QueueMachine::next_deadline() const {

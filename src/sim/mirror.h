@@ -119,7 +119,10 @@ class Mirror {
   void check_throttles(MirrorQueue& queue, const Letter& letter);
   void check_end(const Ended& fact, const Letter& letter);
   void check_last_attempt(const MirrorQueue& queue, const Letter& letter);
+  void check_token(LeaseToken token);
+  void check_leasable(const Leased::Item& item, const Letter& letter);
   void run_races(MirrorQueue& queue, const std::string& served);
+  void run_race(MirrorQueue& queue, const std::string& served, const std::string& other);
   void end_races(MirrorQueue& queue);
   void fail_once(Letter& letter);
   [[nodiscard]] MessageRef dead_body(const MirrorQueue& from, const Letter& letter,

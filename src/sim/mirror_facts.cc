@@ -103,14 +103,8 @@ void Mirror::on(const Leased& fact) {
   for (const Leased::Item& item : fact.items) {
     Letter* const letter = letter_of(fact.queue, item.id);
     if (letter == nullptr) return;
-    if (!tokens_.insert(token).second)
-      refuse("token {}.{} was given before", token.boot, token.number);
-    if (token.boot != boot_) refuse("a token of boot {} in boot {}", token.boot, boot_);
-    if (letter->place != Place::ready) refuse("leases {}, which is not ready", item.id.to_string());
-    if (letter->sequence != item.sequence || letter->body->fairness_key() != item.key) {
-      refuse("leases {} at a place where it is not", item.id.to_string());
-    }
-    if (letter->body->expires_at() <= now_) refuse("leases {}, which is over", item.id.to_string());
+    check_token(token);
+    check_leasable(item, *letter);
     check_order(*queue, *letter, item.key);
     check_throttles(*queue, *letter);
     run_races(*queue, item.key);
@@ -124,29 +118,47 @@ void Mirror::on(const Leased& fact) {
   }
 }
 
-/// Deficit round robin: of two keys that both have something all the time, none gets more than two
-/// turns ahead of its share.
+void Mirror::check_token(LeaseToken token) {
+  if (!tokens_.insert(token).second) {
+    refuse("token {}.{} was given before", token.boot, token.number);
+  }
+  if (token.boot != boot_) refuse("a token of boot {} in boot {}", token.boot, boot_);
+}
+
+void Mirror::check_leasable(const Leased::Item& item, const Letter& letter) {
+  if (letter.place != Place::ready) refuse("leases {}, which is not ready", item.id.to_string());
+  if (letter.sequence != item.sequence || letter.body->fairness_key() != item.key) {
+    refuse("leases {} at a place where it is not", item.id.to_string());
+  }
+  if (letter.body->expires_at() <= now_) refuse("leases {}, which is over", item.id.to_string());
+}
+
 void Mirror::run_races(MirrorQueue& queue, const std::string& served) {
   const QueueSettings& settings = queue.settings;
-  if (!options_.roomy || !settings.throttles.empty()) return;
+  if (!options_.roomy || !settings.throttles.empty() || queue.unfair.contains(served)) return;
   if (settings.fairness_cost != FairnessCost::message) return;
   std::set<std::string> keys;
   for (const auto& [id, letter] : queue.letters) {
     if (letter.place == Place::ready) keys.emplace(letter.body->fairness_key());
   }
   for (const std::string& other : keys) {
-    if (other == served || queue.unfair.contains(other) || queue.unfair.contains(served)) continue;
-    const bool first = served < other;
-    auto& race = queue.races[first ? std::pair(served, other) : std::pair(other, served)];
-    ++(first ? race.first : race.second);
-    const auto mine = static_cast<std::int64_t>(first ? race.first : race.second);
-    const auto theirs = static_cast<std::int64_t>(first ? race.second : race.first);
-    const std::int64_t my_weight = weight_of(queue, served);
-    const std::int64_t their_weight = weight_of(queue, other);
-    if (mine * their_weight - theirs * my_weight > 2 * my_weight * their_weight) {
-      refuse("'{}': key '{}' of weight {} got {}, while key '{}' of weight {} got {}", queue.name,
-             served, my_weight, mine, other, their_weight, theirs);
-    }
+    if (other != served && !queue.unfair.contains(other)) run_race(queue, served, other);
+  }
+}
+
+/// Deficit round robin: of two keys that both have something all the time, none gets more than two
+/// turns ahead of its share.
+void Mirror::run_race(MirrorQueue& queue, const std::string& served, const std::string& other) {
+  const bool first = served < other;
+  auto& race = queue.races[first ? std::pair(served, other) : std::pair(other, served)];
+  ++(first ? race.first : race.second);
+  const auto mine = static_cast<std::int64_t>(first ? race.first : race.second);
+  const auto theirs = static_cast<std::int64_t>(first ? race.second : race.first);
+  const std::int64_t my_weight = weight_of(queue, served);
+  const std::int64_t their_weight = weight_of(queue, other);
+  if (mine * their_weight - theirs * my_weight > 2 * my_weight * their_weight) {
+    refuse("'{}': key '{}' of weight {} got {}, while key '{}' of weight {} got {}", queue.name,
+           served, my_weight, mine, other, their_weight, theirs);
   }
 }
 

@@ -28,7 +28,7 @@ void Operator::create(const PlannedQueue& queue) {
   const auto again = [this, &queue] {
     world_.timeline.after(milliseconds{20}, [this, &queue] { create(queue); });
   };
-  world_.ledger.set_dedup_window(queue.name, queue.settings.dedup_window.value());
+  world_.ledger.set_dedup_window(queue.name, queue.settings.dedup_window.value_or(Duration{0}));
   const bool sent = world_.broker.submit(
       CreateQueueCommand{
           .queue = queue.name, .settings = queue.settings, .error = {}, .description = {}},

@@ -286,6 +286,7 @@ std::string SimBroker::leftover_rows() const {
 
 void SimBroker::restart_quietly() {
   std::vector<std::vector<QueueDescription>> before;
+  before.reserve(shards_.size());
   for (const auto& shard : shards_) before.push_back(shard->describe());
   crashing_ = true;
   for (const auto& shard : shards_) shard->stop();

@@ -27,6 +27,8 @@ class SimBroker final : private SimShard::Host {
   using Lost = std::function<void()>;
 
   SimBroker(const Plan& plan, Timeline& timeline, Trace& trace, Ledger& ledger);
+  SimBroker(const SimBroker&) = delete;
+  SimBroker& operator=(const SimBroker&) = delete;
   ~SimBroker() override;
 
   /// Starts the process, and the faults.

@@ -179,16 +179,17 @@ void SimShard::start_checkpoint() {
   auto job = life.shard->next_checkpoint(early ? life.journal->next() : life.durable,
                                          world_.host.broker_now());
   if (!job.has_value()) return;
-  life.checkpoint = std::move(job);
   if (world_.plan.canary == Canary::trim_early) {
-    static_cast<void>(life.journal->trim(life.checkpoint->position));
+    static_cast<void>(life.journal->trim(job->position));
   }
+  life.checkpoint = std::move(job);
   soon(world_.plan.checkpoint_max, &SimShard::run_checkpoint);
 }
 
 void SimShard::run_checkpoint() {
   Life& life = *life_;
-  if (world_.host.crash_point("before a commit", 12)) return;
+  if (!life.checkpoint.has_value() || world_.host.crash_point("before a commit", 12)) return;
+  const Position position = life.checkpoint->position;
   const bool crash = random_.chance(12, world_.plan.crash_odds) &&
                      world_.timeline.now().ns < world_.plan.fault_time.count();
   if (crash) media_->crash_in_next_commit();
@@ -198,7 +199,6 @@ void SimShard::run_checkpoint() {
     world_.trace.note("shard {} checkpoint failed", number_);
     return later(kRetryAfter, &SimShard::run_checkpoint);
   }
-  const Position position = life.checkpoint->position;
   world_.trace.note("shard {} checkpoint {}", number_, position.value);
   life.checkpoint.reset();
   if (world_.host.crash_point("after a commit", 12)) return;
