@@ -197,6 +197,7 @@ std::vector<ShardInspection> LocalBroker::inspect() {
     if (tables.has_value()) inspection.tables = *tables;
     const ShardRunner& runner = *runners_[number];
     inspection.checkpoint_position = runner.checkpointed().value;
+    inspection.journal_first = journals_[number]->first().value;
     inspection.journal_next = journals_[number]->next().value;
     inspection.journal_durable = runner.durable().value;
     inspection.journal_bytes = journals_[number]->bytes_since(runner.checkpointed());

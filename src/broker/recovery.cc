@@ -96,16 +96,28 @@ Status Shard::apply_round(CheckpointStore& store, const Round& round) {
     BATON_TRY(const QueueFact fact, decode_queue_fact(in));
     BATON_TRY_STATUS(apply_queue_fact(store, fact, round.now));
   }
-  QueueEffects effects = machine_.take_effects();
-  if (!effects.spill.empty()) BATON_TRY_STATUS(store.spill(effects.spill));
+  return spill_again(store);
+}
+
+/// What the former life spilled may be lost, so it is spilled again. On a full disk it waits in
+/// memory instead: only a broker that starts can be purged.
+Status Shard::spill_again(CheckpointStore& store) {
+  RowBatch rows = machine_.take_effects().spill;
+  if (rows.empty()) return {};
+  if (unspilled_.empty()) {
+    const Status spilled = store.spill(rows);
+    if (spilled.has_value() || spilled.error().code != Errc::disk_full) return spilled;
+  }
+  for (const RowChange& change : rows.changes()) {
+    unspilled_[{change.table.value, change.key}] = change.value;
+  }
   return {};
 }
 
 Status Shard::apply_queue_fact(CheckpointStore& store, const QueueFact& fact, Instant now) {
   if (const auto wanted = machine_.wants(fact); wanted.has_value()) {
     // It may be among what this very round spilled.
-    QueueEffects effects = machine_.take_effects();
-    if (!effects.spill.empty()) BATON_TRY_STATUS(store.spill(effects.spill));
+    BATON_TRY_STATUS(spill_again(store));
     BATON_TRY_STATUS(fetch(store, wanted->first, wanted->second));
   }
   machine_.apply(fact, now);
@@ -113,6 +125,8 @@ Status Shard::apply_queue_fact(CheckpointStore& store, const QueueFact& fact, In
 }
 
 Status Shard::fetch(CheckpointStore& store, Table table, const std::string& key) {
+  const auto unspilled = unspilled_.find({table.value, key});
+  if (unspilled != unspilled_.end()) return machine_.restore(table, {key, unspilled->second});
   BATON_TRY(std::optional<std::string> value, store.get(table, key));
   if (!value.has_value()) {
     return Error{

@@ -94,6 +94,7 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   now_ = now;
   Held held;
   more_ = false;
+  send_unspilled(held);
   for (StoreResult& result : results) take_result(result, held, now);
   resume_waiting(held, now);
   std::ranges::move(std::exchange(deferred_, {}), std::back_inserter(retries_));
@@ -110,6 +111,22 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   collect_effects(held);
   append(held, now);
   return held;
+}
+
+/// Before anything else, so that no read of these rows overtakes them.
+void Shard::send_unspilled(Held& held) {
+  if (unspilled_.empty()) return;
+  RowBatch rows;
+  for (auto& [place, value] : std::exchange(unspilled_, {})) {
+    rows.put(Table{place.first}, place.second, std::move(value));
+  }
+  send_spill(std::move(rows), held);
+}
+
+void Shard::send_spill(RowBatch rows, Held& held) {
+  spill_bytes_behind_ += rows.bytes();
+  ++spills_sent_;
+  held.jobs.emplace_back(SpillJob{std::move(rows)});
 }
 
 void Shard::take_result(StoreResult& result, Held& held, Instant now) {
@@ -183,6 +200,12 @@ bool Shard::store_is_behind() const {
          journal_.bytes_since(checkpointed_) > options_.journal_behind_bytes;
 }
 
+/// On a full disk a checkpoint is what makes room: of acks and purges, soon.
+Duration Shard::checkpoint_interval() const {
+  constexpr Duration kSoon = std::chrono::seconds{1};
+  return disk_full_ ? std::min(kSoon, options_.checkpoint_interval) : options_.checkpoint_interval;
+}
+
 /// Whether what the command adds fits into prepared room, with the rest of its round.
 bool Shard::room_for(const QueueCommand& command) const {
   return journal_.room().additions >=
@@ -205,9 +228,7 @@ void Shard::collect_effects(Held& held) {
   held.transfers = std::move(effects.transfers);
   if (!effects.spill.empty()) {
     stats_.spilled_messages += effects.spilled_messages;
-    spill_bytes_behind_ += effects.spill.bytes();
-    ++spills_sent_;
-    held.jobs.emplace_back(SpillJob{std::move(effects.spill)});
+    send_spill(std::move(effects.spill), held);
   }
   for (QueueEffects::RefillRequest& request : effects.refills) {
     held.jobs.emplace_back(RefillJob{std::move(request)});
@@ -232,7 +253,7 @@ Instant Shard::next_deadline() const {
   Instant next = machine_.next_deadline();
   for (const auto& [number, waiting] : waiting_) next = std::min(next, waiting.until);
   if (machine_.delta_bytes() != 0 && !checkpoint_under_way()) {
-    next = std::min(next, checkpointed_at_ + options_.checkpoint_interval);
+    next = std::min(next, checkpointed_at_ + checkpoint_interval());
   }
   return next;
 }
@@ -243,7 +264,7 @@ std::optional<CheckpointJob> Shard::next_checkpoint(Position durable, Instant no
         checkpoint_requested_ ||
         journal_.bytes_since(checkpointed_) >= options_.checkpoint_journal_bytes ||
         machine_.delta_bytes() >= options_.checkpoint_delta_bytes ||
-        (machine_.delta_bytes() != 0 && now >= checkpointed_at_ + options_.checkpoint_interval);
+        (machine_.delta_bytes() != 0 && now >= checkpointed_at_ + checkpoint_interval());
     if (!due) return std::nullopt;
     checkpoint_requested_ = false;
     ++checkpoints_sealed_;

@@ -163,14 +163,18 @@ class Shard {
   Status replay(CheckpointStore& store);
   Status apply_round(CheckpointStore& store, const Round& round);
   Status apply_queue_fact(CheckpointStore& store, const QueueFact& fact, Instant now);
+  Status spill_again(CheckpointStore& store);
   Status fetch(CheckpointStore& store, Table table, const std::string& key);
   Status boot_up(Instant now);
 
+  void send_unspilled(Held& held);
+  void send_spill(RowBatch rows, Held& held);
   void take_result(StoreResult& result, Held& held, Instant now);
   void run_call(std::unique_ptr<Call> call, Held& held, Instant now);
   void proceed(std::unique_ptr<Call> call, Progress progress, Held& held);
   void resume_waiting(Held& held, Instant now);
   [[nodiscard]] bool store_is_behind() const;
+  [[nodiscard]] Duration checkpoint_interval() const;
   [[nodiscard]] bool room_for(const QueueCommand& command) const;
   void collect_effects(Held& held);
   void append(Held& held, Instant now);
@@ -192,6 +196,8 @@ class Shard {
   std::deque<std::unique_ptr<Call>> deferred_;  // Additions that wait for the store to catch up.
   std::deque<std::unique_ptr<Call>> retries_;
 
+  // What recovery found no room for, by table and key; the first round sends it.
+  std::map<std::pair<std::uint8_t, std::string>, std::string> unspilled_;
   std::optional<CheckpointJob> sealed_;
   bool writing_ = false;
   bool checkpoint_requested_ = false;

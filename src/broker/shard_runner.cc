@@ -290,13 +290,16 @@ void ShardRunner::release_one(Held& held) {
 
 void ShardRunner::run_job(const StoreJob& job) {
   Result<StoreResult> result = run_store_job(parts_.store, job);
-  while (!result.has_value() && std::holds_alternative<SpillJob>(job)) {
+  if (!result.has_value() && std::holds_alternative<SpillJob>(job)) {
     spdlog::error("event=spill_failed error=\"{}\"", to_string(result.error()));
-    note_store_full(result.error().code == Errc::disk_full);
-    if (give_up_when_stopping()) return;  // The journal has it.
-    std::this_thread::sleep_for(kRetryAfter);
-    result = run_store_job(parts_.store, job);
-    if (result.has_value()) note_store_full(false);
+    while (!result.has_value()) {
+      note_store_full(result.error().code == Errc::disk_full);
+      if (give_up_when_stopping()) return;  // The journal has it.
+      std::this_thread::sleep_for(kRetryAfter);
+      result = run_store_job(parts_.store, job);
+    }
+    note_store_full(false);
+    spdlog::info("event=spill_works_again");
   }
   if (!result.has_value()) fatal("the checkpoint cannot be read", result.error());
   {
@@ -326,14 +329,17 @@ bool ShardRunner::give_up_when_stopping() {
 
 void ShardRunner::run_checkpoint(const CheckpointJob& job) {
   Status done = run_checkpoint_job(parts_.store, job);
-  while (!done.has_value()) {
-    ++checkpoint_failures_;
+  if (!done.has_value()) {
     spdlog::error("event=checkpoint_failed error=\"{}\"", to_string(done.error()));
-    note_store_full(done.error().code == Errc::disk_full);
-    if (give_up_when_stopping()) return;
-    std::this_thread::sleep_for(kRetryAfter);
-    done = run_checkpoint_job(parts_.store, job);
-    if (done.has_value()) note_store_full(false);
+    while (!done.has_value()) {
+      ++checkpoint_failures_;
+      note_store_full(done.error().code == Errc::disk_full);
+      if (give_up_when_stopping()) return;
+      std::this_thread::sleep_for(kRetryAfter);
+      done = run_checkpoint_job(parts_.store, job);
+    }
+    note_store_full(false);
+    spdlog::info("event=checkpoint_works_again");
   }
   checkpointed_ = job.position.value;
   const Position position = job.position;

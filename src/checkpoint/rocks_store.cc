@@ -174,6 +174,7 @@ class Store final : public RocksStore {
 
   [[nodiscard]] std::vector<TableStats> table_stats() const override {
     std::vector<TableStats> all;
+    all.reserve(names_.size());
     for (std::size_t i = 0; i < names_.size(); ++i) {
       all.push_back({.name = names_[i],
                      .rows_estimate = number(by_order_[i], "rocksdb.estimate-num-keys"),

@@ -16,6 +16,17 @@ Error lease_lost() {
   return {Errc::lease_lost, "the lease is over: it expired, was released, or was never given"};
 }
 
+/// What is wrong with the settings for the queue of that name, if anything.
+Status validate_for(std::string_view queue, const QueueSettings& settings) {
+  if (settings.dead_letter_queue == queue) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("dead_letter_queue is '{}', the queue itself: a message that fails "
+                             "would come back to it for ever",
+                             queue)};
+  }
+  return validate(settings);
+}
+
 }  // namespace
 
 Progress QueueMachine::on(EnqueueCommand& command, Instant now) {
@@ -116,10 +127,13 @@ Progress QueueMachine::on(NackCommand& command, Instant now) {
       command.outcomes.emplace_back(lease_lost());
       continue;
     }
-    ++stored->queue->totals.nacked_total;
-    ++totals_.nacked_total;
+    const bool counted = item.retry.kind != Retry::Kind::release;
+    if (counted) {
+      ++stored->queue->totals.nacked_total;
+      ++totals_.nacked_total;
+    }
     fail(*stored,
-         {.counted = item.retry.kind != Retry::Kind::release,
+         {.counted = counted,
           .retry = item.retry,
           .reason = item.reason.empty() ? "nacked" : std::move(item.reason)},
          now);
@@ -210,7 +224,7 @@ QueueMachine::Queue& QueueMachine::create_queue(std::string_view name,
 Progress QueueMachine::on(CreateQueueCommand& command, Instant now) {
   const QueueSettings settings = patched({}, command.settings);
   Status valid = validate_queue_name(command.queue);
-  if (valid.has_value()) valid = validate(settings);
+  if (valid.has_value()) valid = validate_for(command.queue, settings);
   if (!valid.has_value()) {
     command.error = valid.error();
     return {};
@@ -242,7 +256,7 @@ Progress QueueMachine::on(UpdateQueueCommand& command, Instant now) {
     return {};
   }
   const QueueSettings settings = patched(*queue->settings, command.settings);
-  if (const Status valid = validate(settings); !valid.has_value()) {
+  if (const Status valid = validate_for(command.queue, settings); !valid.has_value()) {
     command.error = valid.error();
     return {};
   }

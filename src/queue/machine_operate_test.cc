@@ -569,6 +569,23 @@ TEST(MachineDeadLetter, GoesWhereTheSettingSays) {
   EXPECT_EQ(world.stats("graveyard").ready, 1U);
 }
 
+TEST(MachineDeadLetter, AQueueCannotBeItsOwn) {
+  World world;
+  QueueSettingsPatch settings = one_attempt();
+  settings.dead_letter_queue = "q";
+  const auto created = world.run(
+      CreateQueueCommand{.queue = "q", .settings = settings, .error = {}, .description = {}});
+  ASSERT_TRUE(created.error.has_value());
+  EXPECT_EQ(created.error->code, Errc::invalid_argument);
+  EXPECT_NE(created.error->text.find("dead_letter_queue"), std::string::npos);
+
+  world.create("q", one_attempt());
+  const auto updated = world.run(
+      UpdateQueueCommand{.queue = "q", .settings = settings, .error = {}, .description = {}});
+  ASSERT_TRUE(updated.error.has_value());
+  EXPECT_EQ(updated.error->code, Errc::invalid_argument);
+}
+
 TEST(MachineDeadLetter, ReleasesAndUnwrittenDeliveriesNeverKill) {
   World world;
   world.create("q", one_attempt());

@@ -13,7 +13,7 @@ namespace {
 
 /// What a key of weight 1 may send in one turn.
 constexpr std::int64_t kQuantumMessages = 1;
-constexpr std::int64_t kQuantumBytes = 16 * 1024;
+constexpr std::int64_t kQuantumBytes = std::int64_t{16} * 1024;
 
 Instant horizon_instant(const std::string& row_key) {
   return {static_cast<std::int64_t>(Decoder(row_key).big_u64())};

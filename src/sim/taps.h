@@ -24,6 +24,7 @@ class TappedJournal final : public Journal {
   [[nodiscard]] std::uint64_t round_bytes_max() const override {
     return journal_->round_bytes_max();
   }
+  [[nodiscard]] Position first() const override { return journal_->first(); }
   [[nodiscard]] Position next() const override { return journal_->next(); }
   Status append(Position expected, Instant now, std::string_view facts) override;
   Result<Position> sync() override { return journal_->sync(); }

@@ -48,6 +48,7 @@ class FileJournal final : public Journal {
   std::uint64_t round_bytes_max() const override {
     return options_.segment_bytes - kSegmentHeaderBytes - kRoundHeaderBytes;
   }
+  Position first() const override;
   Position next() const override {
     const std::scoped_lock lock(mutex_);
     return next_;
@@ -82,6 +83,9 @@ class FileJournal final : public Journal {
 
   Result<Target> choose_target(Position expected, std::uint64_t facts_bytes);
   Status write(const Target& target, const Round& round);
+  [[nodiscard]] Position first_locked() const {
+    return segments_.empty() ? next_ : segments_.front()->header.first;
+  }
   Result<std::shared_ptr<Segment>> begin_segment(Prepared prepared, Position first);
 
   std::optional<std::string> take_spare();
@@ -367,7 +371,7 @@ Status FileJournal::read(Position from, const std::function<Status(const Round&)
   std::vector<std::shared_ptr<Segment>> segments;
   {
     const std::scoped_lock lock(mutex_);
-    const Position first = segments_.empty() ? next_ : segments_.front()->header.first;
+    const Position first = first_locked();
     if (from < first || from > next_) {
       return Error{Errc::round_not_found,
                    fmt::format("position {}; the journal in {} holds {} up to, not including, {}",
@@ -401,6 +405,11 @@ Status FileJournal::read_segment(const Segment& segment, Position from,
     if (found->round.position >= from) BATON_TRY_STATUS(visit(found->round));
   }
   return {};
+}
+
+Position FileJournal::first() const {
+  const std::scoped_lock lock(mutex_);
+  return first_locked();
 }
 
 std::uint64_t FileJournal::bytes_since(Position from) const {

@@ -47,6 +47,8 @@ class Journal {
 
   /// The most bytes of facts that one round may have.
   [[nodiscard]] virtual std::uint64_t round_bytes_max() const = 0;
+  /// The oldest round there is; next() when there is none.
+  [[nodiscard]] virtual Position first() const = 0;
   /// The position the next round gets.
   [[nodiscard]] virtual Position next() const = 0;
   /// Writes one round; durable only after sync(). Fails with position_taken unless `expected` is
