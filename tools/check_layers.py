@@ -21,6 +21,10 @@ EVERY = None
 LIBRARIES = {
     "fmt": (r"fmt/", None, EVERY),
     "xxhash": (r"xxhash\.h$", "PkgConfig::xxhash", {"base"}),
+    "lz4": (r"lz4(frame)?\.h$", "PkgConfig::lz4", {"stream"}),
+    "zstd": (r"zstd\.h$", "PkgConfig::zstd", {"stream"}),
+    "zlib": (r"zlib\.h$", "PkgConfig::zlib", {"stream"}),
+    "snappy": (r"snappy-c\.h$", "PkgConfig::snappy", {"stream"}),
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
     "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", {"api", "client"}),
     "protobuf": (r"google/", "gRPC::grpc++", {"api", "client"}),

@@ -26,6 +26,17 @@ enum class Code : std::uint32_t {  // NOLINT(performance-enum-size): as wide as 
   message_not_found = 104,
   queue_full = 105,
   dedup_full = 106,
+  disk_full = 208,
+  malformed = 210,
+  stale_epoch = 301,
+  stream_not_found = 302,
+  stream_exists = 303,
+  partition_not_found = 304,
+  offset_out_of_range = 305,
+  sequence_gap = 306,
+  producer_fenced = 307,
+  read_only = 308,
+  handover_timeout = 309,
 };
 
 /// What went wrong: a stable number and its name for programs, a sentence for people.

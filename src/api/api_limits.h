@@ -15,6 +15,16 @@ inline constexpr std::size_t kStreamBytes = 8 * kMiB;
 inline constexpr std::size_t kFrameMessages = 256;
 inline constexpr std::size_t kFrameBytes = 256 * kKiB;
 
+// Streams: what is read from the disk at once, and what may wait to be written to a connection.
+inline constexpr std::size_t kChunkBytes = 1 * kMiB;
+inline constexpr std::uint64_t kChunkBatches = 4096;
+inline constexpr std::size_t kConnectionOutputBytes = 4 * kMiB;
+inline constexpr std::size_t kSubscriptionsPerConnection = 1000;
+inline constexpr std::size_t kItemsPerRequest = 100'000;
+inline constexpr std::uint64_t kCreditMax = std::uint64_t{1} << 40U;
+// Threads that may wait for the disk.
+inline constexpr std::size_t kBackgroundThreads = 2;
+
 // Operators' calls.
 inline constexpr std::uint32_t kPeekDefault = 10;
 inline constexpr std::uint32_t kPeekMax = 1000;

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <string>
 
+#include "api/api_limits.h"
+#include "api/background.h"
 #include "api/counters.h"
 #include "api/stream.h"
 #include "base/random.h"
@@ -15,7 +17,10 @@ namespace baton {
 /// broker may outlive the server. Thread-safe.
 class ApiState {
  public:
-  ApiState(Broker& the_broker, std::uint64_t seed) : broker(the_broker), random_(seed) {}
+  ApiState(Broker& the_broker, std::uint64_t seed)
+      : broker(the_broker),
+        background(limits::kBackgroundThreads, [&the_broker] { return the_broker.now(); }),
+        random_(seed) {}
 
   /// A name for a consumer that came without one.
   std::string make_consumer_id() {
@@ -27,6 +32,8 @@ class ApiState {
   Broker& broker;  // Outlives every call it was given, and thus everybody here.
   Counters counters;
   OpenStreams streams;
+  Background background;
+  std::atomic<std::uint64_t> next_connection{1};
   std::atomic<bool> accepting{true};
 
  private:

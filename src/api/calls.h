@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "broker/broker.h"
 
@@ -14,12 +16,12 @@ template <class Done>
 class CallThen final : public Call {
  public:
   // By value and moved: what Done holds on to must live as long as the call.
-  CallThen(QueueCommand wanted, Done done)  // NOLINT(performance-unnecessary-value-param)
+  CallThen(Command wanted, Done done)  // NOLINT(performance-unnecessary-value-param)
       : Call(std::move(wanted)), done_(std::move(done)) {}
   CallThen(const CallThen&) = delete;
   CallThen& operator=(const CallThen&) = delete;
   ~CallThen() override {
-    if (!completed_) done_(static_cast<QueueCommand*>(nullptr));
+    if (!completed_) done_(static_cast<Command*>(nullptr));
   }
 
   void complete() override {
@@ -32,9 +34,20 @@ class CallThen final : public Call {
   bool completed_ = false;
 };
 
-/// Hands `command` to the shard of its queue. `done` is called in any case, see CallThen.
+/// What a call brought back, as the command that it was; null when it brought nothing.
+template <class Wanted>
+Wanted* answer_of(Command* done) {
+  if (done == nullptr) return nullptr;
+  if constexpr (std::is_constructible_v<QueueCommand, Wanted>) {
+    return &std::get<Wanted>(std::get<QueueCommand>(*done));
+  } else {
+    return &std::get<Wanted>(std::get<StreamCommand>(*done));
+  }
+}
+
+/// Hands `command` to the shard of its queue or stream. `done` is called in any case, see CallThen.
 template <class Done>
-void submit(Broker& broker, QueueCommand command, Broker::Admission admission, Done done) {
+void submit(Broker& broker, Command command, Broker::Admission admission, Done done) {
   std::unique_ptr<Call> call =
       std::make_unique<CallThen<Done>>(std::move(command), std::move(done));
   // Not taken: the call is still ours, and its end says so.

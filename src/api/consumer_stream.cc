@@ -35,10 +35,9 @@ void ConsumerStream::attach(AttachCommand command) {
     consumer_id_ = command.consumer_id;
     registration_ = Registration::under_way;
   }
-  submit(state_->broker, std::move(command), Broker::Admission::reserved,
-         [self = std::move(self)](QueueCommand* done) {
-           self->attached(done == nullptr ? nullptr : &std::get<AttachCommand>(*done));
-         });
+  submit(
+      state_->broker, std::move(command), Broker::Admission::reserved,
+      [self = std::move(self)](Command* done) { self->attached(answer_of<AttachCommand>(done)); });
 }
 
 void ConsumerStream::attached(AttachCommand* command) {
@@ -123,7 +122,7 @@ void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
   auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
   submit(state_->broker,
          CreditCommand{.queue = queue_, .consumer = consumer_, .added = batch.credit},
-         Broker::Admission::reserved, [self = std::move(self), slot](QueueCommand* done) {
+         Broker::Admission::reserved, [self = std::move(self), slot](Command* done) {
            {
              const std::lock_guard lock(self->mutex_);
              --slot->calls_under_way;
@@ -133,8 +132,8 @@ void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
          });
 }
 
-template <class Command>
-void ConsumerStream::submit_batch(Slot& slot, SlotResults results, Batch<Command> batch) {
+template <class Wanted>
+void ConsumerStream::submit_batch(Slot& slot, SlotResults results, Batch<Wanted> batch) {
   const bool refused = batch.settled();
   {
     const std::lock_guard lock(mutex_);
@@ -145,7 +144,7 @@ void ConsumerStream::submit_batch(Slot& slot, SlotResults results, Batch<Command
   if (refused) return;
   auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
   submit(state_->broker, std::move(batch.command), Broker::Admission::reserved,
-         [self = std::move(self), &slot, results](QueueCommand* done) {
+         [self = std::move(self), &slot, results](Command* done) {
            {
              const std::lock_guard lock(self->mutex_);
              --slot.calls_under_way;
@@ -154,7 +153,7 @@ void ConsumerStream::submit_batch(Slot& slot, SlotResults results, Batch<Command
                self->dropped_ = true;
                self->set_end(to_status(busy()));
              } else {
-               (slot.*results).outcomes = std::move(std::get<Command>(*done).outcomes);
+               (slot.*results).outcomes = std::move(answer_of<Wanted>(done)->outcomes);
              }
            }
            self->pump();
@@ -238,7 +237,7 @@ bool ConsumerStream::release(Lock& lock) {
   lock.unlock();
   submit(state_->broker, QuiesceCommand{.queue = queue_, .consumer = consumer_},
          Broker::Admission::reserved,
-         [self = std::move(self)](QueueCommand* /*done*/) { self->detach(); });
+         [self = std::move(self)](Command* /*done*/) { self->detach(); });
   lock.lock();
   return true;
 }
@@ -253,7 +252,7 @@ void ConsumerStream::detach() {
   }
   auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
   submit(state_->broker, std::move(command), Broker::Admission::reserved,
-         [self = std::move(self)](QueueCommand* /*done*/) {
+         [self = std::move(self)](Command* /*done*/) {
            {
              const std::lock_guard lock(self->mutex_);
              self->registration_ = Registration::over;

@@ -69,8 +69,8 @@ class ConsumerStream final : public Stream, public ConsumerSink {
 
   Status take_request(std::size_t bytes);
   void submit_items(ConsumerBatch batch, std::size_t bytes);
-  template <class Command>
-  void submit_batch(Slot& slot, SlotResults results, Batch<Command> batch);
+  template <class Wanted>
+  void submit_batch(Slot& slot, SlotResults results, Batch<Wanted> batch);
   void attached(AttachCommand* command);
   std::vector<Delivery> take_deliveries();
   std::vector<LeaseToken> take_unwritten();

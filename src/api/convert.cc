@@ -19,15 +19,6 @@ Error over_limit(std::string_view field, std::uint64_t value, std::uint64_t limi
   return {Errc::invalid_argument, fmt::format("{} is {}; the limit is {}", field, value, limit)};
 }
 
-/// Milliseconds from outside. Checked before they are multiplied, so that an absurd number is an
-/// error and not a small one.
-Result<Duration> milliseconds(std::string_view field, std::uint64_t value, Duration limit) {
-  const auto most = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
-  if (value > most) return over_limit(field, value, most);
-  return Duration{std::chrono::milliseconds{static_cast<std::int64_t>(value)}};
-}
-
 Status check_items(std::string_view field, int count) {
   const auto items = static_cast<std::size_t>(count);
   if (items <= limits::kBatchItems) return {};
@@ -52,20 +43,20 @@ constexpr Duration kAnySetting = limits::kRetentionMax;
 Status patch_durations(const v1::QueueSettings& in, QueueSettingsPatch& out) {
   if (in.has_visibility_timeout_ms()) {
     BATON_TRY(out.visibility_timeout,
-              milliseconds("visibility_timeout_ms", in.visibility_timeout_ms(), kAnySetting));
+              convert_ms("visibility_timeout_ms", in.visibility_timeout_ms(), kAnySetting));
   }
   if (in.has_retry_delay_ms()) {
-    BATON_TRY(out.retry_delay, milliseconds("retry_delay_ms", in.retry_delay_ms(), kAnySetting));
+    BATON_TRY(out.retry_delay, convert_ms("retry_delay_ms", in.retry_delay_ms(), kAnySetting));
   }
   if (in.has_retry_delay_max_ms()) {
     BATON_TRY(out.retry_delay_max,
-              milliseconds("retry_delay_max_ms", in.retry_delay_max_ms(), kAnySetting));
+              convert_ms("retry_delay_max_ms", in.retry_delay_max_ms(), kAnySetting));
   }
   if (in.has_retention_ms()) {
-    BATON_TRY(out.retention, milliseconds("retention_ms", in.retention_ms(), kAnySetting));
+    BATON_TRY(out.retention, convert_ms("retention_ms", in.retention_ms(), kAnySetting));
   }
   if (in.has_dedup_window_ms()) {
-    BATON_TRY(out.dedup_window, milliseconds("dedup_window_ms", in.dedup_window_ms(), kAnySetting));
+    BATON_TRY(out.dedup_window, convert_ms("dedup_window_ms", in.dedup_window_ms(), kAnySetting));
   }
   return {};
 }
@@ -122,9 +113,9 @@ Result<NewMessage> convert_message(v1::NewMessage& in) {
   out.throttle_keys.reserve(static_cast<std::size_t>(in.throttle_keys_size()));
   for (std::string& key : *in.mutable_throttle_keys()) out.throttle_keys.push_back(std::move(key));
   out.dedup_id = std::move(*in.mutable_dedup_id());
-  BATON_TRY(out.delay, milliseconds("delay_ms", in.delay_ms(), limits::kDelayMax));
+  BATON_TRY(out.delay, convert_ms("delay_ms", in.delay_ms(), limits::kDelayMax));
   BATON_TRY(out.expires_after,
-            milliseconds("expires_after_ms", in.expires_after_ms(), limits::kRetentionMax));
+            convert_ms("expires_after_ms", in.expires_after_ms(), limits::kRetentionMax));
   out.payload = std::move(*in.mutable_payload());
   BATON_TRY_STATUS(validate(out));
   return out;
@@ -141,7 +132,7 @@ Result<NackItem> convert_item(v1::NackItem& in) {
   out.reason = std::move(*in.mutable_reason());
   if (in.has_delay_ms()) {
     out.retry.kind = Retry::Kind::after;
-    BATON_TRY(out.retry.delay, milliseconds("delay_ms", in.delay_ms(), limits::kDelayMax));
+    BATON_TRY(out.retry.delay, convert_ms("delay_ms", in.delay_ms(), limits::kDelayMax));
   } else if (in.has_release() && in.release()) {
     out.retry.kind = Retry::Kind::release;
   }
@@ -151,8 +142,7 @@ Result<NackItem> convert_item(v1::NackItem& in) {
 Result<ExtendItem> convert_item(v1::ExtendItem& in) {
   BATON_TRY(const LeaseToken token, decode_token(in.lease_token()));
   ExtendItem out{.token = token};
-  BATON_TRY(out.timeout,
-            milliseconds("timeout_ms", in.timeout_ms(), limits::kVisibilityTimeoutMax));
+  BATON_TRY(out.timeout, convert_ms("timeout_ms", in.timeout_ms(), limits::kVisibilityTimeoutMax));
   return out;
 }
 
@@ -218,6 +208,13 @@ Result<Command> convert_name(std::string* name) {
 }
 
 }  // namespace
+
+Result<Duration> convert_ms(std::string_view field, std::uint64_t value, Duration limit) {
+  const auto most = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
+  if (value > most) return over_limit(field, value, most);
+  return Duration{std::chrono::milliseconds{static_cast<std::int64_t>(value)}};
+}
 
 Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request) {
   BATON_TRY(CreateQueueCommand out, convert_name<CreateQueueCommand>(request.mutable_name()));

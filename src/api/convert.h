@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/wire.h"
@@ -33,6 +34,10 @@ struct ConsumerBatch {
   Batch<ExtendCommand> extends;
   std::uint64_t credit = 0;
 };
+
+/// Milliseconds from outside. Checked before they are multiplied, so that an absurd number is an
+/// error and not a small one.
+Result<Duration> convert_ms(std::string_view field, std::uint64_t value, Duration limit);
 
 Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request);
 Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request);

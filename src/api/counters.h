@@ -30,11 +30,31 @@ enum class Method : std::uint8_t {
   redrive,
   inspect,
   checkpoint,
+  create_stream,
+  update_stream,
+  delete_stream,
+  list_streams,
+  describe_stream,
+  init_producer,
+  append,
+  append_stream,
+  read,
+  subscribe,
+  store_offset,
+  query_offset,
+  list_groups,
+  describe_group,
+  evaluate_group,
+  delete_group,
 };
-inline constexpr std::array<std::string_view, 18> kMethodNames = {
-    "CreateQueue",   "UpdateQueue", "DeleteQueue", "ListQueues", "DescribeQueue", "Enqueue",
-    "EnqueueStream", "Lease",       "Consume",     "Ack",        "Nack",          "Extend",
-    "Peek",          "Purge",       "Cancel",      "Redrive",    "Inspect",       "Checkpoint"};
+inline constexpr std::array<std::string_view, 34> kMethodNames = {
+    "CreateQueue",  "UpdateQueue",   "DeleteQueue",    "ListQueues",   "DescribeQueue",
+    "Enqueue",      "EnqueueStream", "Lease",          "Consume",      "Ack",
+    "Nack",         "Extend",        "Peek",           "Purge",        "Cancel",
+    "Redrive",      "Inspect",       "Checkpoint",     "CreateStream", "UpdateStream",
+    "DeleteStream", "ListStreams",   "DescribeStream", "InitProducer", "Append",
+    "AppendStream", "Read",          "Subscribe",      "StoreOffset",  "QueryOffset",
+    "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup"};
 
 /// What the api layer counts for itself. Written and read by any thread.
 struct Counters {

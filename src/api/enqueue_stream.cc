@@ -56,14 +56,14 @@ void EnqueueStream::take(grpc::ByteBuffer& request) {
 void EnqueueStream::submit_batch(Slot& slot, EnqueueCommand command) {
   auto self = std::static_pointer_cast<EnqueueStream>(shared_from_this());
   submit(state_->broker, std::move(command), Broker::Admission::reserved,
-         [self = std::move(self), &slot](QueueCommand* done) {
+         [self = std::move(self), &slot](Command* done) {
            {
              const std::lock_guard lock(self->mutex_);
              if (done == nullptr) {
                slot.abandoned = true;
                self->set_end(to_status(busy()));
              } else {
-               slot.results.outcomes = std::move(std::get<EnqueueCommand>(*done).outcomes);
+               slot.results.outcomes = std::move(answer_of<EnqueueCommand>(done)->outcomes);
                slot.done = true;
              }
            }

@@ -40,7 +40,8 @@ class FakeBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     if (full_ && admission == Admission::bounded) return false;
     if (refusing_) return false;
-    if (auto* detach = std::get_if<DetachCommand>(&call->command)) {
+    auto& command = std::get<QueueCommand>(call->command);
+    if (auto* detach = std::get_if<DetachCommand>(&command)) {
       detaches_.push_back(*detach);
       if (holding_detaches_) {
         waiting_.push_back(std::move(call));
@@ -48,9 +49,9 @@ class FakeBroker final : public Broker {
         return true;
       }
       work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
-    } else if (std::holds_alternative<QuiesceCommand>(call->command) && !holding_quiesces_) {
+    } else if (std::holds_alternative<QuiesceCommand>(command) && !holding_quiesces_) {
       work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
-    } else if (auto* credit = std::get_if<CreditCommand>(&call->command)) {
+    } else if (auto* credit = std::get_if<CreditCommand>(&command)) {
       credits_.push_back(*credit);
       work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
     } else {
@@ -65,6 +66,7 @@ class FakeBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     return ConsumerNumber{++consumers_};
   }
+  Ticket next_ticket() override { return Ticket{1}; }
   [[nodiscard]] ShardStats stats(std::size_t shard) const override {
     ShardStats stats;
     stats.enqueued = 40 + shard;
@@ -79,8 +81,8 @@ class FakeBroker final : public Broker {
   }
   [[nodiscard]] Instant now() const override { return {1'700'000'000'000'000'000}; }
 
-  /// The call that has waited longest, which must be a Command.
-  template <class Command>
+  /// The call that has waited longest, which must be a Wanted.
+  template <class Wanted>
   std::unique_ptr<Call> take() {
     std::unique_lock lock(mutex_);
     if (!wait(lock, [this] { return !waiting_.empty(); })) {
@@ -89,15 +91,16 @@ class FakeBroker final : public Broker {
     }
     std::unique_ptr<Call> call = std::move(waiting_.front());
     waiting_.pop_front();
-    if (!std::holds_alternative<Command>(call->command)) {
-      ADD_FAILURE() << "another call came, of kind " << call->command.index();
+    const auto& command = std::get<QueueCommand>(call->command);
+    if (!std::holds_alternative<Wanted>(command)) {
+      ADD_FAILURE() << "another call came, of kind " << command.index();
       std::abort();
     }
     return call;
   }
-  template <class Command>
-  static Command& of(const std::unique_ptr<Call>& call) {
-    return std::get<Command>(call->command);
+  template <class Wanted>
+  static Wanted& of(const std::unique_ptr<Call>& call) {
+    return std::get<Wanted>(std::get<QueueCommand>(call->command));
   }
 
   /// Does `work` on the shard's thread, in order.

@@ -86,6 +86,38 @@ MetricFamily make_family(const char* name, const char* help, MetricType type) {
   return family;
 }
 
+/// One number of StreamStats or of its groups, and what it is called outside.
+struct StreamMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  std::uint64_t (*value)(const StreamStats&);
+};
+
+constexpr std::array<StreamMetric, 11> kStreamMetrics = {{
+    {"baton_streams", "Streams.", kGauge, [](const StreamStats& all) { return all.streams; }},
+    {"baton_stream_batches_total", "Batches taken.", kCounter,
+     [](const StreamStats& all) { return all.batches; }},
+    {"baton_stream_appended_bytes_total", "Bytes of batches taken.", kCounter,
+     [](const StreamStats& all) { return all.bytes; }},
+    {"baton_stream_duplicates_total", "Batches that were there already.", kCounter,
+     [](const StreamStats& all) { return all.duplicates; }},
+    {"baton_stream_refused_total", "Batches refused.", kCounter,
+     [](const StreamStats& all) { return all.refused; }},
+    {"baton_partitions_read_only", "Partitions found damaged.", kGauge,
+     [](const StreamStats& all) { return all.partitions_read_only; }},
+    {"baton_groups", "Groups, one for each partition.", kGauge,
+     [](const StreamStats& all) { return all.groups.groups; }},
+    {"baton_groups_without_active", "Groups with consumers and no active one: must be 0.", kGauge,
+     [](const StreamStats& all) { return all.groups.groups_without_active; }},
+    {"baton_group_activations_total", "Seats given.", kCounter,
+     [](const StreamStats& all) { return all.groups.activations_total; }},
+    {"baton_group_step_downs_total", "Seats taken back.", kCounter,
+     [](const StreamStats& all) { return all.groups.step_downs_total; }},
+    {"baton_stale_epochs_total", "Offsets refused because the seat was another's.", kCounter,
+     [](const StreamStats& all) { return all.groups.stale_epochs_total; }},
+}};
+
 MetricFamily calls(const Counters& counters) {
   MetricFamily family = make_family("baton_api_calls_total", "Calls that ended.", kCounter);
   for (std::size_t method = 0; method < kMethodNames.size(); ++method) {
@@ -122,7 +154,15 @@ std::string metrics_text(const ApiState& state) {
           static_cast<double>(shards[shard].*metric.value) * metric.unit);
     }
   }
-  families.push_back(gauge("baton_api_consumers_open", "Open Lease and Consume streams.",
+  for (const StreamMetric& metric : kStreamMetrics) {
+    MetricFamily& family =
+        families.emplace_back(make_family(metric.name, metric.help, metric.type));
+    for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+      add(family, {{"shard", std::to_string(shard)}},
+          static_cast<double>(metric.value(shards[shard].streams)));
+    }
+  }
+  families.push_back(gauge("baton_api_consumers_open", "Open Lease, Consume and Subscribe streams.",
                            state.counters.consumers_open.load(std::memory_order_relaxed)));
   families.push_back(gauge("baton_api_streams_open", "Open streams of every kind.",
                            state.counters.streams_open.load(std::memory_order_relaxed)));

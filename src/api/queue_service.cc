@@ -3,13 +3,13 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "api/consumer_stream.h"
 #include "api/convert.h"
 #include "api/enqueue_stream.h"
+#include "api/gather.h"
 #include "api/reply.h"
 #include "api/stream_port.h"
 #include "api/unary.h"
@@ -18,43 +18,6 @@ namespace baton {
 namespace {
 
 using Reactor = QueueService::Reactor;
-
-/// A list that is put together from all shards. Shared by one Call per shard; the last one answers.
-class ListAnswer {
- public:
-  ListAnswer(UnaryCall call, v1::ListQueuesResponse* response, std::size_t shards)
-      : call_(std::move(call)), response_(response), missing_(shards) {}
-
-  /// Takes one shard's part, or nothing from one that did not take the call.
-  void add(ListQueuesCommand* part) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (part == nullptr) {
-        turned_away_ = true;
-      } else {
-        std::move(part->descriptions.begin(), part->descriptions.end(),
-                  std::back_inserter(queues_));
-      }
-      if (--missing_ != 0) return;
-    }
-    answer();
-  }
-
- private:
-  void answer() {
-    if (turned_away_) return call_.finish(to_status(busy()));
-    std::ranges::sort(queues_, {}, &QueueDescription::name);
-    for (const QueueDescription& queue : queues_) describe(queue, *response_->add_queues());
-    call_.finish(grpc::Status::OK);
-  }
-
-  UnaryCall call_;
-  v1::ListQueuesResponse* response_;
-  std::mutex mutex_;
-  std::size_t missing_;
-  bool turned_away_ = false;
-  std::vector<QueueDescription> queues_;
-};
 
 }  // namespace
 
@@ -97,16 +60,14 @@ Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest*
     call.finish(to_status(command.has_value() ? alive.error() : command.error()));
     return call.reactor();
   }
-  const std::size_t shards = state_->broker.shards();
-  const auto answer = std::make_shared<ListAnswer>(call, response, shards);
-  for (std::size_t shard = 0; shard < shards; ++shard) {
-    const auto add = [answer](QueueCommand* done) {
-      answer->add(done == nullptr ? nullptr : &std::get<ListQueuesCommand>(*done));
-    };
-    std::unique_ptr<Call> part = std::make_unique<CallThen<decltype(add)>>(*command, add);
-    // Not taken: the part is still ours, and its end tells the answer so.
-    if (!state_->broker.submit_to(shard, part, Broker::Admission::bounded)) part.reset();
-  }
+  ask_all_shards(call, *command, [response](std::vector<ListQueuesCommand>& answers) {
+    std::vector<QueueDescription> queues;
+    for (ListQueuesCommand& answer : answers) {
+      std::ranges::move(answer.descriptions, std::back_inserter(queues));
+    }
+    std::ranges::sort(queues, {}, &QueueDescription::name);
+    for (const QueueDescription& queue : queues) describe(queue, *response->add_queues());
+  });
   return call.reactor();
 }
 

@@ -19,16 +19,18 @@
 #include "api/listen.h"
 #include "api/queue_service.h"
 #include "api/status.h"
+#include "api/stream_service.h"
 
 namespace baton {
 
 // In the order in which they are made; taken apart in the opposite one.
 struct ApiServer::Parts {
   explicit Parts(std::shared_ptr<ApiState> shared)
-      : state(std::move(shared)), queues(state), admin(state) {}
+      : state(std::move(shared)), queues(state), streams(state), admin(state) {}
 
   std::shared_ptr<ApiState> state;
   QueueService queues;
+  StreamService streams;
   AdminService admin;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<grpc::Server> server;
@@ -141,6 +143,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const Server
   configure(builder, options);
   builder.AddListeningPort(address.to_string(), security, &parts->grpc_port);
   builder.RegisterService(&parts->queues);
+  builder.RegisterService(&parts->streams);
   builder.RegisterService(&parts->admin);
   parts->server = builder.BuildAndStart();
   if (parts->server == nullptr) {
@@ -181,6 +184,7 @@ void ApiServer::shutdown(std::chrono::milliseconds within) {
   parts_->state->streams.wait_until_empty(deadline);
   parts_->server->Shutdown(deadline);
   parts_->server.reset();
+  parts_->state->background.stop();
   // Last, so that a probe hears "not ready" until the end.
   if (parts_->http != nullptr) parts_->http->stop();
 }

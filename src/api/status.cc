@@ -12,9 +12,12 @@ grpc::StatusCode status_code(Errc code) {
     case Errc::malformed: return grpc::StatusCode::INVALID_ARGUMENT;
     case Errc::not_found:
     case Errc::queue_not_found:
+    case Errc::stream_not_found:
+    case Errc::partition_not_found:
     case Errc::message_not_found: return grpc::StatusCode::NOT_FOUND;
     case Errc::already_exists:
-    case Errc::queue_exists: return grpc::StatusCode::ALREADY_EXISTS;
+    case Errc::queue_exists:
+    case Errc::stream_exists: return grpc::StatusCode::ALREADY_EXISTS;
     // RESOURCE_EXHAUSTED is for configured limits; a full disk is a state that passes.
     case Errc::journal_full:
     case Errc::disk_full:
@@ -22,7 +25,13 @@ grpc::StatusCode status_code(Errc code) {
     case Errc::resource_exhausted:
     case Errc::queue_full:
     case Errc::dedup_full: return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case Errc::offset_out_of_range: return grpc::StatusCode::OUT_OF_RANGE;
     case Errc::failed_precondition:
+    case Errc::stale_epoch:
+    case Errc::sequence_gap:
+    case Errc::producer_fenced:
+    case Errc::read_only:
+    case Errc::handover_timeout:
     case Errc::lease_lost: return grpc::StatusCode::FAILED_PRECONDITION;
     case Errc::deadline_exceeded: return grpc::StatusCode::DEADLINE_EXCEEDED;
     case Errc::cancelled: return grpc::StatusCode::CANCELLED;

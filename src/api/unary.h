@@ -59,8 +59,8 @@ Request& own(const Request* request) {
 
 /// Runs a call that asks one thing. `reply(command)` fills in the response; the command's error, if
 /// there is one, is the call's.
-template <class Command, class Reply>
-grpc::ServerUnaryReactor* run(UnaryCall call, Result<Command> command, Reply reply) {
+template <class Wanted, class Reply>
+grpc::ServerUnaryReactor* run(UnaryCall call, Result<Wanted> command, Reply reply) {
   grpc::ServerUnaryReactor* const reactor = call.reactor();
   Status alive = call.alive(false);
   if (!command.has_value() || !alive.has_value()) {
@@ -69,9 +69,9 @@ grpc::ServerUnaryReactor* run(UnaryCall call, Result<Command> command, Reply rep
   }
   Broker& broker = call.state().broker;
   submit(broker, *std::move(command), Broker::Admission::bounded,
-         [call = std::move(call), reply = std::move(reply)](QueueCommand* done) {
+         [call = std::move(call), reply = std::move(reply)](Command* done) {
            if (done == nullptr) return call.finish(to_status(busy()));
-           auto& answered = std::get<Command>(*done);
+           auto& answered = *answer_of<Wanted>(done);
            if (answered.error.has_value()) return call.finish(to_status(*answered.error));
            reply(answered);
            call.finish(grpc::Status::OK);
@@ -80,10 +80,10 @@ grpc::ServerUnaryReactor* run(UnaryCall call, Result<Command> command, Reply rep
 }
 
 /// Runs a call of many items. `reply(results)` fills in the response and says how the call ends.
-template <class Command, class Reply>
-grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Command>> batch,
+template <class Wanted, class Reply>
+grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Wanted>> batch,
                                     Broker::Admission admission, Reply reply) {
-  using Outcome = typename decltype(Command::outcomes)::value_type;
+  using Outcome = typename decltype(Wanted::outcomes)::value_type;
   grpc::ServerUnaryReactor* const reactor = call.reactor();
   Status alive = call.alive(admission == Broker::Admission::reserved);
   if (!batch.has_value() || !alive.has_value()) {
@@ -100,9 +100,9 @@ grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Command>> batch
   Broker& broker = call.state().broker;
   submit(broker, std::move(batch->command), admission,
          [call = std::move(call), reply = std::move(reply),
-          results = std::move(results)](QueueCommand* done) mutable {
+          results = std::move(results)](Command* done) mutable {
            if (done == nullptr) return call.finish(to_status(busy()));
-           results.outcomes = std::move(std::get<Command>(*done).outcomes);
+           results.outcomes = std::move(answer_of<Wanted>(done)->outcomes);
            call.finish(reply(results));
          });
   return reactor;

@@ -3,46 +3,17 @@
 #include <baton/v1/queues.pb.h>
 
 #include <array>
-#include <bit>
 #include <memory>
 #include <string_view>
 
 #include "api/status.h"
+#include "api/wire_fields.h"
 #include "base/assert.h"
 
 namespace baton {
 namespace {
 
 constexpr std::uint32_t kUuidText = 36;
-
-// A field's key: its number, and how its value is written.
-constexpr char varint_field(unsigned number) { return static_cast<char>(number << 3U); }
-constexpr char bytes_field(unsigned number) { return static_cast<char>(number << 3U | 2U); }
-
-std::size_t varint_bytes(std::uint64_t value) {
-  return (static_cast<std::size_t>(std::bit_width(value | 1U)) + 6) / 7;
-}
-
-void append_varint(std::string& out, std::uint64_t value) {
-  while (value >= 0x80U) {
-    out.push_back(static_cast<char>(value | 0x80U));
-    value >>= 7U;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-std::size_t blob_bytes(std::size_t size) { return 1 + varint_bytes(size) + size; }
-
-void append_blob(std::string& out, unsigned number, std::string_view bytes) {
-  out.push_back(bytes_field(number));
-  append_varint(out, bytes.size());
-  out.append(bytes);
-}
-
-void append_number(std::string& out, unsigned number, std::uint64_t value) {
-  out.push_back(varint_field(number));
-  append_varint(out, value);
-}
 
 void append_uuid(std::string& out, unsigned number, const Uuid& uuid) {
   constexpr std::string_view kDigits = "0123456789abcdef";

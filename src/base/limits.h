@@ -54,18 +54,18 @@ inline constexpr std::size_t kTurnMessages = 64;
 inline constexpr Duration kReturnAfterRestart = seconds{5};
 
 // Memory of a shard.
-inline constexpr std::size_t kPayloadBudgetBytes = 128 * kMiB;
+inline constexpr std::size_t kPayloadBudgetBytes = 64 * kMiB;
 inline constexpr std::size_t kParkedPerKey = 1024;
 inline constexpr Duration kDelayedHorizon = seconds{60};
-inline constexpr std::size_t kRefillRows = 1024;
-inline constexpr std::size_t kRefillBytes = 1 * kMiB;
+inline constexpr std::size_t kRefillRows = 4096;
+inline constexpr std::size_t kRefillBytes = 4 * kMiB;
 
 // Rounds and checkpoints of a shard.
 inline constexpr std::size_t kCommandsWaiting = 4096;
 inline constexpr std::size_t kCommandBytesWaiting = 64 * kMiB;
 inline constexpr std::size_t kRoundBytes = 8 * kMiB;
 inline constexpr std::size_t kRoundDeliveries = 16'384;
-inline constexpr std::uint64_t kCheckpointJournalBytes = 1024 * kMiB;
+inline constexpr std::uint64_t kCheckpointJournalBytes = 512 * kMiB;
 inline constexpr std::uint64_t kCheckpointDeltaBytes = 64 * kMiB;
 inline constexpr Duration kCheckpointInterval = seconds{60};
 inline constexpr std::uint64_t kJournalBehindBytes = 4096 * kMiB;

@@ -3,19 +3,26 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "base/fsync_mode.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "broker/stream_commands.h"
+#include "broker/stream_shard.h"
 #include "queue/commands.h"
 
 namespace baton {
+
+using Command = std::variant<QueueCommand, StreamCommand>;
 
 /// A command on its way through a shard and back. The api layer derives from it; the shard fills in
 /// the command's outcomes, and calls complete() when everything the outcomes rest on is durable.
 class Call {
  public:
-  explicit Call(QueueCommand wanted) : command(std::move(wanted)) {}
+  explicit Call(Command wanted) : command(std::move(wanted)) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   virtual ~Call() = default;
@@ -23,17 +30,8 @@ class Call {
   /// Called once, by the shard's releasing thread; must not block. The call is destroyed after it.
   virtual void complete() = 0;
 
-  QueueCommand command;
+  Command command;
 };
-
-/// How fsync is used for enqueues, leases and acks. Creates and deletes are always fsynced.
-struct FsyncMode {
-  enum class Kind : std::uint8_t { always, interval, never };
-  Kind kind = Kind::always;
-  Duration interval{0};
-};
-/// Reads "always", "never" or "interval:MS".
-Result<FsyncMode> parse_fsync_mode(std::string_view text);
 
 /// Numbers of one shard since its start, for metrics. Read from any thread.
 struct ShardStats {
@@ -59,6 +57,7 @@ struct ShardStats {
   std::uint64_t deduplicated = 0;
   std::uint64_t lease_lost = 0;
   std::uint64_t boot = 0;
+  StreamStats streams;
 };
 
 /// A table of a shard's checkpoint, as `baton store inspect` shows it.
@@ -93,14 +92,16 @@ class Broker {
   /// detaches.
   enum class Admission : std::uint8_t { bounded, reserved };
 
-  /// Hands the call to the shard of its queue. False when a bounded call finds the shard full, or
-  /// the broker is stopping: the call then stays the caller's.
+  /// Hands the call to the shard of its queue or stream. False when a bounded call finds the shard
+  /// full, or the broker is stopping: the call then stays the caller's.
   virtual bool submit(std::unique_ptr<Call>& call, Admission admission) = 0;
   /// As submit(), to the shard with that number: for lists.
   virtual bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) = 0;
   [[nodiscard]] virtual std::size_t shards() const = 0;
   /// A number no other consumer of this process has.
   virtual ConsumerNumber next_consumer_number() = 0;
+  /// The next of the one counter that orders the consumers of all groups.
+  virtual Ticket next_ticket() = 0;
   [[nodiscard]] virtual ShardStats stats(std::size_t shard) const = 0;
   /// Makes a checkpoint of every shard and waits for it: for `baton store inspect` and tests.
   virtual Status checkpoint() = 0;

@@ -76,6 +76,10 @@ std::string DataFolder::checkpoint_of(const std::string& path, std::size_t shard
   return fmt::format("{}/shard-{}/checkpoint", path, shard);
 }
 
+std::string DataFolder::streams_of(const std::string& path, std::size_t shard) {
+  return fmt::format("{}/shard-{}/streams", path, shard);
+}
+
 Status DataFolder::lock(const std::string& path) {
   const std::string file = path + "/LOCK";
   lock_fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

@@ -12,7 +12,7 @@ namespace baton {
 /// ```
 ///   LOCK           held (flock) by the broker that runs
 ///   FORMAT         "baton-data 1" and "shards N"
-///   shard-0/       journal/  checkpoint/
+///   shard-0/       journal/  checkpoint/  streams/
 ///   shard-1/ ...
 /// ```
 class DataFolder {
@@ -32,6 +32,7 @@ class DataFolder {
 
   [[nodiscard]] std::size_t shards() const { return shards_; }
   [[nodiscard]] static std::string journal_of(const std::string& path, std::size_t shard);
+  [[nodiscard]] static std::string streams_of(const std::string& path, std::size_t shard);
   [[nodiscard]] static std::string checkpoint_of(const std::string& path, std::size_t shard);
 
  private:

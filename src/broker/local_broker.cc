@@ -1,7 +1,6 @@
 #include "broker/local_broker.h"
 
 #include <algorithm>
-#include <charconv>
 #include <thread>
 #include <utility>
 
@@ -21,15 +20,20 @@ class InternalCall final : public Call {
   InternalCall(QueueCommand wanted, std::function<void(QueueCommand&)> done)
       : Call(std::move(wanted)), done_(std::move(done)) {}
   void complete() override {
-    if (done_ != nullptr) done_(command);
+    if (done_ != nullptr) done_(std::get<QueueCommand>(command));
   }
 
  private:
   std::function<void(QueueCommand&)> done_;
 };
 
-std::string_view queue_of(const QueueCommand& command) {
-  return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); }, command);
+/// The name that says which shard has it.
+std::string_view name_of(const Command& command) {
+  if (const auto* stream = std::get_if<StreamCommand>(&command)) {
+    return std::visit([](const auto& wanted) { return std::string_view(wanted.stream); }, *stream);
+  }
+  return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); },
+                    std::get<QueueCommand>(command));
 }
 
 std::size_t default_shards() {
@@ -37,26 +41,6 @@ std::size_t default_shards() {
 }
 
 }  // namespace
-
-Result<FsyncMode> parse_fsync_mode(std::string_view text) {
-  constexpr std::string_view kInterval = "interval:";
-  if (text == "always") return FsyncMode{};
-  if (text == "never") return FsyncMode{.kind = FsyncMode::Kind::never, .interval = {}};
-  if (text.starts_with(kInterval)) {
-    const std::string_view number = text.substr(kInterval.size());
-    std::int64_t milliseconds = 0;
-    const auto [end, failure] =
-        std::from_chars(number.data(), number.data() + number.size(), milliseconds);
-    if (failure == std::errc{} && end == number.data() + number.size() && milliseconds >= 1 &&
-        milliseconds <= 60'000) {
-      return FsyncMode{.kind = FsyncMode::Kind::interval,
-                       .interval = std::chrono::milliseconds{milliseconds}};
-    }
-  }
-  return Error{
-      Errc::invalid_argument,
-      fmt::format("fsync is '{}'; it may be always, never, or interval:MS with 1 to 60000", text)};
-}
 
 LocalBroker::LocalBroker(BrokerOptions options)
     : options_(std::move(options)), disk_(make_real_disk()) {}
@@ -92,6 +76,7 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
         ShardRunner::Parts{.shard = std::move(shards[number]),
                            .journal = *broker->journals_[number],
                            .store = *broker->stores_[number],
+                           .disk = *broker->disk_,
                            .clock = *broker->clock_,
                            .fsync = broker->options_.fsync,
                            .transfer = [self, number](const QueueEffects::Transfer& transfer) {
@@ -112,7 +97,12 @@ Result<std::unique_ptr<Shard>> LocalBroker::open_shard(std::size_t number, Insta
   shard.machine.shards = folder_.shards();
   // Ids must differ between shards and between lives; they need not be secret.
   shard.seed = static_cast<std::uint64_t>(start.ns) ^ (std::uint64_t{number} << 56U);
-  auto recovered = Shard::recover(shard, *journal, *store, start);
+  auto recovered = Shard::recover(shard,
+                                  {.journal = *journal,
+                                   .store = *store,
+                                   .disk = *disk_,
+                                   .streams_folder = DataFolder::streams_of(options_.data, number)},
+                                  start);
   if (!recovered.has_value()) {
     Error error = std::move(recovered).error();
     error.text = fmt::format("'{}/shard-{}': {}", options_.data, number, error.text);
@@ -130,7 +120,7 @@ Status LocalBroker::stop() {
 }
 
 bool LocalBroker::submit(std::unique_ptr<Call>& call, Admission admission) {
-  return submit_to(shard_of_queue(queue_of(call->command), folder_.shards()), call, admission);
+  return submit_to(shard_of_queue(name_of(call->command), folder_.shards()), call, admission);
 }
 
 bool LocalBroker::submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) {
@@ -138,6 +128,8 @@ bool LocalBroker::submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admi
 }
 
 ConsumerNumber LocalBroker::next_consumer_number() { return ConsumerNumber{next_consumer_++}; }
+
+Ticket LocalBroker::next_ticket() { return Ticket{next_ticket_++}; }
 
 ShardStats LocalBroker::stats(std::size_t shard) const { return runners_[shard]->stats(); }
 
@@ -210,7 +202,7 @@ std::vector<ShardInspection> LocalBroker::inspect() {
 
 Result<std::vector<TableInspection>> inspect_tables(const CheckpointStore& store) {
   std::vector<TableInspection> inspections;
-  for (const TableName& table : tables::kAll) {
+  for (const TableName& table : kShardTables) {
     TableInspection inspection{.name = std::string(table.name), .rows = 0, .bytes = 0};
     RowRange range{.table = table.table,
                    .begin = {},

@@ -49,6 +49,7 @@ class LocalBroker final : public Broker {
   bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) override;
   [[nodiscard]] std::size_t shards() const override { return runners_.size(); }
   ConsumerNumber next_consumer_number() override;
+  Ticket next_ticket() override;
   [[nodiscard]] ShardStats stats(std::size_t shard) const override;
   Status checkpoint() override;
   std::vector<ShardInspection> inspect() override;
@@ -68,6 +69,7 @@ class LocalBroker final : public Broker {
   std::unique_ptr<BrokerClock> clock_;
   std::vector<std::unique_ptr<ShardRunner>> runners_;
   std::atomic<std::uint64_t> next_consumer_{1};
+  std::atomic<std::uint64_t> next_ticket_{1};
   std::atomic<bool> running_{false};
   Worker retries_;
 };

@@ -32,9 +32,9 @@ Status for_each_row(CheckpointStore& store, Table table, Visit visit) {
 
 }  // namespace
 
-Result<std::unique_ptr<Shard>> Shard::recover(Options options, Journal& journal,
-                                              CheckpointStore& store, Instant now) {
-  auto shard = std::unique_ptr<Shard>(new Shard(options, journal));
+Result<std::unique_ptr<Shard>> Shard::recover(Options options, const Parts& parts, Instant now) {
+  auto shard = std::unique_ptr<Shard>(new Shard(options, parts));
+  CheckpointStore& store = parts.store;
   BATON_TRY_STATUS(shard->load_state(store));
   BATON_TRY_STATUS(shard->load(store));
   BATON_TRY_STATUS(shard->replay(store));
@@ -59,6 +59,10 @@ Status Shard::load(CheckpointStore& store) {
         for_each_row(store, table, [&](const Row& row) { return machine_.load(table, row); }));
   }
   machine_.loaded();
+  for (const Table table : {tables::kStreams, tables::kStreamProducers, tables::kGroups}) {
+    BATON_TRY_STATUS(
+        for_each_row(store, table, [&](const Row& row) { return streams_.load(table, row); }));
+  }
   return {};
 }
 
@@ -83,20 +87,36 @@ Status Shard::apply_round(CheckpointStore& store, const Round& round) {
   Decoder in(round.facts);
   while (!in.empty()) {
     const auto layer = static_cast<FactLayer>(in.u8());
-    if (layer == FactLayer::shard) {
-      BATON_TRY(const Booted booted, decode_booted(in));
-      boot_ = booted.boot;
-      continue;
-    }
-    if (layer != FactLayer::queue) {
-      return Error{Errc::store_too_new,
-                   fmt::format("round {} of the journal holds facts this version does not know",
-                               round.position.value)};
-    }
-    BATON_TRY(const QueueFact fact, decode_queue_fact(in));
-    BATON_TRY_STATUS(apply_queue_fact(store, fact, round.now));
+    BATON_TRY_STATUS(apply_fact(store, layer, in, round));
   }
   return spill_again(store);
+}
+
+Status Shard::apply_fact(CheckpointStore& store, FactLayer layer, Decoder& in, const Round& round) {
+  switch (layer) {
+    case FactLayer::shard: {
+      BATON_TRY(const Booted booted, decode_booted(in));
+      boot_ = booted.boot;
+      return {};
+    }
+    case FactLayer::queue: {
+      BATON_TRY(const QueueFact fact, decode_queue_fact(in));
+      return apply_queue_fact(store, fact, round.now);
+    }
+    case FactLayer::stream: {
+      BATON_TRY(const StreamFact fact, decode_stream_fact(in));
+      streams_.apply(fact);
+      return {};
+    }
+    case FactLayer::coordinator: {
+      BATON_TRY(const CoordinatorFact fact, decode_coordinator_fact(in));
+      streams_.apply(fact);
+      return {};
+    }
+  }
+  return Error{Errc::store_too_new,
+               fmt::format("round {} of the journal holds facts this version does not know",
+                           round.position.value)};
 }
 
 /// What the former life spilled may be lost, so it is spilled again. On a full disk it waits in
@@ -150,6 +170,18 @@ Status Shard::boot_up(Instant now) {
   BATON_TRY(const Position durable, journal_.sync());
   BATON_ASSERT(durable == journal_.next());
   machine_.start(boot_, [this](const QueueFact& fact) { record(fact); }, now);
+  BATON_TRY_STATUS(streams_.start(
+      boot_,
+      [this](FactLayer layer, const std::function<void(Encoder&)>& fact, bool must_sync) {
+        record(layer, fact, must_sync);
+      },
+      now));
+  if (!facts_.empty()) {
+    BATON_TRY_STATUS(journal_.append(journal_.next(), now, facts_));
+    BATON_TRY_STATUS(journal_.sync());
+    facts_.clear();
+    always_sync_ = false;
+  }
   more_ = true;
   return {};
 }

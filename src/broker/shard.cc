@@ -48,10 +48,23 @@ Result<bool> is_exhausted(const CheckpointStore& store, RowRange range,
   return next.empty();
 }
 
+/// What a command without messages takes.
+constexpr std::size_t kSmall = 64;
+
+QueueCommand& queue_command(Call& call) { return std::get<QueueCommand>(call.command); }
+
 }  // namespace
 
+std::size_t command_bytes(const Command& command) {
+  if (const auto* queue = std::get_if<QueueCommand>(&command)) return command_bytes(*queue);
+  const auto* append = std::get_if<AppendCommand>(&std::get<StreamCommand>(command));
+  std::size_t bytes = kSmall;
+  if (append == nullptr) return bytes;
+  for (const NewBatch& batch : append->batches) bytes += kSmall + batch.bytes.size();
+  return bytes;
+}
+
 std::size_t command_bytes(const QueueCommand& command) {
-  constexpr std::size_t kSmall = 64;
   if (const auto* transfer = std::get_if<TransferCommand>(&command)) {
     return kSmall + transfer->message->bytes().size();
   }
@@ -74,10 +87,15 @@ void Held::release() {
   deliveries.clear();
   for (auto& [sink, reason] : closed) sink->close(reason);
   closed.clear();
+  for (auto& [sink, effect] : streams.seats) sink->told(effect);
+  streams.seats.clear();
 }
 
-Shard::Shard(Options options, Journal& journal)
-    : options_(options), journal_(journal), machine_(options.machine, options.seed) {}
+Shard::Shard(Options options, const Parts& parts)
+    : options_(options),
+      journal_(parts.journal),
+      machine_(options.machine, options.seed),
+      streams_(parts.disk, parts.streams_folder, options.streams) {}
 
 void Shard::record(const QueueFact& fact) {
   Encoder out(facts_);
@@ -86,6 +104,13 @@ void Shard::record(const QueueFact& fact) {
   always_sync_ = always_sync_ || std::holds_alternative<QueueCreated>(fact) ||
                  std::holds_alternative<QueueUpdated>(fact) ||
                  std::holds_alternative<QueueDeleted>(fact);
+}
+
+void Shard::record(FactLayer layer, const std::function<void(Encoder&)>& fact, bool must_sync) {
+  Encoder out(facts_);
+  out.u8(static_cast<std::uint8_t>(layer));
+  fact(out);
+  always_sync_ = always_sync_ || must_sync;
 }
 
 Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreResult> results,
@@ -108,6 +133,7 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   }
   more_ = machine_.expire(now, options_.round_deliveries);
   more_ = machine_.deliver(now, options_.round_deliveries) || more_;
+  streams_.tick(now);
   collect_effects(held);
   append(held, now);
   return held;
@@ -141,7 +167,8 @@ void Shard::take_result(StoreResult& result, Held& held, Instant now) {
     BATON_ASSERT(entry != waiting_.end());
     std::unique_ptr<Call> call = std::move(entry->second.call);
     waiting_.erase(entry);
-    const Progress progress = machine_.resume(call->command, read->rows, read->exhausted, now);
+    const Progress progress =
+        machine_.resume(queue_command(*call), read->rows, read->exhausted, now);
     proceed(std::move(call), progress, held);
   }
 }
@@ -154,26 +181,36 @@ void Shard::resume_waiting(Held& held, Instant now) {
   for (const std::uint64_t number : due) {
     std::unique_ptr<Call> call = std::move(waiting_.at(number).call);
     waiting_.erase(number);
-    const Progress progress = machine_.resume(call->command, {}, false, now);
+    const Progress progress = machine_.resume(queue_command(*call), {}, false, now);
     proceed(std::move(call), progress, held);
   }
 }
 
 void Shard::run_call(std::unique_ptr<Call> call, Held& held, Instant now) {
-  if (adds_data(call->command) && (!room_for(call->command) || store_is_behind())) {
+  if (auto* stream = std::get_if<StreamCommand>(&call->command)) {
+    streams_.execute(*stream, now);
+    held.calls.push_back(std::move(call));
+  } else {
+    run_queue_call(std::move(call), held, now);
+  }
+}
+
+void Shard::run_queue_call(std::unique_ptr<Call> call, Held& held, Instant now) {
+  QueueCommand& command = queue_command(*call);
+  if (adds_data(command) && (!room_for(command) || store_is_behind())) {
     // On a full disk there is no telling when there will be room.
     if (disk_full_) {
-      refuse(call->command, disk_is_full());
+      refuse(command, disk_is_full());
       held.calls.push_back(std::move(call));
     } else {
       deferred_.push_back(std::move(call));
     }
     return;
   }
-  const Progress progress = machine_.execute(call->command, now);
-  if (auto* attach = std::get_if<AttachCommand>(&call->command)) {
+  const Progress progress = machine_.execute(command, now);
+  if (auto* attach = std::get_if<AttachCommand>(&command)) {
     if (!attach->error.has_value()) sinks_[attach->consumer] = attach->sink;
-  } else if (auto* detach = std::get_if<DetachCommand>(&call->command)) {
+  } else if (auto* detach = std::get_if<DetachCommand>(&command)) {
     sinks_.erase(detach->consumer);
   }
   proceed(std::move(call), progress, held);
@@ -234,6 +271,7 @@ void Shard::collect_effects(Held& held) {
     held.jobs.emplace_back(RefillJob{std::move(request)});
   }
   stats_.rows_missing += effects.rows_missing;
+  held.streams = streams_.take_effects();
 }
 
 void Shard::append(Held& held, Instant now) {
@@ -250,9 +288,9 @@ void Shard::append(Held& held, Instant now) {
 }
 
 Instant Shard::next_deadline() const {
-  Instant next = machine_.next_deadline();
+  Instant next = std::min(machine_.next_deadline(), streams_.next_deadline());
   for (const auto& [number, waiting] : waiting_) next = std::min(next, waiting.until);
-  if (machine_.delta_bytes() != 0 && !checkpoint_under_way()) {
+  if (delta_bytes() != 0 && !checkpoint_under_way()) {
     next = std::min(next, checkpointed_at_ + checkpoint_interval());
   }
   return next;
@@ -260,16 +298,19 @@ Instant Shard::next_deadline() const {
 
 std::optional<CheckpointJob> Shard::next_checkpoint(Position durable, Instant now) {
   if (!sealed_.has_value() && !writing_) {
-    const bool due =
-        checkpoint_requested_ ||
-        journal_.bytes_since(checkpointed_) >= options_.checkpoint_journal_bytes ||
-        machine_.delta_bytes() >= options_.checkpoint_delta_bytes ||
-        (machine_.delta_bytes() != 0 && now >= checkpointed_at_ + checkpoint_interval());
+    const bool due = checkpoint_requested_ ||
+                     journal_.bytes_since(checkpointed_) >= options_.checkpoint_journal_bytes ||
+                     delta_bytes() >= options_.checkpoint_delta_bytes ||
+                     (delta_bytes() != 0 && now >= checkpointed_at_ + checkpoint_interval());
     if (!due) return std::nullopt;
     checkpoint_requested_ = false;
     ++checkpoints_sealed_;
-    sealed_ = CheckpointJob{
-        .delta = machine_.seal(), .position = journal_.next(), .boot = boot_, .now = now_};
+    sealed_ = CheckpointJob{.delta = machine_.seal(),
+                            .rows = {},
+                            .position = journal_.next(),
+                            .boot = boot_,
+                            .now = now_};
+    streams_.append_changed_rows(sealed_->rows);
     sealed_after_spill_ = spills_sent_;
   }
   // The store must never be ahead of the journal, nor a checkpoint ahead of the rows it builds on.
@@ -309,6 +350,7 @@ ShardStats Shard::stats() const {
   stats.deduplicated = totals.deduplicated_total;
   stats.lease_lost = machine_.lease_lost_total();
   stats.boot = boot_;
+  stats.streams = streams_.stats();
   return stats;
 }
 
@@ -328,6 +370,7 @@ Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job) {
 Status run_checkpoint_job(CheckpointStore& store, const CheckpointJob& job) {
   RowBatch batch;
   append_rows(job.delta, batch);
+  for (const RowChange& change : job.rows.changes()) batch.add(change);
   append_shard_state(batch, {.position = job.position, .boot = job.boot, .now = job.now});
   return store.commit(batch);
 }

@@ -16,13 +16,16 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "broker/broker.h"
+#include "broker/shard_facts.h"
+#include "broker/stream_shard.h"
 #include "queue/machine.h"
 #include "storage/checkpoint_store.h"
 #include "storage/journal.h"
 
 namespace baton {
 
-/// About how many bytes a command adds to the journal; never too few by much.
+/// About how many bytes a command takes in memory, or adds to the journal; never too few by much.
+std::size_t command_bytes(const Command& command);
 std::size_t command_bytes(const QueueCommand& command);
 
 /// Work on the checkpoint store, done away from the shard's thread, in the order it was given.
@@ -57,6 +60,7 @@ Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job);
 /// A sealed delta on its way into the store.
 struct CheckpointJob {
   QueueDelta delta;
+  RowBatch rows;      // Of streams and groups.
   Position position;  // The first round that is not in it.
   std::uint64_t boot = 0;
   Instant now;
@@ -73,10 +77,11 @@ struct Held {
   std::vector<std::pair<std::shared_ptr<ConsumerSink>, Error>> closed;
   std::vector<QueueEffects::Transfer> transfers;
   std::vector<StoreJob> jobs;
+  StreamEffects streams;
 
   [[nodiscard]] bool empty() const {
     return calls.empty() && deliveries.empty() && closed.empty() && transfers.empty() &&
-           jobs.empty();
+           jobs.empty() && streams.empty();
   }
   /// Lets the calls and deliveries out; the rest is for whoever runs jobs.
   void release();
@@ -104,13 +109,21 @@ class Shard {
     std::size_t round_bytes = limits::kRoundBytes;
     std::size_t round_deliveries = limits::kRoundDeliveries;
     std::uint64_t small_round_bytes = kSmallRoundBytes;
+    StreamShard::Options streams;
+  };
+
+  /// What a shard stands on. All of it outlives the shard.
+  struct Parts {
+    Journal& journal;
+    CheckpointStore& store;
+    Disk& disk;
+    std::string streams_folder;  // Its parent exists.
   };
 
   /// Rebuilds the state from the store and the journal, takes the next boot number and makes it
   /// durable. `now` is the wall clock; broker time begins there, or where it ended if that is
   /// later.
-  static Result<std::unique_ptr<Shard>> recover(Options options, Journal& journal,
-                                                CheckpointStore& store, Instant now);
+  static Result<std::unique_ptr<Shard>> recover(Options options, const Parts& parts, Instant now);
 
   /// Broker time at which recovery ended: the clock goes on from here.
   [[nodiscard]] Instant started_at() const { return started_at_; }
@@ -157,11 +170,12 @@ class Shard {
     Instant until = Instant::never();
   };
 
-  Shard(Options options, Journal& journal);
+  Shard(Options options, const Parts& parts);
   Status load(CheckpointStore& store);
   Status load_state(CheckpointStore& store);
   Status replay(CheckpointStore& store);
   Status apply_round(CheckpointStore& store, const Round& round);
+  Status apply_fact(CheckpointStore& store, FactLayer layer, Decoder& in, const Round& round);
   Status apply_queue_fact(CheckpointStore& store, const QueueFact& fact, Instant now);
   Status spill_again(CheckpointStore& store);
   Status fetch(CheckpointStore& store, Table table, const std::string& key);
@@ -171,18 +185,24 @@ class Shard {
   void send_spill(RowBatch rows, Held& held);
   void take_result(StoreResult& result, Held& held, Instant now);
   void run_call(std::unique_ptr<Call> call, Held& held, Instant now);
+  void run_queue_call(std::unique_ptr<Call> call, Held& held, Instant now);
   void proceed(std::unique_ptr<Call> call, Progress progress, Held& held);
   void resume_waiting(Held& held, Instant now);
   [[nodiscard]] bool store_is_behind() const;
+  [[nodiscard]] std::uint64_t delta_bytes() const {
+    return machine_.delta_bytes() + streams_.changed_bytes();
+  }
   [[nodiscard]] Duration checkpoint_interval() const;
   [[nodiscard]] bool room_for(const QueueCommand& command) const;
   void collect_effects(Held& held);
   void append(Held& held, Instant now);
   void record(const QueueFact& fact);
+  void record(FactLayer layer, const std::function<void(Encoder&)>& fact, bool must_sync);
 
   Options options_;
   Journal& journal_;
   QueueMachine machine_;
+  StreamShard streams_;
   std::uint64_t boot_ = 0;
   Instant started_at_;
   Instant now_;

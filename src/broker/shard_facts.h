@@ -1,17 +1,32 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/rows.h"
+#include "coordinator/rows.h"
+#include "queue/rows.h"
 #include "storage/journal.h"
+#include "stream/catalog.h"
 
 /// What a shard itself writes into its journal and checkpoint, beside its machines.
 namespace baton {
 
+/// The tables of a shard's checkpoint: those of all its machines.
+inline constexpr auto kShardTables = [] {
+  std::array<TableName, tables::kAll.size() + tables::kCoordinator.size() + tables::kStream.size()>
+      all{};
+  auto end = std::ranges::copy(tables::kAll, all.begin()).out;
+  end = std::ranges::copy(tables::kCoordinator, end).out;
+  std::ranges::copy(tables::kStream, end);
+  return all;
+}();
+
 /// The byte each fact in a round begins with: whose it is.
-enum class FactLayer : std::uint8_t { shard = 0, queue = 1 };
+enum class FactLayer : std::uint8_t { shard = 0, queue = 1, stream = 2, coordinator = 3 };
 
 /// The shard's only fact: it began to serve under this boot number.
 struct Booted {

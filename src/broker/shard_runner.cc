@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -232,6 +233,7 @@ void ShardRunner::release() {
   const bool interval = parts_.fsync.kind == FsyncMode::Kind::interval;
   const Duration patience = interval ? parts_.fsync.interval : Duration{kLookUp};
   while (auto batch = take_held(patience)) {
+    sync_partitions(*batch);
     if (!batch->empty() && sync_needed(*batch)) sync();
     for (Held& held : *batch) release_one(held);
     const bool idle = batch->empty() && interval;
@@ -279,8 +281,33 @@ void ShardRunner::sync() {
   inbox_wake_.notify_one();
 }
 
+/// Each partition once, however many rounds appended to it.
+void ShardRunner::sync_partitions(const std::deque<Held>& batch) {
+  std::set<std::shared_ptr<StreamPartition>> partitions;
+  for (const Held& held : batch) {
+    partitions.insert(held.streams.unsynced.begin(), held.streams.unsynced.end());
+  }
+  for (const auto& partition : partitions) {
+    const Status synced = partition->sync();
+    if (!synced.has_value()) fatal("a partition cannot be synced", synced.error());
+  }
+}
+
+void ShardRunner::remove_partitions(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const Status removed = remove_partition(parts_.disk, folder);
+    if (!removed.has_value()) {
+      spdlog::warn("event=remove_partition_failed folder=\"{}\" error=\"{}\"", folder,
+                   to_string(removed.error()));
+    }
+  }
+}
+
 void ShardRunner::release_one(Held& held) {
   held.release();
+  if (!held.streams.removed.empty()) {
+    keeper_.post([this, folders = std::move(held.streams.removed)] { remove_partitions(folders); });
+  }
   for (const QueueEffects::Transfer& transfer : held.transfers) parts_.transfer(transfer);
   for (StoreJob& job : held.jobs) {
     auto shared = std::make_shared<const StoreJob>(std::move(job));

@@ -35,6 +35,7 @@ class ShardRunner {
     std::unique_ptr<Shard> shard;
     Journal& journal;
     CheckpointStore& store;
+    Disk& disk;
     const BrokerClock& clock;
     FsyncMode fsync;
     std::uint64_t small_round_bytes = Shard::kSmallRoundBytes;
@@ -74,9 +75,11 @@ class ShardRunner {
   std::optional<std::deque<Held>> take_held(Duration patience);
   bool sync_needed(const std::deque<Held>& batch) const;
   void sync();
+  static void sync_partitions(const std::deque<Held>& batch);
   void release_one(Held& held);
 
   // Working.
+  void remove_partitions(const std::vector<std::string>& folders);
   void run_job(const StoreJob& job);
   void run_checkpoint(const CheckpointJob& job);
   void prepare();

@@ -33,7 +33,7 @@ class TestCall final : public Call {
  public:
   TestCall(QueueCommand wanted, std::vector<QueueCommand>& ended)
       : Call(std::move(wanted)), ended_(ended) {}
-  void complete() override { ended_.push_back(std::move(command)); }
+  void complete() override { ended_.push_back(std::get<QueueCommand>(std::move(command))); }
 
  private:
   std::vector<QueueCommand>& ended_;
@@ -50,7 +50,9 @@ class ShardTest : public testing::Test {
     ASSERT_TRUE(journal.has_value()) << to_string(journal.error());
     journal_ = *std::move(journal);
     store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover(options_, *journal_, *store_, now_);
+    auto shard = Shard::recover(
+        options_,
+        {.journal = *journal_, .store = *store_, .disk = disk_, .streams_folder = "streams"}, now_);
     ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
     shard_ = *std::move(shard);
     now_ = std::max(now_, shard_->started_at());

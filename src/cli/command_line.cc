@@ -93,6 +93,8 @@ ExitCode run(int argc, const char* const* argv) {
     Action action;
     add_server_command(app, action);
     add_queue_commands(app, action);
+    add_stream_commands(app, action);
+    add_group_commands(app, action);
     add_store_commands(app, action);
     add_demo_command(app, action);
     try {

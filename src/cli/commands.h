@@ -27,6 +27,8 @@ using Action = std::function<ExitCode()>;
 
 void add_server_command(CLI::App& app, Action& action);
 void add_queue_commands(CLI::App& app, Action& action);
+void add_stream_commands(CLI::App& app, Action& action);
+void add_group_commands(CLI::App& app, Action& action);
 void add_store_commands(CLI::App& app, Action& action);
 void add_demo_command(CLI::App& app, Action& action);
 
@@ -34,6 +36,11 @@ void add_demo_command(CLI::App& app, Action& action);
 void add_queue_send(CLI::App& queue, Action& action);
 void add_queue_lease(CLI::App& queue, Action& action);
 void add_queue_tools(CLI::App& queue, Action& action);
+
+// The verbs of `baton stream` that have a file of their own.
+void add_stream_append(CLI::App& stream, Action& action);
+void add_stream_read(CLI::App& stream, Action& action);
+void add_stream_subscribe(CLI::App& stream, Action& action);
 
 /// Reads the line and does what it asks for.
 ExitCode run(int argc, const char* const* argv);

@@ -4,21 +4,25 @@ namespace baton::cli {
 
 ExitCode exit_code_of(client::Code code) {
   using client::Code;
-  // Not in the SDK's list.
-  if (static_cast<Errc>(code) == Errc::disk_full) return ExitCode::folder_unusable;
   switch (code) {
     case Code::invalid_argument: return ExitCode::usage;
     case Code::not_found:
     case Code::queue_not_found:
-    case Code::message_not_found: return ExitCode::not_found;
+    case Code::message_not_found:
+    case Code::stream_not_found:
+    case Code::partition_not_found:
+    case Code::offset_out_of_range: return ExitCode::not_found;
     case Code::already_exists:
-    case Code::queue_exists: return ExitCode::already_exists;
+    case Code::queue_exists:
+    case Code::stream_exists: return ExitCode::already_exists;
     case Code::unavailable:
     case Code::deadline_exceeded: return ExitCode::unreachable;
     case Code::resource_exhausted:
     case Code::queue_full:
     case Code::dedup_full: return ExitCode::limit;
     case Code::lease_lost: return ExitCode::partial;
+    case Code::disk_full: return ExitCode::folder_unusable;
+    case Code::read_only: return ExitCode::folder_damaged;
     default: return ExitCode::failure;
   }
 }
@@ -47,12 +51,12 @@ std::string_view exit_code_help() {
          "  0  done\n"
          "  1  failed for another reason than those below\n"
          "  2  the command line, a setting or a value in it is wrong\n"
-         "  3  no such queue or message\n"
+         "  3  no such queue, message, stream, partition, offset or group\n"
          "  4  it exists already\n"
          "  5  the broker cannot be reached, or cannot take it now\n"
          "  6  refused by a configured limit\n"
          "  7  a lease was lost, or some of the items failed\n"
-         "  8  no message came within --wait\n"
+         "  8  no message or record came within --wait\n"
          "  9  the data folder is in use by another process\n"
          "  10 the data folder is damaged\n"
          "  11 the data folder was written by a newer version\n"

@@ -105,7 +105,7 @@ Result<ShardInspection> inspect_shard(Disk& disk, const std::string& path, std::
   ShardInspection inspection;
   inspection.format_version = static_cast<std::uint32_t>(kStoreFormat);
   BATON_TRY(const auto store,
-            open_rocks_store_read_only(DataFolder::checkpoint_of(path, number), tables::kAll));
+            open_rocks_store_read_only(DataFolder::checkpoint_of(path, number), kShardTables));
   BATON_TRY(inspection.tables, inspect_tables(*store));
   BATON_TRY(const ShardState state, read_state(*store));
   inspection.checkpoint_position = state.position.value;

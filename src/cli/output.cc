@@ -136,21 +136,7 @@ std::string describe_body(const client::Headers& headers, const std::string& pay
   for (const auto& [name, value] : headers) {
     out += fmt::format("\n  {}: {}", printable(name), printable(value));
   }
-  if (is_utf8(payload)) {
-    // Every line of a payload is indented, so that it cannot pass for a line of ours.
-    std::string_view rest = shown_part(payload);
-    const bool cut = rest.size() < payload.size();
-    while (!rest.empty()) {
-      const auto end = std::min(rest.find('\n'), rest.size());
-      out += fmt::format("\n    {}", printable(rest.substr(0, end)));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    if (cut) out += "\n    ... (--json shows all)";
-  } else {
-    out += fmt::format("\n    ({} that {} not text; --json shows all)",
-                       counted(payload.size(), "byte"), payload.size() == 1 ? "is" : "are");
-  }
-  return out;
+  return out + describe_payload(payload);
 }
 
 std::string key_text(const std::string& key) {
@@ -283,6 +269,25 @@ Json to_json(const client::Error& error) {
 std::string reason(const client::Error& error) {
   if (error.text.empty()) return error.name;
   return error.name.empty() ? error.text : fmt::format("{} ({})", error.text, error.name);
+}
+
+std::string describe_payload(std::string_view payload) {
+  std::string out;
+  if (is_utf8(payload)) {
+    // Every line of a payload is indented, so that it cannot pass for a line of ours.
+    std::string_view rest = shown_part(payload);
+    const bool cut = rest.size() < payload.size();
+    while (!rest.empty()) {
+      const auto end = std::min(rest.find('\n'), rest.size());
+      out += fmt::format("\n    {}", printable(rest.substr(0, end)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (cut) out += "\n    ... (--json shows all)";
+  } else {
+    out += fmt::format("\n    ({} that {} not text; --json shows all)",
+                       counted(payload.size(), "byte"), payload.size() == 1 ? "is" : "are");
+  }
+  return out;
 }
 
 std::string describe(const client::QueueInfo& queue) {

@@ -59,6 +59,8 @@ Json to_json(const client::Error& error);
 std::string describe(const client::QueueInfo& queue);
 std::string describe(const client::LeasedMessage& message);
 std::string describe(const client::PeekedMessage& message);
+/// The lines of a payload, each indented and behind a newline; what is not text is only counted.
+std::string describe_payload(std::string_view payload);
 /// Why it failed, with the stable name of the code.
 std::string reason(const client::Error& error);
 

@@ -20,6 +20,7 @@
 #include "api/listen.h"
 #include "api/server.h"
 #include "base/time.h"
+#include "broker/shard_facts.h"
 #include "broker/data_folder.h"
 #include "broker/local_broker.h"
 #include "checkpoint/rocks_store.h"
@@ -27,7 +28,6 @@
 #include "cli/config.h"
 #include "cli/log.h"
 #include "cli/parse.h"
-#include "queue/rows.h"
 
 namespace baton::cli {
 namespace {
@@ -99,7 +99,7 @@ Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
     rocks.write_buffers_bytes_max =
         std::max(rocks.write_buffers_bytes_max / shards, 16 * limits::kMiB);
     rocks.write_buffer_bytes = std::max(rocks.write_buffer_bytes / shards, 8 * limits::kMiB);
-    BATON_TRY(auto store, open_rocks_store(folder, tables::kAll, rocks));
+    BATON_TRY(auto store, open_rocks_store(folder, kShardTables, rocks));
     return std::unique_ptr<CheckpointStore>(std::move(store));
   };
   return LocalBroker::open(std::move(options));

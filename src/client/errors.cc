@@ -32,6 +32,17 @@ static_assert(same(Code::queue_exists, Errc::queue_exists));
 static_assert(same(Code::message_not_found, Errc::message_not_found));
 static_assert(same(Code::queue_full, Errc::queue_full));
 static_assert(same(Code::dedup_full, Errc::dedup_full));
+static_assert(same(Code::disk_full, Errc::disk_full));
+static_assert(same(Code::malformed, Errc::malformed));
+static_assert(same(Code::stale_epoch, Errc::stale_epoch));
+static_assert(same(Code::stream_not_found, Errc::stream_not_found));
+static_assert(same(Code::stream_exists, Errc::stream_exists));
+static_assert(same(Code::partition_not_found, Errc::partition_not_found));
+static_assert(same(Code::offset_out_of_range, Errc::offset_out_of_range));
+static_assert(same(Code::sequence_gap, Errc::sequence_gap));
+static_assert(same(Code::producer_fenced, Errc::producer_fenced));
+static_assert(same(Code::read_only, Errc::read_only));
+static_assert(same(Code::handover_timeout, Errc::handover_timeout));
 
 Code code_of(grpc::StatusCode code) {
   switch (code) {

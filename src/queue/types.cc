@@ -1,34 +1,13 @@
 #include "queue/types.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/names.h"
 
 namespace baton {
 namespace {
-
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-' || c == '/' || c == ':';
-}
-
-Error too_long(std::string_view field, std::size_t length, std::size_t limit) {
-  return {Errc::invalid_argument,
-          fmt::format("{} has {} bytes; the limit is {}", field, length, limit)};
-}
-
-Status validate_name(std::string_view field, std::string_view name, std::size_t limit) {
-  if (name.empty()) return Error{Errc::invalid_argument, fmt::format("{} is empty", field)};
-  if (name.size() > limit) return too_long(field, name.size(), limit);
-  if (!std::ranges::all_of(name, is_name_char)) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} may hold only letters, digits and . _ - / :", field)};
-  }
-  return {};
-}
 
 Status validate_headers(const std::vector<Header>& headers) {
   if (headers.size() > limits::kHeadersPerMessage) {

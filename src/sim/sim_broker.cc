@@ -40,7 +40,7 @@ class SimBroker::SimCall final : public Call {
   void complete() override {
     if (!broker_.take_answer()) return;
     answered_ = true;
-    if (done_ != nullptr) done_(command);
+    if (done_ != nullptr) done_(std::get<QueueCommand>(command));
   }
 
  private:

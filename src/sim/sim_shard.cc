@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "queue/rows.h"
 
 namespace baton {
 namespace {
@@ -52,7 +51,12 @@ Result<Instant> SimShard::start(Instant wall) {
   options.machine.shards = world_.plan.shards;
   options.seed = random_.fork(fmt::format("ids {}", lives_)).next();
   ++lives_;
-  auto shard = Shard::recover(options, *life->journal, *life->store, wall);
+  auto shard = Shard::recover(options,
+                              {.journal = *life->journal,
+                               .store = *life->store,
+                               .disk = world_.disk,
+                               .streams_folder = fmt::format("streams-{}", number_)},
+                              wall);
   if (!shard.has_value()) return std::move(shard).error();
   life->shard = *std::move(shard);
   life->durable = durable_ = life->journal->next();
@@ -300,7 +304,7 @@ bool SimShard::is_quiet() const {
 
 std::string SimShard::leftover_rows() const {
   std::string text;
-  for (const TableName& table : tables::kAll) {
+  for (const TableName& table : kShardTables) {
     // `received` keeps the ids of transfers whose last step was lost in a crash.
     const bool may_stay = table.table == tables::kQueues || table.table == tables::kDedup ||
                           table.table == tables::kState || table.table == tables::kReceived;

@@ -79,7 +79,7 @@ struct JournalOptions {
   // A multiple of 4096. Segments of another size, made under another setting, stay readable.
   std::uint64_t segment_bytes = std::uint64_t{64} << 20U;
   // Trimmed segments kept for reuse; more are deleted.
-  std::size_t spares_max = 4;
+  std::size_t spares_max = 8;
 };
 
 /// Opens or makes the journal in `folder`, whose parent must exist. A torn tail is cut; damage

@@ -74,18 +74,13 @@ class RealFile final : public File {
   Result<std::string> read_at(std::uint64_t offset, std::uint64_t count) const override {
     // By the file's size, so that a careless count reserves no memory for nothing.
     BATON_TRY(const std::uint64_t bytes_max, size());
-    std::string bytes(offset < bytes_max ? std::min(count, bytes_max - offset) : 0, '\0');
-    std::size_t have = 0;
-    while (have < bytes.size()) {
-      const ssize_t got = retry([&] {
-        return ::pread(descriptor_, bytes.data() + have, bytes.size() - have,
-                       static_cast<off_t>(offset + have));
-      });
-      if (got < 0) return system_error("read from", path_, errno);
-      if (got == 0) break;
-      have += static_cast<std::size_t>(got);
-    }
-    bytes.resize(have);
+    std::string bytes;
+    int failure = 0;
+    // Not filled with zeros first: a large read would touch its memory twice.
+    bytes.resize_and_overwrite(
+        offset < bytes_max ? std::min(count, bytes_max - offset) : 0,
+        [&](char* to, std::size_t wanted) { return read_some(to, wanted, offset, failure); });
+    if (failure != 0) return system_error("read from", path_, failure);
     return bytes;
   }
 
@@ -113,6 +108,20 @@ class RealFile final : public File {
   }
 
  private:
+  // Answers how many bytes were there; sets `failure` to the error's number, if there was one.
+  std::size_t read_some(char* to, std::size_t wanted, std::uint64_t offset, int& failure) const {
+    std::size_t have = 0;
+    while (have < wanted) {
+      const ssize_t got = retry([&] {
+        return ::pread(descriptor_, to + have, wanted - have, static_cast<off_t>(offset + have));
+      });
+      if (got < 0) failure = errno;
+      if (got <= 0) break;
+      have += static_cast<std::size_t>(got);
+    }
+    return have;
+  }
+
   Status extend_with_zeros(std::uint64_t end) {
     const std::string zeros(std::size_t{1} << 20U, '\0');
     BATON_TRY(std::uint64_t at, size());

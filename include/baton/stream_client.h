@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <baton/connection.h>
+#include <baton/result.h>
+#include <baton/stream.h>
+
+namespace baton::client {
+
+/// Which part of one partition to read.
+struct ReadOptions {
+  std::string stream{};
+  std::uint32_t partition = 0;
+  StartFrom from{};
+  std::uint64_t max_records = 0;  // 0 = no limit.
+  bool follow = false;            // Go on at the end, as records come.
+};
+
+/// Reads a range of one partition, without a group. One that follows comes back by itself after a
+/// broken connection, where it was.
+///
+/// next() is for one thread at a time; stop() and position() may be called from any.
+class StreamReader {
+ public:
+  /// The next records, at least one; nothing at the end of the range and after stop(). Blocks until
+  /// there are some. After an error it answers the same one again.
+  Result<std::optional<std::vector<Record>>> next();
+  /// Ends a next() that waits, and every later one.
+  void stop();
+  /// The offset to go on from; -1 as long as nothing was read.
+  [[nodiscard]] std::int64_t position() const;
+
+  StreamReader(const StreamReader&) = delete;
+  StreamReader& operator=(const StreamReader&) = delete;
+  StreamReader(StreamReader&&) = delete;
+  StreamReader& operator=(StreamReader&&) = delete;
+  /// No next() may be running.
+  ~StreamReader();
+
+ private:
+  friend class StreamClient;
+  struct State;
+  explicit StreamReader(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+/// Plain calls to a broker: streams, groups and their administration, one-off appends and reads.
+/// Each call blocks until the answer or the deadline, and is tried once. For many records use
+/// StreamProducer, to work on them in a group StreamConsumer.
+///
+/// Thread-safe: any number of threads may call at once. Movable; a moved-from client may only be
+/// destroyed or assigned to. No call may be running when it is destroyed; its readers may live on.
+class StreamClient {
+ public:
+  /// Checks the address and reads the TLS files. Does not wait for the broker: the first call does.
+  static Result<StreamClient> connect(ConnectionOptions options);
+
+  StreamClient(StreamClient&&) noexcept;
+  StreamClient& operator=(StreamClient&&) noexcept;
+  StreamClient(const StreamClient&) = delete;
+  StreamClient& operator=(const StreamClient&) = delete;
+  ~StreamClient();
+
+  /// Waits until the broker is connected, trying again as often as it takes until `timeout`.
+  Status wait_until_ready(std::chrono::milliseconds timeout);
+
+  // Streams.
+
+  Result<StreamInfo> create_stream(std::string_view name, std::uint32_t partitions = 1,
+                                   const StreamSettings& settings = {});
+  /// Changes the settings that are present, live. The number of partitions stays.
+  Result<StreamInfo> update_stream(std::string_view name, const StreamSettings& settings);
+  /// Removes the stream, its groups and every byte in it.
+  Status delete_stream(std::string_view name);
+  Result<std::vector<StreamInfo>> list_streams(std::string_view prefix = {});
+  Result<StreamInfo> describe_stream(std::string_view name);
+
+  // Records.
+
+  /// The easy path: the broker makes the batches. One result per record, in order; a bad record
+  /// never fails its neighbours. An Error of the whole call means that nobody knows what became of
+  /// the records, and appending them again may store them twice: a StreamProducer does not.
+  Result<std::vector<AppendResult>> append(std::string_view stream,
+                                           std::span<const NewRecord> records);
+  /// Does not wait for the broker: the reader's first next() does.
+  std::unique_ptr<StreamReader> read(ReadOptions options);
+
+  // Groups.
+
+  /// For groups without consumers and for groups that are not single-active.
+  Status store_offset(std::string_view stream, std::uint32_t partition, std::string_view group,
+                      std::int64_t offset);
+  Result<StoredOffset> query_offset(std::string_view stream, std::uint32_t partition,
+                                    std::string_view group);
+  /// One entry per group and partition; of all streams when `stream` is empty.
+  Result<std::vector<GroupInfo>> list_groups(std::string_view stream = {});
+  /// One entry per partition.
+  Result<std::vector<GroupInfo>> describe_group(std::string_view stream, std::string_view group);
+  /// Drops consumers that are not connected, and fills the seats again.
+  Result<std::vector<GroupInfo>> evaluate_group(std::string_view stream, std::string_view group);
+  /// Forgets a group without consumers, and its offsets.
+  Status delete_group(std::string_view stream, std::string_view group);
+
+ private:
+  struct State;
+  explicit StreamClient(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace baton::client

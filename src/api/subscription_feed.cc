@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "api/api_limits.h"
+#include "api/subscription_stream.h"
+#include "api/wire_fields.h"
+
+/// Seats and delivery of a SubscriptionStream.
+namespace baton {
+namespace {
+
+constexpr unsigned kRecordsField = 5;
+
+std::string encode_batch(SubscriptionId id, PartitionNumber partition, Generation epoch,
+                         const Chunk& chunk) {
+  std::string head;
+  append_number(head, 1, id.value);
+  append_number(head, 2, partition.value);
+  append_number(head, 3, epoch.value);
+  append_number(head, 6, static_cast<std::uint64_t>(chunk.next.value));
+  append_number(head, 7, static_cast<std::uint64_t>(chunk.end.value));
+  append_number(head, 8, chunk.batch_count);
+  const std::size_t batches = chunk.batches.empty() ? 0 : blob_bytes(chunk.batches.size());
+  const std::size_t size = head.size() + batches + chunk.records.size();
+  std::string piece;
+  piece.reserve(blob_bytes(size));
+  piece.push_back(bytes_field(3));
+  append_varint(piece, size);
+  piece += head;
+  if (!chunk.batches.empty()) append_blob(piece, 4, chunk.batches);
+  piece += chunk.records;
+  return piece;
+}
+
+std::string encode_update(SubscriptionId id, PartitionNumber partition,
+                          const SeatActions& actions) {
+  v1::Update update;
+  update.set_id(id.value);
+  update.set_partition(partition.value);
+  update.set_active(actions.update->active);
+  update.set_stepping_down(actions.update->stepping_down);
+  update.set_generation(actions.update->generation.value);
+  if (actions.from.has_value()) update.set_offset(static_cast<std::int64_t>(actions.from->value));
+  std::string piece;
+  append_blob(piece, 2, update.SerializeAsString());
+  return piece;
+}
+
+}  // namespace
+
+void SubscriptionStream::Feed::wake() {
+  const auto stream = owner.lock();
+  if (stream == nullptr) return;
+  const std::lock_guard lock(stream->mutex_);
+  waiting = false;
+  stream->schedule(shared_from_this());
+}
+
+void SubscriptionStream::told(const CoordinatorEffects::Effect& effect) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::visit(
+        [this](const auto& what) {
+          if constexpr (requires { what.ticket; }) {
+            const auto subscription = find(what.member.subscription);
+            if (subscription == nullptr || subscription->ticket != what.ticket) return;
+            if constexpr (requires { what.reason; }) {
+              close(*subscription, what.reason, false);
+            } else {
+              const auto feed = subscription->feeds.find(PartitionNumber{what.group.partition});
+              if (feed == subscription->feeds.end() || !feed->second->seat.has_value()) return;
+              if constexpr (requires(Seat& seat) { seat.on(what, Instant{}); }) {
+                act(feed->second, feed->second->seat->on(what, state_->broker.now()));
+              } else {
+                act(feed->second, feed->second->seat->on(what));
+              }
+            }
+          }
+        },
+        effect);
+  }
+  finish_turn();
+}
+
+void SubscriptionStream::act(const std::shared_ptr<Feed>& feed, const SeatActions& actions) {
+  Subscription& subscription = *feed->subscription;
+  const SubscriptionId id = subscription.wanted.id;
+  if (actions.stop_delivery) stop_delivery(*feed);
+  if (actions.update.has_value()) say(encode_update(id, feed->number, actions));
+  if (actions.start_delivery) {
+    begin_delivery(feed, actions.from.has_value()
+                             ? std::optional(Offset{static_cast<std::int64_t>(actions.from->value)})
+                             : std::nullopt);
+  }
+  if (actions.reply.has_value()) {
+    send_later(StepDownReplyCommand{.stream = subscription.wanted.command.stream,
+                                    .partition = feed->number,
+                                    .group = subscription.wanted.command.group,
+                                    .member = {connection_, id},
+                                    .generation = *actions.reply},
+               [](StepDownReplyCommand*) {});
+  }
+  if (actions.ended.has_value()) {
+    spdlog::warn(
+        "event=consumer_ended stream=\"{}\" group=\"{}\" partition={} owner=\"{}\" reason=\"{}\"",
+        subscription.wanted.command.stream, subscription.wanted.command.group, feed->number.value,
+        subscription.wanted.command.owner, actions.ended->text);
+    return close(subscription, actions.ended, true);
+  }
+  watch_deadline(feed);
+}
+
+void SubscriptionStream::watch_deadline(const std::shared_ptr<Feed>& feed) {
+  const Instant deadline = feed->seat->deadline();
+  if (deadline == Instant::never()) return;
+  state_->background.post_at(deadline, [weak = std::weak_ptr(self()), feed] {
+    const auto stream = weak.lock();
+    if (stream == nullptr) return;
+    {
+      const std::lock_guard lock(stream->mutex_);
+      if (feed->subscription->closed) return;
+      const SeatActions actions = feed->seat->expire(stream->state_->broker.now());
+      if (!actions.empty()) stream->act(feed, actions);
+    }
+    stream->finish_turn();
+  });
+}
+
+void SubscriptionStream::begin_delivery(const std::shared_ptr<Feed>& feed,
+                                        std::optional<Offset> from) {
+  feed->offset = from;
+  feed->delivering = true;
+  ++feed->run;
+  schedule(feed);
+}
+
+/// What is not written yet never will be: the client has not heard of it.
+void SubscriptionStream::stop_delivery(Feed& feed) {
+  feed.delivering = false;
+  ++feed.run;
+  std::erase_if(pieces_, [&](const Piece& piece) {
+    if (piece.feed != &feed) return false;
+    piece_bytes_ -= piece.bytes.size();
+    return true;
+  });
+}
+
+void SubscriptionStream::schedule(const std::shared_ptr<Feed>& feed) {
+  if (!feed->delivering || feed->reading || feed->waiting || feed->subscription->closed) return;
+  if (!has_credit(*feed->subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) {
+    blocked_.insert(feed);
+    return;
+  }
+  feed->reading = true;
+  state_->background.post([stream = self(), feed, run = feed->run] { stream->read(feed, run); });
+}
+
+void SubscriptionStream::unblock() {
+  if (piece_bytes_ >= limits::kConnectionOutputBytes) return;
+  for (const auto& feed : std::exchange(blocked_, {})) schedule(feed);
+}
+
+/// What to read next; none when the feed's run is over or it has to wait: it no longer reads then.
+std::optional<ChunkWanted> SubscriptionStream::next_wanted(Feed& feed, std::uint64_t run,
+                                                           Lock& lock) {
+  const auto stop = [&]() -> std::optional<ChunkWanted> {
+    feed.reading = false;
+    // What came in the meantime, a new run above all, found this read under way.
+    if (!ending()) schedule(feed.shared_from_this());
+    return std::nullopt;
+  };
+  if (feed.run != run || ending()) return stop();
+  const Subscription& subscription = *feed.subscription;
+  if (!has_credit(subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) return stop();
+  if (!feed.offset.has_value()) {
+    lock.unlock();
+    const Result<Offset> from = resolve(subscription.wanted.from, feed.reader);
+    lock.lock();
+    if (feed.run != run) return stop();
+    if (!from.has_value()) {
+      take_failure(feed, from.error());
+      return stop();
+    }
+    feed.offset = *from;
+  }
+  return ChunkWanted{
+      .from = *feed.offset,
+      .bytes_max = std::min<std::uint64_t>(limits::kChunkBytes, subscription.credit_bytes),
+      .batches_max = std::min(limits::kChunkBatches, subscription.credit_batches),
+      .records_max = 0,
+      .format = subscription.wanted.format,
+      .records_field = kRecordsField};
+}
+
+void SubscriptionStream::read(const std::shared_ptr<Feed>& feed, std::uint64_t run) {
+  bool more = true;
+  while (more) {
+    std::optional<ChunkWanted> wanted;
+    SubscriptionId id;
+    Generation epoch;
+    {
+      Lock lock(mutex_);
+      wanted = next_wanted(*feed, run, lock);
+      id = feed->subscription->wanted.id;
+      if (feed->seat.has_value()) epoch = feed->seat->epoch();
+    }
+    if (!wanted.has_value()) return finish_turn();
+    Result<Chunk> chunk = read_chunk(feed->reader, *wanted);
+    std::string piece;
+    if (chunk.has_value() && !chunk->empty()) {
+      piece = encode_batch(id, feed->number, epoch, *chunk);
+    }
+    more = take_chunk(feed, run, std::move(chunk), std::move(piece));
+    finish_turn();
+  }
+}
+
+/// Takes what a read brought; false when the feed no longer reads.
+bool SubscriptionStream::take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run,
+                                    Result<Chunk> chunk, std::string piece) {
+  const std::lock_guard lock(mutex_);
+  if (feed->run != run) return true;  // next_wanted() ends it.
+  if (!chunk.has_value()) return take_failure(*feed, chunk.error());
+  if (chunk->empty()) return wait_for_more(feed);
+  Subscription& subscription = *feed->subscription;
+  subscription.credit_batches -=
+      std::min<std::uint64_t>(chunk->batch_count, subscription.credit_batches);
+  subscription.credit_bytes -= std::min<std::uint64_t>(chunk->bytes, subscription.credit_bytes);
+  feed->offset = chunk->next;
+  say(std::move(piece), feed.get());
+  return true;
+}
+
+bool SubscriptionStream::wait_for_more(const std::shared_ptr<Feed>& feed) {
+  if (feed->partition->closed()) {
+    feed->reading = false;
+    close(*feed->subscription, Error{Errc::stream_not_found, "the stream was deleted"}, false);
+    return false;
+  }
+  feed->reader.release();
+  feed->waiting = true;
+  if (feed->partition->wait(*feed->offset, feed)) {
+    feed->reading = false;
+    return false;
+  }
+  feed->waiting = false;
+  return true;
+}
+
+/// True when the feed goes on reading.
+bool SubscriptionStream::take_failure(Feed& feed, const Error& error) {
+  Subscription& subscription = *feed.subscription;
+  Error reason = error;
+  if (error.code == Errc::not_found) {
+    reason.code = Errc::offset_out_of_range;
+    const Offset first = feed.reader.first();
+    if (subscription.wanted.skip_gaps && feed.offset.has_value() && *feed.offset < first) {
+      feed.offset = first;
+      return true;
+    }
+  }
+  feed.reading = false;
+  close(subscription, reason, true);
+  return false;
+}
+
+void SubscriptionStream::close(Subscription& subscription, const std::optional<Error>& reason,
+                               bool unregister) {
+  if (subscription.closed) return;
+  if (!subscription.started) {
+    subscription.close_when_started = reason;
+    return;
+  }
+  subscription.closed = true;
+  const SubscriptionId id = subscription.wanted.id;
+  UnsubscribeCommand leave{.stream = subscription.wanted.command.stream,
+                           .partitions = {},
+                           .group = subscription.wanted.command.group,
+                           .member = {connection_, id}};
+  for (const auto& [number, feed] : subscription.feeds) {
+    stop_delivery(*feed);
+    blocked_.erase(feed);
+    leave.partitions.push_back(number);
+  }
+  // A feed knows its subscription, which must not keep it alive in turn.
+  subscription.feeds.clear();
+  v1::Closed closed;
+  closed.set_id(id.value);
+  if (reason.has_value()) *closed.mutable_reason() = to_proto(*reason);
+  std::string piece;
+  append_blob(piece, 5, closed.SerializeAsString());
+  if (!unregister || leave.group.empty() || leave.partitions.empty()) {
+    say(std::move(piece));
+    subscriptions_.erase(id);
+    return;
+  }
+  // The client learns of the end when the seat is free, and may then use the id again.
+  send_later(std::move(leave), [this, id, piece = std::move(piece)](UnsubscribeCommand*) {
+    say(piece);
+    subscriptions_.erase(id);
+  });
+}
+
+void SubscriptionStream::say(std::string piece, const Feed* feed) {
+  piece_bytes_ += piece.size();
+  pieces_.push_back({std::move(piece), feed});
+}
+
+}  // namespace baton

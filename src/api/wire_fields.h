@@ -1,0 +1,42 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// Fields of protocol buffers, written by hand: for the few responses where it pays.
+namespace baton {
+
+// A field's key: its number (below 16), and how its value is written.
+constexpr char varint_field(unsigned number) { return static_cast<char>(number << 3U); }
+constexpr char bytes_field(unsigned number) { return static_cast<char>(number << 3U | 2U); }
+
+inline std::size_t varint_bytes(std::uint64_t value) {
+  return (static_cast<std::size_t>(std::bit_width(value | 1U)) + 6) / 7;
+}
+
+inline void append_varint(std::string& out, std::uint64_t value) {
+  while (value >= 0x80U) {
+    out.push_back(static_cast<char>(value | 0x80U));
+    value >>= 7U;
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+/// What append_blob() adds.
+inline std::size_t blob_bytes(std::size_t size) { return 1 + varint_bytes(size) + size; }
+
+inline void append_blob(std::string& out, unsigned number, std::string_view bytes) {
+  out.push_back(bytes_field(number));
+  append_varint(out, bytes.size());
+  out.append(bytes);
+}
+
+inline void append_number(std::string& out, unsigned number, std::uint64_t value) {
+  out.push_back(varint_field(number));
+  append_varint(out, value);
+}
+
+}  // namespace baton

@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "broker/stream_shard.h"
+
+/// Groups of a StreamShard: who reads, who has the seat, and how far they are.
+namespace baton {
+namespace {
+
+/// A stream with one partition is simple: its first consumer keeps the seat. With several, the
+/// seats spread by the partition's number.
+PartitionIndex index_of(const StreamInfo& stream, PartitionNumber partition) {
+  return stream.partitions() == 1 ? kSimple
+                                  : PartitionIndex{static_cast<std::int32_t>(partition.value)};
+}
+
+}  // namespace
+
+void StreamShard::on(SubscribeCommand& command, Instant now) {
+  if (const Status subscribed = subscribe(command, now); !subscribed.has_value()) {
+    command.error = subscribed.error();
+  }
+}
+
+Status StreamShard::subscribe(SubscribeCommand& command, Instant now) {
+  BATON_TRY(const StreamInfo* const stream, catalog_.find(command.stream));
+  if (command.partitions.empty()) {
+    for (std::uint32_t number = 0; number < stream->partitions(); ++number) {
+      command.partitions.emplace_back(number);
+    }
+  }
+  for (const PartitionNumber number : command.partitions) {
+    BATON_TRY(auto opened, open(*stream, number, now));
+    command.subscribed.push_back({number, std::move(opened), std::nullopt});
+  }
+  if (command.group.empty()) return {};
+  sinks_[command.member.connection] = command.sink;
+  for (SubscribeCommand::Subscribed& part : command.subscribed) {
+    const auto offset = coordinator_.register_consumer(
+        {.group = {command.stream, part.partition.value, command.group},
+         .member = command.member,
+         .ticket = command.ticket,
+         .single_active = command.single_active,
+         .partition_index = index_of(*stream, part.partition),
+         .owner = command.owner},
+        now);
+    if (!offset.has_value()) {
+      unsubscribe({.stream = command.stream,
+                   .partitions = command.partitions,
+                   .group = command.group,
+                   .member = command.member},
+                  now);
+      return offset.error();
+    }
+    part.offset = *offset;
+  }
+  return {};
+}
+
+void StreamShard::on(UnsubscribeCommand& command, Instant now) { unsubscribe(command, now); }
+
+void StreamShard::unsubscribe(const UnsubscribeCommand& command, Instant now) {
+  for (const PartitionNumber number : command.partitions) {
+    coordinator_.unregister({command.stream, number.value, command.group}, command.member, now);
+  }
+}
+
+void StreamShard::on(StepDownReplyCommand& command, Instant now) {
+  coordinator_.step_down_replied({command.stream, command.partition.value, command.group},
+                                 command.member, command.generation, now);
+}
+
+void StreamShard::on(ConnectionDownCommand& command, Instant now) {
+  coordinator_.connection_down(command.connection, now);
+  sinks_.erase(command.connection);
+}
+
+void StreamShard::on(StoreOffsetCommand& command, Instant now) {
+  const GroupId& group = command.request.group;
+  const auto stream = catalog_.find(group.stream);
+  if (!stream.has_value()) {
+    command.error = stream.error();
+    return;
+  }
+  const auto partition = open(**stream, PartitionNumber{group.partition}, now);
+  if (!partition.has_value()) {
+    command.error = partition.error();
+    return;
+  }
+  const auto next = static_cast<std::uint64_t>((*partition)->log().next().value);
+  if (command.request.offset.value > next) {
+    command.error = Error{
+        Errc::offset_out_of_range,
+        fmt::format("offset is {}; the partition ends at {}", command.request.offset.value, next)};
+    return;
+  }
+  const auto stored = coordinator_.store_offset(command.request, now);
+  if (stored.has_value()) {
+    command.stored = *stored;
+  } else {
+    command.error = stored.error();
+  }
+}
+
+void StreamShard::on(QueryOffsetCommand& command, Instant /*now*/) {
+  const auto stream = catalog_.find(command.stream);
+  if (!stream.has_value()) {
+    command.error = stream.error();
+    return;
+  }
+  const GroupId group{command.stream, command.partition.value, command.group};
+  command.offset = coordinator_.query_offset(group);
+  if (const auto* known = coordinator_.find(group); known != nullptr) {
+    command.generation = known->record.generation;
+  }
+}
+
+void StreamShard::on(ListGroupsCommand& command, Instant /*now*/) {
+  for (GroupDescription& group : coordinator_.list(command.stream)) {
+    command.groups.push_back(report(std::move(group)));
+  }
+}
+
+void StreamShard::on(GroupCommand& command, Instant now) {
+  const auto stream = catalog_.find(command.stream);
+  if (!stream.has_value()) {
+    command.error = stream.error();
+    return;
+  }
+  bool found = false;
+  for (std::uint32_t number = 0; number < (*stream)->partitions(); ++number) {
+    const GroupId group{command.stream, number, command.group};
+    if (coordinator_.find(group) == nullptr) continue;
+    found = true;
+    Status done;
+    if (command.what == GroupCommand::What::evaluate) {
+      done = coordinator_.evaluate_group(group, {}, now);
+    } else if (command.what == GroupCommand::What::forget) {
+      done = coordinator_.delete_group(group);
+    }
+    if (!done.has_value()) {
+      command.error = done.error();
+      return;
+    }
+    // Evaluating may have left nobody, and nothing worth keeping.
+    if (auto description = coordinator_.describe(group); description.has_value()) {
+      command.partitions.push_back(report(*std::move(description)));
+    }
+  }
+  if (!found) {
+    command.error = Error{Errc::not_found, fmt::format("stream '{}' has no group '{}'",
+                                                       command.stream, command.group)};
+  }
+}
+
+void StreamShard::collect_seats() {
+  for (auto& effect : coordinator_.take_effects().list) {
+    const MemberId* const member = std::visit(
+        [](const auto& told) -> const MemberId* {
+          if constexpr (requires { told.member; }) {
+            return &told.member;
+          } else {
+            // Watches and timers: this process is the only node, its connections say themselves
+            // when they close, and expire() looks after the timers.
+            return nullptr;
+          }
+        },
+        effect);
+    if (member == nullptr) continue;
+    const auto sink = sinks_.find(member->connection);
+    if (sink == sinks_.end()) continue;
+    if (auto alive = sink->second.lock(); alive != nullptr) {
+      effects_.seats.emplace_back(std::move(alive), std::move(effect));
+    }
+  }
+}
+
+std::uint64_t StreamShard::lag_of(const GroupId& group, std::optional<GroupOffset> offset) const {
+  const auto stream = catalog_.find(group.stream);
+  if (!stream.has_value()) return 0;
+  const auto known = partitions_.find({(*stream)->id, PartitionNumber{group.partition}});
+  if (known == partitions_.end()) return 0;
+  const PartitionReader reader = known->second->reader();
+  const auto next = static_cast<std::uint64_t>(reader.next().value);
+  const auto first = static_cast<std::uint64_t>(reader.first().value);
+  const std::uint64_t from = offset.has_value() ? std::max(offset->value, first) : first;
+  return next > from ? next - from : 0;
+}
+
+GroupReport StreamShard::report(GroupDescription group) const {
+  const std::uint64_t lag = lag_of(group.group, group.offset);
+  return {.description = std::move(group), .lag = lag};
+}
+
+StreamDescription StreamShard::describe(const StreamInfo& stream) const {
+  StreamDescription description{.name = stream.name,
+                                .id = stream.id,
+                                .settings = stream.settings,
+                                .created_at = stream.created_at,
+                                .partitions = {}};
+  description.partitions.resize(stream.partitions());
+  for (std::uint32_t number = 0; number < stream.partitions(); ++number) {
+    const auto partition = partitions_.find({stream.id, PartitionNumber{number}});
+    if (partition == partitions_.end()) continue;  // Never used: empty.
+    description.partitions[number].log = partition->second->log().describe();
+  }
+  for (const GroupDescription& group : coordinator_.list(stream.name)) {
+    if (group.group.partition >= stream.partitions()) continue;
+    description.partitions[group.group.partition].groups.push_back(
+        {.group = group.group.name,
+         .offset = group.offset,
+         .lag = lag_of(group.group, group.offset)});
+  }
+  return description;
+}
+
+}  // namespace baton

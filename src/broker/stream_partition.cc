@@ -1,0 +1,51 @@
+#include "broker/stream_partition.h"
+
+#include <utility>
+
+namespace baton {
+
+StreamPartition::StreamPartition(StreamId stream, PartitionNumber number,
+                                 std::unique_ptr<PartitionLog> log)
+    : stream_(stream),
+      number_(number),
+      log_(std::move(log)),
+      synced_end_(log_->reader().next().value) {}
+
+Status StreamPartition::sync() {
+  BATON_TRY(const Offset end, log_->sync());
+  synced_end_ = end.value;
+  log_->publish(end);
+  wake_all();
+  return {};
+}
+
+void StreamPartition::publish_all() {
+  log_->publish(log_->next());
+  wake_all();
+}
+
+bool StreamPartition::wait(Offset offset, const std::weak_ptr<PartitionWaiter>& waiter) {
+  const std::scoped_lock lock(mutex_);
+  // Asked under the lock: what is published after this finds the waiter.
+  if (closed() || reader().next() > offset) return false;
+  waiters_.push_back(waiter);
+  return true;
+}
+
+void StreamPartition::close() {
+  closed_ = true;
+  wake_all();
+}
+
+void StreamPartition::wake_all() {
+  std::vector<std::weak_ptr<PartitionWaiter>> waiters;
+  {
+    const std::scoped_lock lock(mutex_);
+    waiters.swap(waiters_);
+  }
+  for (const auto& waiting : waiters) {
+    if (const auto waiter = waiting.lock(); waiter != nullptr) waiter->wake();
+  }
+}
+
+}  // namespace baton

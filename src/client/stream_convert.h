@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <google/protobuf/repeated_ptr_field.h>
+
+#include <baton/stream.h>
+#include <baton/v1/streams.pb.h>
+
+/// Between the public structs of streams and the wire schema.
+namespace baton::client {
+
+/// What a record counts against the bounds on bytes.
+std::size_t record_bytes(const NewRecord& record);
+
+void to_proto(const StreamSettings& settings, v1::StreamSettings& out);
+void to_proto(const NewRecord& record, v1::Record& out);
+void to_proto(const StartFrom& from, v1::From& out);
+
+StreamInfo from_proto(const v1::Stream& stream);
+AppendResult from_proto(const v1::AppendResult& result);
+GroupInfo from_proto(const v1::Group& group);
+std::vector<GroupInfo> from_proto(const google::protobuf::RepeatedPtrField<v1::Group>& groups);
+
+}  // namespace baton::client

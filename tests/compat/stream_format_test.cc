@@ -1,0 +1,167 @@
+// Golden bytes of everything that streams write to disk. A broker must read what any earlier one
+// wrote, so the lines of stream_v1.txt never change; a new form gets new lines. BATON_RECORD=1
+// appends those that are missing. The batches called "kafka" were made by kafka-python.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "storage/log_index.h"
+#include "stream/batch_samples.h"
+#include "stream/producer_table.h"
+
+namespace baton {
+namespace {
+
+using Samples = std::map<std::string, std::string>;
+
+const std::string kFile = std::string(BATON_TEST_FOLDER) + "/stream_v1.txt";
+constexpr ProducerStamp kProducer{ProducerId{7}, ProducerEpoch{2}, Sequence32{40}};
+
+std::string to_hex(const std::string& bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    text += kDigits[static_cast<std::uint8_t>(byte) >> 4U];
+    text += kDigits[static_cast<std::uint8_t>(byte) & 15U];
+  }
+  return text;
+}
+
+std::string from_hex(const std::string& text) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+std::string batch(Compression compression) {
+  std::string bytes = batch_samples::batch_of(batch_samples::records(), compression, kProducer);
+  set_base_offset(std::span(bytes), Offset{0x0102030405}, LeaderEpoch{6});
+  return bytes;
+}
+
+ProducerTable producers() {
+  ProducerTable table;
+  BatchHeader header;
+  header.producer = kProducer;
+  header.count = 3;
+  header.last_offset_delta = 2;
+  header.base_offset = Offset{1000};
+  table.apply(header, Instant{1'700'000'000'000'000'001});
+  header.producer.sequence = Sequence32{43};
+  header.base_offset = Offset{1003};
+  table.apply(header, Instant{1'700'000'000'000'000'002});
+  header.producer = {ProducerId{8}, ProducerEpoch{0}, Sequence32{0x7ffffffe}};
+  table.apply(header, Instant{5});
+  return table;
+}
+
+/// What is written the same, to the byte, by every version of the libraries.
+Samples written_today() {
+  Samples all;
+  all["batch.none"] = batch(Compression::none);
+  all["snapshot"] = producers().encode_snapshot(Offset{1006});
+  encode_entry(OffsetEntry{.last = 0x01020304, .position = 0x05060708}, all["index.entry"]);
+  encode_entry(TimeEntry{.greatest = batch_samples::kTime, .last = 0x01020304},
+               all["timeindex.entry"]);
+  return all;
+}
+
+Samples today() {
+  Samples all = written_today();
+  for (int codec = 1; codec <= 4; ++codec) {
+    all["batch." + std::string(compression_name(Compression(codec)))] = batch(Compression(codec));
+  }
+  return all;
+}
+
+Samples golden() {
+  Samples all;
+  std::ifstream file(kFile);
+  std::string name;
+  std::string hex;
+  while (file >> name >> hex) all[name] = from_hex(hex);
+  return all;
+}
+
+class StreamGolden : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (std::getenv("BATON_RECORD") == nullptr) return;
+    const Samples known = golden();
+    std::ofstream file(kFile, std::ios::app);
+    for (const auto& [name, bytes] : today()) {
+      if (!known.contains(name)) file << name << ' ' << to_hex(bytes) << '\n';
+    }
+  }
+  StreamGolden() : bytes_(golden()) {}
+
+  const std::string& bytes(const std::string& name) { return bytes_.at(name); }
+
+ private:
+  Samples bytes_;
+};
+
+TEST_F(StreamGolden, EveryKindHasItsLineAndIsWrittenLikeIt) {
+  for (const auto& [name, written] : written_today()) {
+    EXPECT_EQ(to_hex(written), to_hex(bytes(name))) << name;
+  }
+}
+
+TEST_F(StreamGolden, OldBatchesAreReadable) {
+  const auto expected = batch_samples::texts_of(batch(Compression::none));
+  for (int codec = 0; codec <= 4; ++codec) {
+    const std::string& old = bytes("batch." + std::string(compression_name(Compression(codec))));
+    const auto checked = check_batch(old, {}, batch_samples::kNow);
+    ASSERT_TRUE(checked.has_value()) << to_string(checked.error());
+    EXPECT_EQ(checked->header().compression(), Compression(codec));
+    EXPECT_EQ(checked->header().base_offset, Offset{0x0102030405});
+    EXPECT_EQ(checked->header().leader_epoch, LeaderEpoch{6});
+    EXPECT_EQ(checked->header().producer, kProducer);
+    EXPECT_EQ(batch_samples::texts_of(old), expected);
+  }
+}
+
+TEST_F(StreamGolden, BatchesOfAKafkaClientAreReadable) {
+  for (int codec = 0; codec <= 4; ++codec) {
+    const std::string& made = bytes("kafka." + std::string(compression_name(Compression(codec))));
+    const auto checked = check_batch(made, {}, batch_samples::kNow);
+    ASSERT_TRUE(checked.has_value()) << to_string(checked.error());
+    EXPECT_EQ(checked->header().compression(), Compression(codec));
+    EXPECT_EQ(batch_samples::texts_of(made),
+              batch_samples::texts_of(batch_samples::batch_of(batch_samples::records())));
+  }
+}
+
+// The same records give the same bytes, from the magic on: what lies before it is the broker's.
+TEST_F(StreamGolden, WeWriteWhatAKafkaClientWrites) {
+  constexpr std::size_t kMagic = 16;
+  const std::string ours = batch_samples::batch_of(batch_samples::records());
+  EXPECT_EQ(to_hex(ours.substr(kMagic)), to_hex(bytes("kafka.none").substr(kMagic)));
+}
+
+TEST_F(StreamGolden, OldIndexesAndSnapshotsMeanWhatTheyMeant) {
+  const OffsetEntry entry = decode_offset_entry(bytes("index.entry").data());
+  EXPECT_EQ(entry, (OffsetEntry{.last = 0x01020304, .position = 0x05060708}));
+  const TimeEntry time = decode_time_entry(bytes("timeindex.entry").data());
+  EXPECT_EQ(time, (TimeEntry{.greatest = batch_samples::kTime, .last = 0x01020304}));
+  const auto snapshot = ProducerTable::decode_snapshot(bytes("snapshot"));
+  ASSERT_TRUE(snapshot.has_value()) << to_string(snapshot.error());
+  EXPECT_EQ(snapshot->next, Offset{1006});
+  const auto producer = snapshot->table.find(ProducerId{7});
+  ASSERT_TRUE(producer.has_value());
+  EXPECT_EQ(producer->epoch, ProducerEpoch{2});
+  EXPECT_EQ(producer->last_seen, Instant{1'700'000'000'000'000'002});
+  ASSERT_EQ(producer->size, 2);
+  EXPECT_EQ(producer->batches[1],
+            (ProducerTable::Batch{
+                .first = Sequence32{43}, .last = Sequence32{45}, .base_offset = Offset{1003}}));
+  EXPECT_EQ(snapshot->table.find(ProducerId{8})->batches[0].last, Sequence32{0});
+}
+
+}  // namespace
+}  // namespace baton
