@@ -221,15 +221,22 @@ bool SubscriptionStream::has_room() const {
   return under_way_ < limits::kFrameMessages && piece_bytes_ < 2 * limits::kConnectionOutputBytes;
 }
 
+/// Pieces go into one frame as long as their fields are in the order of their numbers: a client that
+/// takes a response's fields in that order hears everything in the order in which it was said.
 std::string SubscriptionStream::take_output(Lock& /*lock*/) {
   std::string frame;
-  while (!pieces_.empty() &&
-         (frame.empty() || frame.size() + pieces_.front().bytes.size() <= limits::kFrameBytes)) {
-    piece_bytes_ -= pieces_.front().bytes.size();
+  char last_field = 0;
+  while (!pieces_.empty()) {
+    std::string& piece = pieces_.front().bytes;
+    const char field = piece.front();
+    const bool fits = frame.size() + piece.size() <= limits::kFrameBytes && field >= last_field;
+    if (!frame.empty() && !fits) break;
+    last_field = field;
+    piece_bytes_ -= piece.size();
     if (frame.empty()) {
-      frame = std::move(pieces_.front().bytes);
+      frame = std::move(piece);
     } else {
-      frame += pieces_.front().bytes;
+      frame += piece;
     }
     pieces_.pop_front();
   }

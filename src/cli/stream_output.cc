@@ -132,8 +132,8 @@ std::string holder_text(const client::GroupInfo& group) {
 }
 
 std::string waiting_text(const client::GroupInfo& group) {
-  const auto waiting = std::ranges::count(group.members, Activity::waiting,
-                                          &client::GroupMember::activity);
+  const auto waiting =
+      std::ranges::count(group.members, Activity::waiting, &client::GroupMember::activity);
   return fmt::format("{}", waiting);
 }
 
@@ -164,9 +164,8 @@ Json to_json(const client::StreamInfo& stream) {
 }
 
 Json to_json(const client::AppendResult& result) {
-  Json out{{"partition", result.partition},
-           {"offset", result.offset},
-           {"duplicate", result.duplicate}};
+  Json out{
+      {"partition", result.partition}, {"offset", result.offset}, {"duplicate", result.duplicate}};
   if (result.error) out["error"] = to_json(*result.error);
   return out;
 }
@@ -234,9 +233,8 @@ std::string describe(const client::StreamInfo& stream) {
   std::string damage;
   for (const auto& partition : stream.details) {
     const std::string number = fmt::format("{}", partition.partition);
-    rows.push_back({number, number_text(partition.first_offset),
-                    number_text(partition.next_offset), format_bytes(partition.bytes),
-                    format_count(partition.segments)});
+    rows.push_back({number, number_text(partition.first_offset), number_text(partition.next_offset),
+                    format_bytes(partition.bytes), format_count(partition.segments)});
     for (const auto& group : partition.groups) {
       groups.push_back(
           {number, printable(group.group), offset_text(group.offset), format_count(group.lag)});
@@ -251,8 +249,8 @@ std::string describe(const client::StreamInfo& stream) {
 }
 
 std::string describe(const client::Record& record) {
-  std::string out = fmt::format("{}@{}  {}", record.partition, record.offset,
-                                format_time(record.timestamp));
+  std::string out =
+      fmt::format("{}@{}  {}", record.partition, record.offset, format_time(record.timestamp));
   if (record.key) {
     out += is_utf8(*record.key) ? "  key " + printable(*record.key)
                                 : fmt::format("  key of {} bytes", record.key->size());
@@ -278,9 +276,9 @@ std::string list_text(const std::vector<client::GroupInfo>& groups) {
 
 std::string describe(const std::vector<client::GroupInfo>& partitions) {
   if (partitions.empty()) return "nobody, and no offsets";
-  std::string out = fmt::format("{} / {}  {}\n", printable(partitions[0].stream),
-                                printable(partitions[0].group),
-                                partitions[0].single_active ? "single active" : "not single active");
+  std::string out =
+      fmt::format("{} / {}  {}\n", printable(partitions[0].stream), printable(partitions[0].group),
+                  partitions[0].single_active ? "single active" : "not single active");
   Rows seats{{"PARTITION", "ACTIVE", "SINCE", "EPOCH", "OFFSET", "LAG", "HAND-OVER", "WHY"}};
   Rows members{{"PARTITION", "OWNER", "STATUS", "CONNECTION", "TICKET", "SINCE"}};
   for (const auto& group : partitions) {

@@ -69,9 +69,8 @@ Result<client::RecordTime> parse_time(std::string_view text) {
   int minute = 0;
   int second = 0;
   int milliseconds = 0;
-  const bool date =
-      take_field(rest, 4, '-', year) && take_field(rest, 2, '-', month) &&
-      (take_field(rest, 2, 'T', day) || take_field(rest, 2, ' ', day));
+  const bool date = take_field(rest, 4, '-', year) && take_field(rest, 2, '-', month) &&
+                    (take_field(rest, 2, 'T', day) || take_field(rest, 2, ' ', day));
   const bool clock = date && take_field(rest, 2, ':', hour) && take_field(rest, 2, ':', minute);
   if (!clock) return wrong(text, kAllowed);
   const bool whole = take_field(rest, 2, 'Z', second);

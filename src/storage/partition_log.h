@@ -78,7 +78,7 @@ class PartitionLog {
 
   /// Opens or makes the partition in `folder`, whose parent must exist. Keeps every whole batch,
   /// cuts a torn tail past the synced end, rebuilds what is missing of indexes and producers.
-  /// Damage before that end makes the partition read-only (see describe()) and changes no file. All
+  /// Damage before that end makes the partition read-only (see describe()) and cuts nothing. All
   /// that is there afterwards is durable and published. Fails when the disk does, when there are no
   /// files though something was synced, and with store_too_new. `disk` must outlive the log and its
   /// readers.

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <baton/client.h>
+
+#include "cli/commands.h"
+#include "cli/parse.h"
+#include "cli/stream_flags.h"
+#include "cli/stream_output.h"
+#include "stream/limits.h"
+
+namespace baton::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using client::AppendResult;
+using client::NewRecord;
+
+constexpr std::uint64_t kResultsShown = 10;
+constexpr std::size_t kErrorsShown = 10;
+
+struct AppendFlags : StreamFlags {
+  std::vector<std::string> messages;
+  std::string file;
+  std::optional<std::uint64_t> size;
+  std::uint64_t count = 1;
+  bool quiet = false;
+  std::string producer;
+  client::RecordCompression compression = client::RecordCompression::none;
+  NewRecord record;  // All but the value.
+};
+
+/// Calls `append` for each value in turn.
+using Values = std::function<void(const std::function<void(std::string)>& append)>;
+
+/// What is to be appended, and how many when that is known.
+struct Work {
+  Values values;
+  std::optional<std::uint64_t> total;
+};
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  // One byte more than fits tells that it does not.
+  std::string text(limits::kStreamBatchBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
+    return Error{Errc::invalid_argument, fmt::format("--file: cannot read '{}'", path)};
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > limits::kStreamBatchBytesMax) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("--file: '{}' is larger than a batch may be ({})", path,
+                             format_bytes(limits::kStreamBatchBytesMax))};
+  }
+  return text;
+}
+
+Work repeated(std::vector<std::string> values, std::uint64_t count) {
+  const std::uint64_t total = values.size() * count;
+  return {.values =
+              [values = std::move(values), count](const auto& append) {
+                for (std::uint64_t i = 0; i < count; ++i) {
+                  for (const std::string& value : values) append(value);
+                }
+              },
+          .total = total};
+}
+
+void append_lines(const std::function<void(std::string)>& append) {
+  std::string line;
+  while (std::getline(std::cin, line)) append(std::move(line));
+}
+
+Result<Work> work_of(const AppendFlags& flags) {
+  const int sources = static_cast<int>(!flags.messages.empty()) +
+                      static_cast<int>(!flags.file.empty()) +
+                      static_cast<int>(flags.size.has_value());
+  if (sources != 1) {
+    return Error{
+        Errc::invalid_argument,
+        sources == 0
+            ? "nothing to append: give a MESSAGE, --file F, --size BYTES, or - to read one "
+              "record per line"
+            : "give only one of MESSAGE, --file and --size"};
+  }
+  if (flags.messages == std::vector<std::string>{"-"}) {
+    if (flags.count != 1) {
+      return Error{Errc::invalid_argument, "--count does not go with -: the lines are the count"};
+    }
+    return Work{.values = append_lines, .total = std::nullopt};
+  }
+  if (!flags.file.empty()) {
+    BATON_TRY(std::string value, read_file(flags.file));
+    return repeated({std::move(value)}, flags.count);
+  }
+  if (flags.size) return repeated({std::string(*flags.size, 'x')}, flags.count);
+  return repeated(flags.messages, flags.count);
+}
+
+/// What became of the records; written by the SDK's thread, one result after the other.
+class Report {
+ public:
+  Report(const AppendFlags& flags, bool many)
+      : out_(flags.output()),
+        what_(about_stream("append", flags.stream)),
+        quiet_(flags.quiet),
+        many_(many) {}
+
+  void add(const AppendResult& result) {
+    result.ok() ? ++stored_ : ++failed_;
+    if (!result.ok() && !first_error_) first_error_ = result.error;
+    if (out_.json()) {
+      if (!quiet_) Output::object(to_json(result));
+    } else if (result.error.has_value()) {
+      complain(reason(result.error.value()));
+    } else if (!many_ && !quiet_) {
+      Output::text(fmt::format("partition {} offset {}", result.partition, result.offset));
+    }
+  }
+
+  [[nodiscard]] ExitCode finish(Clock::duration took) const {
+    const double seconds = std::chrono::duration<double>(took).count();
+    const double rate = static_cast<double>(stored_) / std::max(seconds, 1e-9);
+    if (out_.json() && quiet_) {
+      Output::object(Json{{"stored", stored_},
+                          {"failed", failed_},
+                          {"seconds", seconds},
+                          {"records_per_second", rate}});
+    } else if (!out_.json() && many_) {
+      Output::text(
+          fmt::format("appended {} records in {:.2f} s, {}/s{}", format_count(stored_), seconds,
+                      format_count(static_cast<std::uint64_t>(rate)),
+                      failed_ == 0 ? "" : fmt::format("; {} failed", format_count(failed_))));
+    }
+    if (!first_error_) return ExitCode::ok;
+    return stored_ == 0 ? exit_code_of(first_error_->code) : ExitCode::partial;
+  }
+
+ private:
+  /// A thousand records fail for one reason: it is told once.
+  void complain(const std::string& why) {
+    if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
+    fmt::print(stderr, "baton: {}: {}\n", what_, why);
+  }
+
+  Output out_;
+  std::string what_;
+  std::set<std::string> reasons_;
+  bool quiet_;
+  bool many_;
+  std::uint64_t stored_ = 0;
+  std::uint64_t failed_ = 0;
+  std::optional<client::Error> first_error_;
+};
+
+ExitCode append_one(const AppendFlags& flags, std::string value) {
+  const std::string what = about_stream("append", flags.stream);
+  return with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
+    std::vector<NewRecord> records(1, flags.record);
+    records[0].value = std::move(value);
+    const auto results = client.append(flags.stream, records);
+    if (!results) return out.fail(what, results.error());
+    const AppendResult& result = results->at(0);
+    if (!result.ok()) return out.fail(what, *result.error);
+    Report report(flags, false);
+    report.add(result);
+    return report.finish({});
+  });
+}
+
+ExitCode append_many(const AppendFlags& flags, const Work& work) {
+  const Output out = flags.output();
+  const std::string what = about_stream("append", flags.stream);
+  auto producer = client::StreamProducer::open({.connection = flags.connection(),
+                                                .stream = flags.stream,
+                                                .producer = flags.producer,
+                                                .compression = flags.compression});
+  if (!producer) return out.fail(what, producer.error());
+  Report report(flags, !work.total || *work.total > kResultsShown);
+  const auto began = Clock::now();
+  work.values([&](std::string value) {
+    NewRecord record = flags.record;
+    record.value = std::move(value);
+    // The callbacks run one at a time, but for records refused at once; those run here.
+    (*producer)->send(std::move(record),
+                      [&report](const AppendResult& result) { report.add(result); });
+  });
+  // Failures of single records are in the report already.
+  static_cast<void>((*producer)->close(flags.timeout));
+  return report.finish(Clock::now() - began);
+}
+
+ExitCode run_append(const AppendFlags& flags) {
+  const Output out = flags.output();
+  const std::string what = about_stream("append", flags.stream);
+  const Result<Work> work = work_of(flags);
+  if (!work) return out.fail(what, work.error());
+  // A stream or partition that is not there, or no broker at all, shows at once.
+  const ExitCode there =
+      with_streams(flags, what, [&](client::StreamClient& client, const Output&) {
+        const auto stream = client.describe_stream(flags.stream);
+        if (!stream) return out.fail(what, stream.error());
+        if (!flags.record.partition) return ExitCode::ok;
+        const Status status = check_partition(*stream, *flags.record.partition);
+        return status ? ExitCode::ok : out.fail(what, status.error());
+      });
+  if (there != ExitCode::ok) return there;
+  const bool plain = flags.producer.empty() && flags.compression == client::RecordCompression::none;
+  if (work->total != 1 || !plain) return append_many(flags, *work);
+  ExitCode code = ExitCode::ok;
+  work->values([&](std::string value) { code = append_one(flags, std::move(value)); });
+  return code;
+}
+
+Result<std::uint64_t> read_value_size(std::string_view text) {
+  BATON_TRY(const std::uint64_t bytes, parse_size(text));
+  if (bytes <= limits::kStreamBatchBytesMax) return bytes;
+  return Error{Errc::invalid_argument, fmt::format("'{}' is more than {}", text,
+                                                   format_bytes(limits::kStreamBatchBytesMax))};
+}
+
+void add_record_flags(CLI::App& command, AppendFlags& flags) {
+  NewRecord& record = flags.record;
+  command.add_option_function<std::string>(
+      "--key", [&record](const std::string& key) { record.key = key; },
+      "Records of a key go to one partition, in order.");
+  add_parsed(
+      command, "--partition", read_partition,
+      [&record](std::uint64_t value) { record.partition = static_cast<std::uint32_t>(value); },
+      "Append to this partition, whatever the key.");
+  add_parsed_many(
+      command, "--header", parse_header,
+      [&record](std::pair<std::string, std::string> header) {
+        record.headers.push_back(
+            {.name = std::move(header.first), .value = std::move(header.second)});
+      },
+      "Repeatable.");
+  add_parsed(
+      command, "--compression", parse_record_compression,
+      [&flags](client::RecordCompression codec) { flags.compression = codec; },
+      "Of the batches: none [default], lz4, zstd, gzip or snappy.");
+}
+
+}  // namespace
+
+void add_stream_append(CLI::App& stream, Action& action) {
+  const auto flags = std::make_shared<AppendFlags>();
+  CLI::App* command = add_verb(
+      stream,
+      {.name = "append",
+       .help = "Append records. Prints their places once they are stored; of more than 10, "
+               "a summary.",
+       .example = "baton stream append events hello --key tenant-a --header type=greeting\n"
+                  "  baton stream append events --count 100000 --size 1KiB --compression "
+                  "zstd\n"
+                  "  seq 1000 | baton stream append events -"},
+      flags, run_append, action);
+  add_stream_argument(*command, *flags);
+  command->add_option("MESSAGE", flags->messages, "Values; - reads one per line.")->type_name("");
+  command->add_option("--file", flags->file, "Append the content of this file.");
+  add_parsed(
+      *command, "--size", read_value_size,
+      [flags = flags.get()](std::uint64_t bytes) { flags->size = bytes; },
+      "Append a value of so many bytes.");
+  add_parsed(
+      *command, "--count", read_positive,
+      [flags = flags.get()](std::uint64_t count) { flags->count = count; },
+      "Append it so often [1].");
+  command->add_option("--producer", flags->producer,
+                      "Append under this name: whoever did before is shut out.");
+  command->add_flag("--quiet", flags->quiet,
+                    "Print no places; with --json, print only the summary.");
+  add_record_flags(*command, *flags);
+}
+
+}  // namespace baton::cli
