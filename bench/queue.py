@@ -6,107 +6,22 @@ bench/results/queue.json and a plot to bench/results/queue.svg.
     ./dev bench queue [--quick] [--only throughput,latency,keys,depth,consumers] [--rounds N]
 """
 import argparse
-import json
 import os
-import platform
-import shutil
-import signal
-import statistics
 import subprocess
-import sys
-import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.join(ROOT, "build", "release")
-BATON = os.path.join(BUILD, "baton")
+from harness import BATON, BUILD, ROOT, Broker, interleaved, median, save
+
 LOAD = os.path.join(BUILD, "bench_queue_load")
 
 
-class Broker:
-    """A broker process in a temporary folder."""
-
-    def __init__(self, fsync, folder=None):
-        self.folder = folder or tempfile.mkdtemp(prefix="baton-bench-")
-        self.fsync = fsync
-        self.process = None
-        self.start()
-
-    def start(self):
-        ready = os.path.join(self.folder, "ready")
-        if os.path.exists(ready):
-            os.remove(ready)
-        started = time.monotonic()
-        self.log = open(os.path.join(self.folder, "log"), "ab")
-        self.process = subprocess.Popen(
-            [BATON, "server", "--data", os.path.join(self.folder, "data"), "--listen", "127.0.0.1:0",
-             "--http", "127.0.0.1:0", "--fsync", self.fsync, "--ready-file", ready],
-            stdout=self.log, stderr=self.log)
-        while not os.path.exists(ready):
-            if self.process.poll() is not None or time.monotonic() - started > 120:
-                sys.exit(f"the broker did not start; see {self.folder}/log")
-            time.sleep(0.002)
-        self.start_seconds = time.monotonic() - started
-        self.address = "127.0.0.1:" + open(ready).read().split()[0]
-
-    def baton(self, *arguments):
-        return subprocess.run([BATON, *arguments, "--address", self.address], check=True,
-                              capture_output=True, text=True).stdout
-
-    def cpu_seconds(self):
-        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mib(self):
-        for line in open(f"/proc/{self.process.pid}/status"):
-            if line.startswith("VmRSS"):
-                return int(line.split()[1]) / 1024
-        return 0.0
-
-    def load(self, **options):
-        arguments = [LOAD, "--address", self.address]
-        for name, value in options.items():
-            arguments += ["--" + name.replace("_", "-"), str(value)]
-        before = self.cpu_seconds()
-        output = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
-        result = json.loads(output)
-        result["broker_cpu_us"] = (self.cpu_seconds() - before) * 1e6 / result["messages"]
-        return result
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def close(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
-        self.log.close()
-        shutil.rmtree(self.folder)
+def broker_of(fsync):
+    return Broker(fsync, LOAD)
 
 
 def fresh_queue(broker, name="bench"):
     subprocess.run([BATON, "queue", "delete", name, "--address", broker.address], capture_output=True)
     broker.baton("queue", "create", name)
-
-
-def interleaved(variants, rounds, measure):
-    """Runs every variant once per round, so that a noisy minute hits all of them alike."""
-    raw = {name: [] for name in variants}
-    for number in range(rounds):
-        for name, variant in variants.items():
-            raw[name].append(measure(variant))
-            print(f"  round {number + 1}/{rounds}  {name:44s} {summary(raw[name][-1])}", flush=True)
-    return raw
-
-
-def summary(result):
-    if "rate" in result:
-        return f"{result['rate']:>10,.0f}/s"
-    return f"p50 {result['p50_us']:,.0f} us  p99 {result['p99_us']:,.0f} us"
-
-
-def median(raw, field):
-    return statistics.median(result[field] for result in raw)
 
 
 def throughput(brokers, options):
@@ -158,7 +73,7 @@ def depth(_, options):
     """Fills, restarts, drains: each depth on a broker of its own, for its memory is measured too."""
     raw = {}
     for messages in (10_000, options.deep):
-        broker = Broker("always")
+        broker = broker_of("always")
         fresh_queue(broker)
         filled = broker.load(mode="fill", size=1024, count=messages)
         filled["resident_mib"] = broker.resident_mib()
@@ -177,20 +92,6 @@ def depth(_, options):
         raw[f"fill to {messages}"] = [filled]
         raw[f"drain from {messages}"] = [drained]
     return raw
-
-
-def table(suite, raw):
-    print(f"\n{suite}")
-    for name, results in raw.items():
-        if "rate" in results[0]:
-            rates = sorted(result["rate"] for result in results)
-            print(f"  {name:44s} {median(results, 'rate'):>10,.0f}/s   "
-                  f"{rates[0]:>10,.0f} to {rates[-1]:<10,.0f} "
-                  f"CPU us/message: broker {median(results, 'broker_cpu_us'):.1f}, "
-                  f"client {median(results, 'client_cpu_us'):.1f}")
-        else:
-            print(f"  {name:44s} p50 {median(results, 'p50_us'):>8,.0f} us   "
-                  f"p99 {median(results, 'p99_us'):>8,.0f} us   max {median(results, 'max_us'):,.0f} us")
 
 
 def ratios(report):
@@ -215,35 +116,6 @@ def ratios(report):
     return found
 
 
-def plot(report, path):
-    bars = [(name, median(results, "rate")) for suite in report.values() for name, results in suite.items()
-            if "rate" in results[0]]
-    if not bars:
-        return
-    largest = max(rate for _, rate in bars)
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="860" height="{40 + 26 * len(bars)}" '
-             'font-family="sans-serif" font-size="13">',
-             '<text x="10" y="20" font-size="15">Baton queues: messages per second (median)</text>']
-    for number, (name, rate) in enumerate(bars):
-        y = 36 + 26 * number
-        width = 440 * rate / largest
-        lines.append(f'<text x="290" y="{y + 14}" text-anchor="end">{name}</text>'
-                     f'<rect x="300" y="{y}" width="{width:.1f}" height="19" fill="#3b6fb6"/>'
-                     f'<text x="{306 + width:.1f}" y="{y + 14}">{rate:,.0f}</text>')
-    lines.append("</svg>")
-    with open(path, "w") as out:
-        out.write("\n".join(lines) + "\n")
-
-
-def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
-                  if line.startswith("model name")), platform.machine())
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True,
-                            text=True).stdout.strip()
-    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "commit": commit,
-            "build": "release (RelWithDebInfo)", "client and broker": "same machine, loopback"}
-
-
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench queue")
     parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
@@ -263,7 +135,7 @@ def main():
     unknown = [name for name in wanted if name not in suites]
     if unknown:
         parser.error(f"unknown suite {unknown[0]}; there are {', '.join(suites)}")
-    brokers = {mode: Broker(mode) for mode in ("always", "never")}
+    brokers = {mode: broker_of(mode) for mode in ("always", "never")}
     report = {}
     try:
         for mode, broker in brokers.items():  # Warm-up.
@@ -275,17 +147,8 @@ def main():
     finally:
         for broker in brokers.values():
             broker.close()
-    for name, raw in report.items():
-        table(name, raw)
-    print("\nratios")
-    for name, value in ratios(report).items():
-        print(f"  {name:44s} {value:.2f}")
-    os.makedirs(options.out, exist_ok=True)
-    with open(os.path.join(options.out, "queue.json"), "w") as out:
-        json.dump({"machine": machine(), "settings": vars(options) | {"out": "bench/results"},
-                   "rounds": report, "ratios": ratios(report)}, out, indent=1)
-    plot(report, os.path.join(options.out, "queue.svg"))
-    print(f"\nraw rounds: {os.path.relpath(options.out, ROOT)}/queue.json, plot: queue.svg")
+    save("queue", report, ratios(report), vars(options), options.out,
+         "Baton queues: messages per second (median)")
 
 
 if __name__ == "__main__":

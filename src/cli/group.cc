@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -36,8 +38,11 @@ void print(const Output& out, const std::vector<GroupInfo>& partitions) {
 
 ExitCode run_list(const StreamFlags& flags) {
   return with_streams(flags, "group list", [&](StreamClient& client, const Output& out) {
-    const auto groups = client.list_groups(flags.stream);
+    auto groups = client.list_groups(flags.stream);
     if (!groups) return out.fail("group list", groups.error());
+    std::ranges::sort(*groups, {}, [](const GroupInfo& group) {
+      return std::tie(group.stream, group.group, group.partition);
+    });
     if (out.json()) {
       for (const GroupInfo& group : *groups) Output::object(to_json(group));
     } else {

@@ -149,7 +149,11 @@ std::string format_time(client::BrokerTime time) {
 }
 
 std::string format_hand_over(std::chrono::microseconds time) {
-  return time.count() == 0 ? "-" : format_duration(time);
+  if (time.count() == 0) return "-";
+  if (time < std::chrono::milliseconds{1}) return fmt::format("{} us", time.count());
+  const double milliseconds = static_cast<double>(time.count()) / 1000;
+  return time < std::chrono::seconds{1} ? fmt::format("{:.1f} ms", milliseconds)
+                                        : fmt::format("{:.1f} s", milliseconds / 1000);
 }
 
 Json to_json(const client::StreamInfo& stream) {

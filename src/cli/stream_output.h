@@ -29,7 +29,7 @@ std::string describe(const std::vector<client::GroupInfo>& partitions);
 
 /// "2026-01-31T08:30:00.000Z"; "-" for none.
 std::string format_time(client::BrokerTime time);
-/// "1.5ms"; "-" for none.
+/// "1.5 ms"; "-" for none.
 std::string format_hand_over(std::chrono::microseconds time);
 
 }  // namespace baton::cli

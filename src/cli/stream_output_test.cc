@@ -94,7 +94,7 @@ TEST(GroupText, ShowsWhoIsActiveWhoWaitsAndWhy) {
   EXPECT_EQ(describe(std::vector{group()}),
             "events / billing  single active\n"
             "PARTITION  ACTIVE  SINCE  EPOCH  OFFSET  LAG  HAND-OVER  WHY\n"
-            "        2  a       -          7   1 000    5      1500us  consumer left\n"
+            "        2  a       -          7   1 000    5     1.5 ms  consumer left\n"
             "PARTITION  OWNER  STATUS                CONNECTION  TICKET  SINCE\n"
             "        2  a      active                       3.1       0  -\n"
             "        2  4.1    disconnected waiting         4.1       0  -");

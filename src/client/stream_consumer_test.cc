@@ -99,7 +99,7 @@ TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
   options.on_step_down = [&](std::uint32_t) { callbacks.add("step down"); };
   std::atomic<bool> first = true;
   std::atomic<StreamConsumer*> self = nullptr;
-  const auto consumer = start(std::move(options), [&](const RecordBatch& batch) {
+  const auto consumer = start(std::move(options), [&](RecordBatch& batch) {
     if (first.exchange(false)) {
       handling.open();
       const auto dropped = [&] {
@@ -326,7 +326,7 @@ TEST(StreamConsumer, AHandlerThatThrowsEndsTheConsumerAndFreesTheSeat) {
     return dialog.finish();
   };
   Log<std::string> records;
-  const auto consumer = start(options_for(broker, true), [&](const RecordBatch& batch) {
+  const auto consumer = start(options_for(broker, true), [&](RecordBatch& batch) {
     if (batch.records[0].value == "bad") throw std::runtime_error("cannot");
     into(records)(batch);
   });

@@ -164,6 +164,7 @@ class Coordinator {
   Status load(const Row& row);
   /// This coordinator serves from now on: after recovery, or as the successor of another. Whatever
   /// may not have been sent is said again; timers keep the time they had left.
+  /// May record facts.
   void become_leader(Instant now);
 
   // Looking.

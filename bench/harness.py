@@ -1,0 +1,155 @@
+"""What the benchmarks share: brokers in temporary folders, interleaved rounds, tables and plots."""
+import json
+import os
+import platform
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build", "release")
+BATON = os.path.join(BUILD, "baton")
+
+
+class Broker:
+    """A broker process in a temporary folder."""
+
+    def __init__(self, fsync, load_program, folder=None):
+        self.folder = folder or tempfile.mkdtemp(prefix="baton-bench-")
+        self.fsync = fsync
+        self.load_program = load_program
+        self.process = None
+        self.start()
+
+    def start(self):
+        ready = os.path.join(self.folder, "ready")
+        if os.path.exists(ready):
+            os.remove(ready)
+        started = time.monotonic()
+        self.log = open(os.path.join(self.folder, "log"), "ab")
+        self.process = subprocess.Popen(
+            [BATON, "server", "--data", os.path.join(self.folder, "data"), "--listen", "127.0.0.1:0",
+             "--http", "127.0.0.1:0", "--fsync", self.fsync, "--ready-file", ready],
+            stdout=self.log, stderr=self.log)
+        while not os.path.exists(ready):
+            if self.process.poll() is not None or time.monotonic() - started > 120:
+                sys.exit(f"the broker did not start; see {self.folder}/log")
+            time.sleep(0.002)
+        self.start_seconds = time.monotonic() - started
+        self.address = "127.0.0.1:" + open(ready).read().split()[0]
+
+    def baton(self, *arguments):
+        return subprocess.run([BATON, *arguments, "--address", self.address], check=True,
+                              capture_output=True, text=True).stdout
+
+    def cpu_seconds(self):
+        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self):
+        for line in open(f"/proc/{self.process.pid}/status"):
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    def load(self, **options):
+        arguments = [self.load_program, "--address", self.address]
+        for name, value in options.items():
+            arguments += ["--" + name.replace("_", "-"), str(value)]
+        before = self.cpu_seconds()
+        output = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+        result = json.loads(output)
+        result["broker_cpu_us"] = (self.cpu_seconds() - before) * 1e6 / result["messages"]
+        return result
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder)
+
+
+def interleaved(variants, rounds, measure):
+    """Runs every variant once per round, so that a noisy minute hits all of them alike."""
+    raw = {name: [] for name in variants}
+    for number in range(rounds):
+        for name, variant in variants.items():
+            raw[name].append(measure(variant))
+            print(f"  round {number + 1}/{rounds}  {name:44s} {summary(raw[name][-1])}", flush=True)
+    return raw
+
+
+def summary(result):
+    if "rate" in result:
+        return f"{result['rate']:>10,.0f}/s"
+    return f"p50 {result['p50_us']:,.0f} us  p99 {result['p99_us']:,.0f} us"
+
+
+def median(raw, field):
+    return statistics.median(result[field] for result in raw)
+
+
+def table(suite, raw):
+    print(f"\n{suite}")
+    for name, results in raw.items():
+        if "rate" in results[0]:
+            rates = sorted(result["rate"] for result in results)
+            print(f"  {name:44s} {median(results, 'rate'):>10,.0f}/s   "
+                  f"{rates[0]:>10,.0f} to {rates[-1]:<10,.0f} "
+                  f"CPU us/message: broker {median(results, 'broker_cpu_us'):.1f}, "
+                  f"client {median(results, 'client_cpu_us'):.1f}")
+        else:
+            print(f"  {name:44s} p50 {median(results, 'p50_us'):>8,.0f} us   "
+                  f"p99 {median(results, 'p99_us'):>8,.0f} us   max {median(results, 'max_us'):,.0f} us")
+
+
+def plot(report, path, title):
+    bars = [(name, median(results, "rate")) for suite in report.values() for name, results in suite.items()
+            if "rate" in results[0]]
+    if not bars:
+        return
+    largest = max(rate for _, rate in bars)
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="860" height="{40 + 26 * len(bars)}" '
+             'font-family="sans-serif" font-size="13">',
+             f'<text x="10" y="20" font-size="15">{title}</text>']
+    for number, (name, rate) in enumerate(bars):
+        y = 36 + 26 * number
+        width = 440 * rate / largest
+        lines.append(f'<text x="290" y="{y + 14}" text-anchor="end">{name}</text>'
+                     f'<rect x="300" y="{y}" width="{width:.1f}" height="19" fill="#3b6fb6"/>'
+                     f'<text x="{306 + width:.1f}" y="{y + 14}">{rate:,.0f}</text>')
+    lines.append("</svg>")
+    with open(path, "w") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+def machine():
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo")
+                  if line.startswith("model name")), platform.machine())
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True,
+                            text=True).stdout.strip()
+    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "commit": commit,
+            "build": "release (RelWithDebInfo)", "client and broker": "same machine, loopback"}
+
+
+def save(name, report, ratios, settings, out, title):
+    """Writes every raw round and a plot, and prints the tables and the ratios."""
+    for suite, raw in report.items():
+        table(suite, raw)
+    print("\nratios")
+    for ratio, value in ratios.items():
+        print(f"  {ratio:44s} {value:.2f}")
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, name + ".json"), "w") as file:
+        json.dump({"machine": machine(), "settings": settings | {"out": "bench/results"},
+                   "rounds": report, "ratios": ratios}, file, indent=1)
+    plot(report, os.path.join(out, name + ".svg"), title)
+    print(f"\nraw rounds: {os.path.relpath(out, ROOT)}/{name}.json, plot: {name}.svg")
