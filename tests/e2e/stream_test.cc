@@ -1,0 +1,415 @@
+// Streams on a real broker: crashes under producers, seats that move, what bad input does.
+#include <baton/v1/streams.grpc.pb.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <baton/stream_client.h>
+#include <baton/stream_consumer.h>
+#include <baton/stream_producer.h>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "e2e/broker_process.h"
+
+namespace baton::e2e {
+namespace {
+
+using client::StreamClient;
+using client::StreamConsumer;
+using client::StreamProducer;
+
+class StreamTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.log(); }
+
+  [[nodiscard]] StreamClient client() const {
+    auto made = StreamClient::connect(broker_.connection());
+    EXPECT_TRUE(made.has_value());
+    return *std::move(made);
+  }
+  void create(std::uint32_t partitions) const {
+    const auto made = client().create_stream("orders", partitions);
+    ASSERT_TRUE(made.has_value()) << client::to_string(made.error());
+  }
+  [[nodiscard]] std::unique_ptr<StreamProducer> producer(const std::string& name = "") const {
+    client::StreamProducerOptions options;
+    options.connection = broker_.connection();
+    options.stream = "orders";
+    options.producer = name;
+    auto made = StreamProducer::open(options);
+    EXPECT_TRUE(made.has_value()) << client::to_string(made.error());
+    return *std::move(made);
+  }
+  /// All records of a partition.
+  [[nodiscard]] std::vector<client::Record> records(std::uint32_t partition) const {
+    std::vector<client::Record> all;
+    auto reader = client().read({.stream = "orders", .partition = partition});
+    while (true) {
+      auto read = reader->next();
+      EXPECT_TRUE(read.has_value()) << client::to_string(read.error());
+      if (!read.has_value() || !read->has_value()) return all;
+      for (client::Record& record : **read) all.push_back(std::move(record));
+    }
+  }
+
+  BrokerProcess broker_{{"--shards", "1"}};
+};
+
+/// Sends numbered records with a few keys until told to stop; remembers which were confirmed.
+class Sender {
+ public:
+  Sender(std::unique_ptr<StreamProducer> producer, std::string name)
+      : producer_(std::move(producer)), name_(std::move(name)) {
+    thread_ = std::thread([this] { run(); });
+  }
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+  ~Sender() { finish(); }
+
+  void finish() {
+    stop_ = true;
+    if (!thread_.joinable()) return;
+    thread_.join();
+    const auto closed = producer_->close(seconds{60});
+    EXPECT_TRUE(closed.has_value()) << client::to_string(closed.error());
+  }
+  [[nodiscard]] std::uint64_t sent() const { return sent_; }
+  [[nodiscard]] std::uint64_t confirmed() const { return confirmed_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  void run() {
+    while (!stop_) {
+      client::NewRecord record;
+      record.key = fmt::format("{} {}", name_, sent_ % 7);
+      record.value = std::to_string(sent_);
+      ++sent_;
+      producer_->send(std::move(record), [this](const client::AppendResult& result) {
+        EXPECT_TRUE(result.ok()) << client::to_string(*result.error);
+        if (result.ok()) ++confirmed_;
+      });
+      if (sent_ % 200 == 0) std::this_thread::sleep_for(milliseconds{1});
+    }
+  }
+
+  std::unique_ptr<StreamProducer> producer_;
+  std::string name_;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> confirmed_{0};
+  std::thread thread_;
+};
+
+// Promise: what was confirmed is there, in order, once, however often the broker is killed.
+TEST_F(StreamTest, KilledUnderFourProducersNothingIsLostDoubledOrOutOfOrder) {
+  create(3);
+  std::vector<std::unique_ptr<Sender>> senders;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = fmt::format("sender-{}", i);
+    senders.push_back(std::make_unique<Sender>(producer(name), name));
+  }
+  std::mt19937 random(20'260'731);
+  const int kills = is_long_run() ? 40 : 6;
+  for (int i = 0; i < kills; ++i) {
+    std::this_thread::sleep_for(milliseconds{100 + random() % 500});
+    broker_.kill();
+    ASSERT_TRUE(broker_.start()) << broker_.log();
+  }
+  std::uint64_t sent = 0;
+  for (const auto& sender : senders) {
+    sender->finish();
+    EXPECT_EQ(sender->confirmed(), sender->sent()) << sender->name();
+    sent += sender->sent();
+  }
+  std::map<std::string, std::vector<std::uint64_t>> by_key;
+  std::uint64_t found = 0;
+  for (std::uint32_t partition = 0; partition < 3; ++partition) {
+    std::int64_t offset = 0;
+    for (const client::Record& record : records(partition)) {
+      ASSERT_EQ(record.offset, offset++) << "a gap in partition " << partition;
+      by_key[*record.key].push_back(std::stoull(*record.value));
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, sent);
+  for (const auto& [key, numbers] : by_key) {
+    EXPECT_TRUE(std::ranges::is_sorted(numbers)) << key;
+    EXPECT_EQ(std::ranges::adjacent_find(numbers), numbers.end()) << key << " has one twice";
+  }
+  fmt::print("{} kills, {} records, all there\n", kills, found);
+}
+
+/// A single-active consumer that notes what it handled, and when.
+class Member {
+ public:
+  struct Seen {
+    std::uint64_t epoch;
+    std::int64_t offset;
+  };
+
+  Member(const BrokerProcess& broker, const std::string& owner) : owner_(owner) {
+    client::StreamConsumerOptions options;
+    options.connection = broker.connection();
+    options.stream = "orders";
+    options.group = "billing";
+    options.single_active = true;
+    options.from = client::StartFrom::first();
+    options.owner = owner;
+    options.concurrency = 3;
+    options.on_active = [this](const client::StreamPosition& position) {
+      const std::scoped_lock lock(mutex_);
+      active_.insert(position.partition);
+      updates_.push_back(fmt::format("up {}", position.partition));
+    };
+    options.on_step_down = [this](std::uint32_t partition) {
+      const std::scoped_lock lock(mutex_);
+      active_.erase(partition);
+      updates_.push_back(fmt::format("down {}", partition));
+    };
+    auto made = StreamConsumer::start(options, [this](client::RecordBatch& batch) {
+      const std::scoped_lock lock(mutex_);
+      for (const client::Record& record : batch.records) {
+        seen_[batch.partition].push_back({batch.epoch, record.offset});
+      }
+    });
+    EXPECT_TRUE(made.has_value()) << client::to_string(made.error());
+    consumer_ = *std::move(made);
+  }
+
+  void leave() {
+    const auto stopped = consumer_->stop(seconds{20});
+    EXPECT_TRUE(stopped.has_value()) << owner_ << ": " << client::to_string(stopped.error());
+  }
+  std::set<std::uint32_t> active() {
+    const std::scoped_lock lock(mutex_);
+    return active_;
+  }
+  std::map<std::uint32_t, std::vector<Seen>> seen() {
+    const std::scoped_lock lock(mutex_);
+    return seen_;
+  }
+  std::vector<std::string> updates() {
+    const std::scoped_lock lock(mutex_);
+    return updates_;
+  }
+
+ private:
+  std::string owner_;
+  std::mutex mutex_;
+  std::set<std::uint32_t> active_;
+  std::map<std::uint32_t, std::vector<Seen>> seen_;
+  std::vector<std::string> updates_;
+  std::unique_ptr<StreamConsumer> consumer_;
+};
+
+using Seats = std::vector<std::set<std::uint32_t>>;
+
+// Scenarios 53, 54 and 56: seats spread 3/0/0, 2/1/0, 1/1/1 by the modulo rule, and come back.
+TEST_F(StreamTest, Scenario56_SeatsSpreadOverConsumersAndComeBack) {
+  create(3);
+  Member first(broker_, "first");
+  ASSERT_TRUE(eventually([&] { return first.active() == std::set<std::uint32_t>{0, 1, 2}; }));
+  auto second = std::make_unique<Member>(broker_, "second");
+  // 0 mod 2 = 0, 1 mod 2 = 1, 2 mod 2 = 0.
+  ASSERT_TRUE(eventually([&] {
+    return Seats{first.active(), second->active()} == Seats{{0, 2}, {1}};
+  }));
+  auto third = std::make_unique<Member>(broker_, "third");
+  ASSERT_TRUE(eventually([&] {
+    return Seats{first.active(), second->active(), third->active()} == Seats{{0}, {1}, {2}};
+  }));
+  third->leave();
+  ASSERT_TRUE(eventually([&] {
+    return Seats{first.active(), second->active()} == Seats{{0, 2}, {1}};
+  }));
+  second->leave();
+  ASSERT_TRUE(eventually([&] { return first.active() == std::set<std::uint32_t>{0, 1, 2}; }));
+  for (std::uint32_t partition = 0; partition < 3; ++partition) {
+    std::string last = fmt::format("down {}", partition);
+    for (const std::string& update : first.updates()) {
+      if (!update.ends_with(fmt::format(" {}", partition))) continue;
+      EXPECT_NE(update, last) << "updates of partition " << partition << " do not alternate";
+      last = update;
+    }
+  }
+  const auto metrics = broker_.http_get("/metrics");
+  ASSERT_TRUE(metrics.has_value());
+  EXPECT_NE(metrics->find("baton_groups_without_active{shard=\"0\"} 0"), std::string::npos);
+}
+
+// Scenarios 55 and 59: consumers come and go while records are appended; every record is handled by
+// exactly one of them, in order, under epochs that only grow.
+TEST_F(StreamTest, Scenario59_HandOversUnderLoadLoseNothingAndRepeatNothing) {
+  create(3);
+  auto sender = std::make_unique<Sender>(producer(), "load");
+  std::vector<std::unique_ptr<Member>> all;
+  for (int i = 0; i < 3; ++i) {
+    all.push_back(std::make_unique<Member>(broker_, fmt::format("stays-{}", i)));
+    std::this_thread::sleep_for(milliseconds{200});
+  }
+  for (int i = 0; i < 5; ++i) {
+    all.push_back(std::make_unique<Member>(broker_, fmt::format("guest-{}", i)));
+    std::this_thread::sleep_for(milliseconds{300});
+    all.back()->leave();
+  }
+  sender->finish();
+  const std::uint64_t sent = sender->sent();
+  std::map<std::uint32_t, std::map<std::int64_t, int>> handled;
+  ASSERT_TRUE(eventually(
+      [&] {
+        handled.clear();
+        std::uint64_t count = 0;
+        for (const auto& member : all) {
+          for (const auto& [partition, seen] : member->seen()) {
+            for (const Member::Seen& record : seen) ++handled[partition][record.offset];
+            count += seen.size();
+          }
+        }
+        return count >= sent;
+      },
+      seconds{30}));
+  for (const auto& [partition, offsets] : handled) {
+    std::int64_t next = 0;
+    for (const auto& [offset, times] : offsets) {
+      ASSERT_EQ(offset, next++) << "partition " << partition << " misses a record";
+      ASSERT_EQ(times, 1) << "record " << offset << " of partition " << partition;
+    }
+  }
+  for (const auto& member : all) {
+    for (const auto& [partition, seen] : member->seen()) {
+      EXPECT_TRUE(std::ranges::is_sorted(seen, {}, &Member::Seen::epoch));
+    }
+  }
+  fmt::print("{} records, each handled once\n", sent);
+}
+
+// Promise 4: a consumer that is killed costs milliseconds.
+TEST_F(StreamTest, Scenario57_AKilledConsumersSeatMovesInMilliseconds) {
+  create(1);
+  ChildProcess victim({.command = {binary(), "stream", "subscribe", "orders", "--group", "billing",
+                                   "--single-active", "--json", "--address", broker_.address()}});
+  const auto holders = [&] {
+    const auto group = client().describe_group("orders", "billing");
+    return group.has_value() && group->size() == 1 ? group->front().members.size() : 0;
+  };
+  ASSERT_TRUE(eventually([&] { return holders() == 1; }));
+  Member heir(broker_, "heir");
+  ASSERT_TRUE(eventually([&] { return holders() == 2; }));
+  EXPECT_TRUE(heir.active().empty());
+  const auto before = std::chrono::steady_clock::now();
+  victim.kill();
+  ASSERT_TRUE(eventually([&] { return !heir.active().empty(); }, seconds{10}));
+  const auto took = std::chrono::steady_clock::now() - before;
+  fmt::print("the seat moved in {} ms\n",
+             std::chrono::duration_cast<milliseconds>(took).count());
+  EXPECT_LT(took, seconds{2});
+}
+
+// Offsets and generations are the journal's: they survive, and grow.
+TEST_F(StreamTest, ARestartKeepsOffsetsAndGenerationsAndSeatsFillAtOnce) {
+  create(1);
+  auto streams = client();
+  const std::vector<client::NewRecord> ten(10, {.value = "x"});
+  ASSERT_TRUE(streams.append("orders", ten).has_value());
+  std::uint64_t generation = 0;
+  {
+    Member member(broker_, "before");
+    ASSERT_TRUE(eventually([&] { return member.seen()[0].size() == 10; }));
+    member.leave();
+    generation = streams.query_offset("orders", 0, "billing")->generation;
+    EXPECT_EQ(streams.query_offset("orders", 0, "billing")->offset, 10);
+  }
+  broker_.kill();
+  ASSERT_TRUE(broker_.start()) << broker_.log();
+  auto again = client();
+  EXPECT_EQ(again.query_offset("orders", 0, "billing")->offset, 10);
+  ASSERT_TRUE(again.append("orders", ten).has_value());
+  Member member(broker_, "after");
+  ASSERT_TRUE(eventually([&] { return member.seen()[0].size() == 10; }));
+  EXPECT_EQ(member.seen()[0].front().offset, 10);
+  EXPECT_GT(member.seen()[0].front().epoch, generation);
+}
+
+// Each gets an error that says what is wrong, and the partition stays sound.
+TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
+  create(1);
+  const auto stub = v1::Streams::NewStub(broker_.channel());
+  const auto append = [&](const std::string& batch, std::uint32_t partition = 0) {
+    v1::AppendRequest request;
+    request.set_stream("orders");
+    request.add_batches()->set_batch(batch);
+    request.mutable_batches(0)->set_partition(partition);
+    v1::AppendResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = stub->Append(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.batches_size() == 1 ? response.batches(0).error() : v1::Error{};
+  };
+  auto streams = client();
+  ASSERT_TRUE(streams.append("orders", std::vector<client::NewRecord>{{.value = "good"}}));
+  EXPECT_EQ(append("").name(), "malformed");
+  EXPECT_EQ(append(std::string(100, '\0')).name(), "malformed");
+  EXPECT_EQ(append(std::string(3000, 'x')).name(), "malformed");
+  const auto unknown = streams.append("nothing", std::vector<client::NewRecord>{{.value = "x"}});
+  ASSERT_TRUE(unknown.has_value());
+  EXPECT_EQ(unknown->front().error->name, "stream_not_found");
+  const auto far = streams.append("orders", std::vector<client::NewRecord>{
+                                                {.value = "x", .partition = 9}});
+  ASSERT_TRUE(far.has_value());
+  EXPECT_EQ(far->front().error->name, "partition_not_found");
+  const auto future = streams.append(
+      "orders", std::vector<client::NewRecord>{
+                    {.value = "x", .timestamp = client::RecordTime{milliseconds{1} * (1LL << 45)}}});
+  ASSERT_TRUE(future.has_value());
+  EXPECT_NE(future->front().error->text.find("timestamp"), std::string::npos)
+      << future->front().error->text;
+  auto beyond = streams.read(
+      {.stream = "orders", .partition = 0, .from = client::StartFrom::at(1'000'000)});
+  const auto read = beyond->next();
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().name, "offset_out_of_range");
+  const auto ahead = streams.store_offset("orders", 0, "billing", 1'000'000);
+  ASSERT_FALSE(ahead.has_value());
+  EXPECT_EQ(ahead.error().name, "offset_out_of_range");
+
+  ASSERT_TRUE(streams.append("orders", std::vector<client::NewRecord>{{.value = "still good"}}));
+  const auto all = records(0);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].value, "good");
+  EXPECT_EQ(all[1].value, "still good");
+  EXPECT_TRUE(broker_.is_running());
+}
+
+// The command line, as its help shows it.
+TEST_F(StreamTest, TheCommandLineMakesAppendsReadsAndDeletes) {
+  ASSERT_EQ(broker_.cli({"stream", "create", "orders", "--partitions", "3"}).exit_code, 0);
+  ASSERT_EQ(broker_.cli({"stream", "append", "orders", "--key", "k", "hello"}).exit_code, 0);
+  ASSERT_EQ(broker_.cli({"stream", "append", "orders", "-"}, "one\ntwo\n").exit_code, 0);
+  const auto read = broker_.cli({"stream", "read", "orders", "--json"});
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  std::set<std::string> values;
+  for (std::size_t begin = 0; begin < read.out.size();) {
+    const std::size_t end = read.out.find('\n', begin);
+    values.insert(nlohmann::json::parse(read.out.substr(begin, end - begin)).at("value"));
+    begin = end + 1;
+  }
+  EXPECT_EQ(values, (std::set<std::string>{"hello", "one", "two"}));
+  EXPECT_EQ(broker_.cli({"group", "list"}).exit_code, 0);
+  ASSERT_EQ(broker_.cli({"stream", "delete", "orders"}).exit_code, 0);
+  EXPECT_NE(broker_.cli({"stream", "describe", "orders"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace baton::e2e
