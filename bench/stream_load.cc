@@ -245,8 +245,8 @@ double percentile(std::vector<double>& sorted, double part) {
   return sorted[place];
 }
 
-/// A second consumer joins partition 1 of a group, which moves the seat to it (1 mod 2), and leaves,
-/// which moves it back; with `groups` other groups, each with a consumer of its own.
+/// A second consumer joins partition 1 of a group, which moves the seat to it (1 mod 2), and
+/// leaves, which moves it back; with `groups` other groups, each with a consumer of its own.
 void handover(const Options& options) {
   const auto channel = grpc::CreateChannel(options.address, grpc::InsecureChannelCredentials());
   const auto stub = v1::Streams::NewStub(channel);
@@ -269,7 +269,8 @@ void handover(const Options& options) {
   for (std::uint64_t round = 1; round <= options.rounds; ++round) {
     const auto joins = Clock::now();
     second.start(round, options.stream, "measured");
-    join.push_back(std::chrono::duration<double, std::micro>(second.wait_active(round) - joins).count());
+    join.push_back(
+        std::chrono::duration<double, std::micro>(second.wait_active(round) - joins).count());
     const auto leaves = Clock::now();
     second.leave(round);
     leave.push_back(

@@ -221,8 +221,8 @@ bool SubscriptionStream::has_room() const {
   return under_way_ < limits::kFrameMessages && piece_bytes_ < 2 * limits::kConnectionOutputBytes;
 }
 
-/// Pieces go into one frame as long as their fields are in the order of their numbers: a client that
-/// takes a response's fields in that order hears everything in the order in which it was said.
+/// Pieces go into one frame as long as their fields are in the order of their numbers: a client
+/// that takes a response's fields in that order hears everything in the order in which it was said.
 std::string SubscriptionStream::take_output(Lock& /*lock*/) {
   std::string frame;
   char last_field = 0;

@@ -105,5 +105,6 @@ client::Status act_dead_letters(Stage& stage);
 client::Status act_fairness(Stage& stage);
 client::Status act_broker_dies(Stage& stage);
 client::Status act_throughput(Stage& stage);
+client::Status act_stream_seats(Stage& stage);
 
 }  // namespace baton::cli

@@ -104,7 +104,7 @@ void PartitionSeat::drop_queue() {
 }
 
 bool PartitionSeat::deliver(RawBatch batch) {
-  const bool wanted = seat_ == Seat::active && batch.epoch == epoch_ && !stopping_ && !halted_;
+  const bool wanted = !stopping_ && !halted_;
   // The broker did not say where it begins: here. A successor must not begin later.
   if (wanted && rules_.single_active && handled_ < 0) handled_ = batch.first_offset;
   queue_.push_back(std::move(batch));

@@ -17,9 +17,9 @@
 #include "sim/fake_store.h"
 #include "stream/records.h"
 
-/// Streams of one shard under crashes between any two steps: rounds, fsyncs of partitions and of the
-/// journal, spills and checkpoints. Producers are idempotent and send again what was not confirmed;
-/// consumers hold seats, store offsets and step down.
+/// Streams of one shard under crashes between any two steps: rounds, fsyncs of partitions and of
+/// the journal, spills and checkpoints. Producers are idempotent and send again what was not
+/// confirmed; consumers hold seats, store offsets and step down.
 namespace baton {
 namespace {
 
@@ -173,7 +173,8 @@ class World {
 
   template <class Wanted>
   void submit(Wanted command, std::function<void(StreamCommand&)> done) {
-    calls_.push_back(std::make_unique<DoneCall>(StreamCommand(std::move(command)), std::move(done)));
+    calls_.push_back(
+        std::make_unique<DoneCall>(StreamCommand(std::move(command)), std::move(done)));
   }
 
   /// One thing of the many that could happen now.
@@ -234,7 +235,9 @@ class World {
     EXPECT_TRUE(batch.has_value());
     return *std::move(batch);
   }
-  [[nodiscard]] static std::size_t random_padding(std::size_t number) { return 20 + number * 97 % 500; }
+  [[nodiscard]] static std::size_t random_padding(std::size_t number) {
+    return 20 + number * 97 % 500;
+  }
 
   void round() {
     if (!journal_->prepare().has_value()) return;
@@ -330,10 +333,10 @@ class World {
   void store(const Consumer& consumer, std::uint32_t partition, const Holding& seat) {
     StoreOffsetCommand command;
     command.stream = "s";
-    command.request = {.group = {"s", partition, "g"},
-                       .holder = {{.member = {consumer.connection, SubscriptionId{1}},
-                                   .epoch = seat.epoch}},
-                       .offset = GroupOffset{seat.offset}};
+    command.request = {
+        .group = {"s", partition, "g"},
+        .holder = {{.member = {consumer.connection, SubscriptionId{1}}, .epoch = seat.epoch}},
+        .offset = GroupOffset{seat.offset}};
     submit(std::move(command), [this, partition, offset = seat.offset](StreamCommand& done) {
       const auto& stored = std::get<StoreOffsetCommand>(done);
       if (stored.error.has_value()) {
@@ -384,9 +387,8 @@ class World {
     }
     EXPECT_TRUE(all_confirmed()) << "seed " << seed_;
     for (std::uint32_t partition = 0; partition < kPartitions; ++partition) {
-      const auto holders = std::ranges::count_if(consumers_, [&](const auto& consumer) {
-        return consumer->seats.contains(partition);
-      });
+      const auto holders = std::ranges::count_if(
+          consumers_, [&](const auto& consumer) { return consumer->seats.contains(partition); });
       EXPECT_EQ(holders, 1) << "partition " << partition << "; seed " << seed_;
     }
   }

@@ -145,7 +145,7 @@ TEST_F(CatalogTest, ADeletedStreamTakesItsRowsAlong) {
 
 TEST(CatalogBytes, GarbageIsRefused) {
   for (const std::string& bytes : {std::string("\x09"), std::string("\x00\x01", 2),
-                                  std::string("\x04\x01\xff\xff\xff\xff\x0f\x00", 8)}) {
+                                   std::string("\x04\x01\xff\xff\xff\xff\x0f\x00", 8)}) {
     Decoder in(bytes);
     EXPECT_FALSE(decode_stream_fact(in).has_value());
   }

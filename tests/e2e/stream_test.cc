@@ -223,17 +223,15 @@ TEST_F(StreamTest, Scenario56_SeatsSpreadOverConsumersAndComeBack) {
   ASSERT_TRUE(eventually([&] { return first.active() == std::set<std::uint32_t>{0, 1, 2}; }));
   auto second = std::make_unique<Member>(broker_, "second");
   // 0 mod 2 = 0, 1 mod 2 = 1, 2 mod 2 = 0.
-  ASSERT_TRUE(eventually([&] {
-    return Seats{first.active(), second->active()} == Seats{{0, 2}, {1}};
-  }));
+  ASSERT_TRUE(
+      eventually([&] { return Seats{first.active(), second->active()} == Seats{{0, 2}, {1}}; }));
   auto third = std::make_unique<Member>(broker_, "third");
   ASSERT_TRUE(eventually([&] {
     return Seats{first.active(), second->active(), third->active()} == Seats{{0}, {1}, {2}};
   }));
   third->leave();
-  ASSERT_TRUE(eventually([&] {
-    return Seats{first.active(), second->active()} == Seats{{0, 2}, {1}};
-  }));
+  ASSERT_TRUE(
+      eventually([&] { return Seats{first.active(), second->active()} == Seats{{0, 2}, {1}}; }));
   second->leave();
   ASSERT_TRUE(eventually([&] { return first.active() == std::set<std::uint32_t>{0, 1, 2}; }));
   for (std::uint32_t partition = 0; partition < 3; ++partition) {
@@ -312,8 +310,7 @@ TEST_F(StreamTest, Scenario57_AKilledConsumersSeatMovesInMilliseconds) {
   victim.kill();
   ASSERT_TRUE(eventually([&] { return !heir.active().empty(); }, seconds{10}));
   const auto took = std::chrono::steady_clock::now() - before;
-  fmt::print("the seat moved in {} ms\n",
-             std::chrono::duration_cast<milliseconds>(took).count());
+  fmt::print("the seat moved in {} ms\n", std::chrono::duration_cast<milliseconds>(took).count());
   EXPECT_LT(took, seconds{2});
 }
 
@@ -365,18 +362,19 @@ TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
   const auto unknown = streams.append("nothing", std::vector<client::NewRecord>{{.value = "x"}});
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(unknown->front().error->name, "stream_not_found");
-  const auto far = streams.append("orders", std::vector<client::NewRecord>{
-                                                {.value = "x", .partition = 9}});
+  const auto far =
+      streams.append("orders", std::vector<client::NewRecord>{{.value = "x", .partition = 9}});
   ASSERT_TRUE(far.has_value());
   EXPECT_EQ(far->front().error->name, "partition_not_found");
   const auto future = streams.append(
-      "orders", std::vector<client::NewRecord>{
-                    {.value = "x", .timestamp = client::RecordTime{milliseconds{1} * (1LL << 45)}}});
+      "orders",
+      std::vector<client::NewRecord>{
+          {.value = "x", .timestamp = client::RecordTime{milliseconds{1} * (1LL << 45)}}});
   ASSERT_TRUE(future.has_value());
   EXPECT_NE(future->front().error->text.find("timestamp"), std::string::npos)
       << future->front().error->text;
-  auto beyond = streams.read(
-      {.stream = "orders", .partition = 0, .from = client::StartFrom::at(1'000'000)});
+  auto beyond =
+      streams.read({.stream = "orders", .partition = 0, .from = client::StartFrom::at(1'000'000)});
   const auto read = beyond->next();
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().name, "offset_out_of_range");
