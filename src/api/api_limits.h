@@ -25,6 +25,9 @@ inline constexpr std::uint64_t kCreditMax = std::uint64_t{1} << 40U;
 // Threads that may wait for the disk.
 inline constexpr std::size_t kBackgroundThreads = 2;
 
+// Groups that /metrics shows one by one.
+inline constexpr std::uint64_t kGroupsInMetrics = 1000;
+
 // Operators' calls.
 inline constexpr std::uint32_t kPeekDefault = 10;
 inline constexpr std::uint32_t kPeekMax = 1000;

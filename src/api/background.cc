@@ -58,10 +58,12 @@ void Background::run() {
   while (true) {
     wake_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    const Task task = std::move(tasks_.front());
+    Task task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
     task();
+    // What it holds may go with it, and take its time or post in turn: not under the lock.
+    task = nullptr;
     lock.lock();
   }
 }

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/group_metrics.h"
+
 namespace baton {
 namespace {
 
@@ -162,6 +164,8 @@ std::string metrics_text(const ApiState& state) {
           static_cast<double>(metric.value(shards[shard].streams)));
     }
   }
+  families.push_back(handover_histogram(shards));
+  add_group_metrics(state.broker, families);
   families.push_back(gauge("baton_api_consumers_open", "Open Lease, Consume and Subscribe streams.",
                            state.counters.consumers_open.load(std::memory_order_relaxed)));
   families.push_back(gauge("baton_api_streams_open", "Open streams of every kind.",

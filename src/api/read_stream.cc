@@ -56,7 +56,7 @@ void ReadStream::wake() { post_read(); }
 
 void ReadStream::read() {
   while (true) {
-    if (is_ending()) return;
+    if (is_ending()) return reader_->release();
     if (partition_->closed()) {
       return end(to_status({Errc::stream_not_found, "the stream was deleted"}));
     }
@@ -78,17 +78,16 @@ void ReadStream::read() {
 
 bool ReadStream::take_chunk(Result<Chunk> chunk) {
   if (!chunk.has_value()) {
-    Error error = std::move(chunk).error();
-    if (error.code == Errc::not_found) error.code = Errc::offset_out_of_range;
-    end(to_status(error));
+    reader_->release();
+    end(to_status(chunk.error()));
     return false;
   }
   if (chunk->empty()) {
+    reader_->release();
     if (!wanted_.follow) {
       end(grpc::Status::OK);
       return false;
     }
-    reader_->release();
     // Stays "reading ahead": the waiter goes on with it.
     return !partition_->wait(*offset_, std::weak_ptr<PartitionWaiter>(self()));
   }
@@ -102,6 +101,9 @@ bool ReadStream::take_chunk(Result<Chunk> chunk) {
     if (enough) set_end(grpc::Status::OK);
   }
   pump();
+  // The client is slow, or has all it wanted: retention need not wait for it.
+  const std::lock_guard lock(mutex_);
+  if (!reading_ahead_) reader_->release();
   return false;
 }
 

@@ -62,7 +62,7 @@ class ReadStream final : public Stream, public PartitionWaiter {
   Wanted wanted_;
   std::shared_ptr<StreamPartition> partition_;  // Constant once started.
 
-  // Only touched by the one read under way.
+  // Only touched by the one read under way, or with the mutex held while there is none.
   std::optional<PartitionReader> reader_;
   std::optional<Offset> offset_;
   std::uint64_t records_ = 0;

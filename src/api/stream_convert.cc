@@ -154,7 +154,12 @@ Result<SubscriptionWanted> convert(const v1::Start& start) {
   out.command.group = start.group();
   out.command.single_active = start.single_active();
   out.command.owner = start.owner();
-  std::set<std::uint32_t> numbers(start.partitions().begin(), start.partitions().end());
+  if (static_cast<std::uint32_t>(start.partitions_size()) > limits::kPartitionsPerStreamMax) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("partitions names {}; the limit is {}", start.partitions_size(),
+                             limits::kPartitionsPerStreamMax)};
+  }
+  const std::set<std::uint32_t> numbers(start.partitions().begin(), start.partitions().end());
   for (const std::uint32_t number : numbers) out.command.partitions.emplace_back(number);
   BATON_TRY(out.from, convert_from(start.from(), ReadFrom::Place::next));
   out.credit_batches = start.credit().batches();

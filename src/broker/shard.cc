@@ -51,6 +51,18 @@ Result<bool> is_exhausted(const CheckpointStore& store, RowRange range,
 /// What a command without messages takes.
 constexpr std::size_t kSmall = 64;
 
+std::size_t bytes_of(const std::optional<std::string>& field) {
+  return field.has_value() ? field->size() : 0;
+}
+
+std::size_t record_bytes(const NewRecord& record) {
+  std::size_t bytes = 2 * kSmall + bytes_of(record.key) + bytes_of(record.value);
+  for (const auto& [name, value] : record.headers) {
+    bytes += kSmall + name.size() + bytes_of(value);
+  }
+  return bytes;
+}
+
 QueueCommand& queue_command(Call& call) { return std::get<QueueCommand>(call.command); }
 
 }  // namespace
@@ -61,6 +73,7 @@ std::size_t command_bytes(const Command& command) {
   std::size_t bytes = kSmall;
   if (append == nullptr) return bytes;
   for (const NewBatch& batch : append->batches) bytes += kSmall + batch.bytes.size();
+  for (const NewRecord& record : append->records) bytes += record_bytes(record);
   return bytes;
 }
 

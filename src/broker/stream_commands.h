@@ -172,6 +172,7 @@ struct QueryOffsetCommand {
 struct GroupReport {
   GroupDescription description;
   std::uint64_t lag = 0;
+  std::shared_ptr<StreamPartition> partition;  // Null when it was never used.
 };
 /// Of one shard.
 struct ListGroupsCommand {

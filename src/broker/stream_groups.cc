@@ -36,7 +36,6 @@ Status StreamShard::subscribe(SubscribeCommand& command, Instant now) {
     command.subscribed.push_back({number, std::move(opened), std::nullopt});
   }
   if (command.group.empty()) return {};
-  sinks_[command.member.connection] = command.sink;
   for (SubscribeCommand::Subscribed& part : command.subscribed) {
     const auto offset = coordinator_.register_consumer(
         {.group = {command.stream, part.partition.value, command.group},
@@ -56,6 +55,8 @@ Status StreamShard::subscribe(SubscribeCommand& command, Instant now) {
     }
     part.offset = *offset;
   }
+  // Only now: of a connection without a subscription nobody says when it closes.
+  sinks_[command.member.connection] = command.sink;
   return {};
 }
 
@@ -110,6 +111,10 @@ void StreamShard::on(QueryOffsetCommand& command, Instant /*now*/) {
     command.error = stream.error();
     return;
   }
+  if (command.partition.value >= (*stream)->partitions()) {
+    command.error = no_such_partition(**stream, command.partition);
+    return;
+  }
   const GroupId group{command.stream, command.partition.value, command.group};
   command.offset = coordinator_.query_offset(group);
   if (const auto* known = coordinator_.find(group); known != nullptr) {
@@ -129,30 +134,44 @@ void StreamShard::on(GroupCommand& command, Instant now) {
     command.error = stream.error();
     return;
   }
-  bool found = false;
+  std::vector<GroupId> groups;
   for (std::uint32_t number = 0; number < (*stream)->partitions(); ++number) {
-    const GroupId group{command.stream, number, command.group};
-    if (coordinator_.find(group) == nullptr) continue;
-    found = true;
-    Status done;
-    if (command.what == GroupCommand::What::evaluate) {
-      done = coordinator_.evaluate_group(group, {}, now);
-    } else if (command.what == GroupCommand::What::forget) {
-      done = coordinator_.delete_group(group);
-    }
-    if (!done.has_value()) {
-      command.error = done.error();
-      return;
-    }
+    GroupId group{command.stream, number, command.group};
+    if (coordinator_.find(group) != nullptr) groups.push_back(std::move(group));
+  }
+  if (groups.empty()) {
+    command.error = Error{Errc::not_found, fmt::format("stream '{}' has no group '{}'",
+                                                       command.stream, command.group)};
+    return;
+  }
+  if (const Status done = change(groups, command.what, now); !done.has_value()) {
+    command.error = done.error();
+    return;
+  }
+  for (const GroupId& group : groups) {
     // Evaluating may have left nobody, and nothing worth keeping.
     if (auto description = coordinator_.describe(group); description.has_value()) {
       command.partitions.push_back(report(*std::move(description)));
     }
   }
-  if (!found) {
-    command.error = Error{Errc::not_found, fmt::format("stream '{}' has no group '{}'",
-                                                       command.stream, command.group)};
+}
+
+/// All of them, or none.
+Status StreamShard::change(const std::vector<GroupId>& groups, GroupCommand::What what,
+                           Instant now) {
+  if (what == GroupCommand::What::evaluate) {
+    for (const GroupId& group : groups) {
+      BATON_TRY_STATUS(coordinator_.evaluate_group(group, {}, now));
+    }
   }
+  if (what != GroupCommand::What::forget) return {};
+  // The one that refuses comes first: after it nothing has changed.
+  const auto busy = std::ranges::find_if(groups, [this](const GroupId& group) {
+    return !coordinator_.find(group)->consumers.empty();
+  });
+  if (busy != groups.end()) return coordinator_.delete_group(*busy);
+  for (const GroupId& group : groups) BATON_TRY_STATUS(coordinator_.delete_group(group));
+  return {};
 }
 
 void StreamShard::collect_seats() {
@@ -177,12 +196,17 @@ void StreamShard::collect_seats() {
   }
 }
 
-std::uint64_t StreamShard::lag_of(const GroupId& group, std::optional<GroupOffset> offset) const {
+std::shared_ptr<StreamPartition> StreamShard::find_partition(const GroupId& group) const {
   const auto stream = catalog_.find(group.stream);
-  if (!stream.has_value()) return 0;
+  if (!stream.has_value()) return nullptr;
   const auto known = partitions_.find({(*stream)->id, PartitionNumber{group.partition}});
-  if (known == partitions_.end()) return 0;
-  const PartitionReader reader = known->second->reader();
+  return known == partitions_.end() ? nullptr : known->second;
+}
+
+std::uint64_t StreamShard::lag_of(const GroupId& group, std::optional<GroupOffset> offset) const {
+  const auto partition = find_partition(group);
+  if (partition == nullptr) return 0;
+  const PartitionReader reader = partition->reader();
   const auto next = static_cast<std::uint64_t>(reader.next().value);
   const auto first = static_cast<std::uint64_t>(reader.first().value);
   const std::uint64_t from = offset.has_value() ? std::max(offset->value, first) : first;
@@ -191,7 +215,8 @@ std::uint64_t StreamShard::lag_of(const GroupId& group, std::optional<GroupOffse
 
 GroupReport StreamShard::report(GroupDescription group) const {
   const std::uint64_t lag = lag_of(group.group, group.offset);
-  return {.description = std::move(group), .lag = lag};
+  auto partition = find_partition(group.group);
+  return {.description = std::move(group), .lag = lag, .partition = std::move(partition)};
 }
 
 StreamDescription StreamShard::describe(const StreamInfo& stream) const {

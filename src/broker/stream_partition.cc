@@ -1,5 +1,6 @@
 #include "broker/stream_partition.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace baton {
@@ -28,8 +29,18 @@ bool StreamPartition::wait(Offset offset, const std::weak_ptr<PartitionWaiter>& 
   const std::scoped_lock lock(mutex_);
   // Asked under the lock: what is published after this finds the waiter.
   if (closed() || reader().next() > offset) return false;
+  // Of a partition that does not grow, those that are gone would gather for ever.
+  if (waiters_.size() >= prune_at_) {
+    std::erase_if(waiters_, [](const auto& waiting) { return waiting.expired(); });
+    prune_at_ = std::max(kPruneAtMin, 2 * waiters_.size());
+  }
   waiters_.push_back(waiter);
   return true;
+}
+
+std::size_t StreamPartition::waiters() {
+  const std::scoped_lock lock(mutex_);
+  return waiters_.size();
 }
 
 void StreamPartition::close() {

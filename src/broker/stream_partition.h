@@ -49,6 +49,8 @@ class StreamPartition {
   /// Has `waiter` woken once, when there is something at `offset` or the partition is gone. False
   /// when that is so already.
   bool wait(Offset offset, const std::weak_ptr<PartitionWaiter>& waiter);
+  /// Waiters that are remembered, gone ones among them.
+  [[nodiscard]] std::size_t waiters();
   /// The stream was deleted: nothing more will come.
   void close();
   [[nodiscard]] bool closed() const { return closed_.load(); }
@@ -63,6 +65,8 @@ class StreamPartition {
   std::atomic<bool> closed_{false};
   std::mutex mutex_;
   std::vector<std::weak_ptr<PartitionWaiter>> waiters_;
+  static constexpr std::size_t kPruneAtMin = 64;
+  std::size_t prune_at_ = kPruneAtMin;
 };
 
 }  // namespace baton

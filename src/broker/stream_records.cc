@@ -46,6 +46,7 @@ class BatchMaker {
       std::int64_t index = 0;
       for (const std::size_t place : batches_[i]) {
         outcomes[place] = outcome;
+        if (outcome.error.has_value()) continue;
         outcomes[place].offset = Offset{outcome.offset.value + index++};
       }
     }
@@ -61,6 +62,19 @@ class BatchMaker {
 
 }  // namespace
 
+/// What would spoil the whole batch, with the records of others in it.
+Status StreamShard::check_record(const StreamInfo& stream, PartitionNumber partition,
+                                 TimestampMs timestamp, Instant now) {
+  if (partition.value >= stream.partitions()) return no_such_partition(stream, partition);
+  const TimestampMs limit = to_timestamp(now + limits::kTimestampAheadMax);
+  if (timestamp <= limit) return {};
+  return Error{
+      Errc::invalid_argument,
+      fmt::format("timestamp {} ms lies in the future; the limit is {} ms, {} ahead of "
+                  "the broker",
+                  timestamp.value, limit.value, format_duration(limits::kTimestampAheadMax))};
+}
+
 void StreamShard::append_records(const StreamInfo& stream, AppendCommand& command, Instant now) {
   std::map<PartitionNumber, BatchMaker> makers;
   AppendCommand made;
@@ -73,18 +87,23 @@ void StreamShard::append_records(const StreamInfo& stream, AppendCommand& comman
       partition = PartitionNumber{partition_of(*record.key, stream.partitions())};
     }
     partition = record.partition.value_or(partition);
+    const TimestampMs timestamp = record.timestamp.value_or(to_timestamp(now));
+    command.record_outcomes[place].partition = partition;
+    if (Status good = check_record(stream, partition, timestamp, now); !good.has_value()) {
+      command.record_outcomes[place].error = std::move(good).error();
+      ++stats_.refused;
+      continue;
+    }
     auto& maker =
         makers.try_emplace(partition, partition, stream.settings.batch_bytes_max).first->second;
     std::vector<RecordHeader> headers;
     headers.reserve(record.headers.size());
     for (const auto& [name, value] : record.headers) headers.push_back({name, value});
-    const Status added = maker.add({.key = record.key,
-                                    .value = record.value,
-                                    .headers = headers,
-                                    .timestamp = record.timestamp.value_or(to_timestamp(now))},
-                                   place, made);
+    const Status added = maker.add(
+        {.key = record.key, .value = record.value, .headers = headers, .timestamp = timestamp},
+        place, made);
     if (added.has_value()) continue;
-    command.record_outcomes[place].partition = partition;
+    ++stats_.refused;
     command.record_outcomes[place].error =
         Error{Errc::invalid_argument, fmt::format("record {}: {}", place, added.error().text)};
   }

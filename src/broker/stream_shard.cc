@@ -25,10 +25,9 @@ std::optional<Error> refusal_of(const AppendOutcome& outcome) {
   return Error{Errc::internal, "a verdict without a meaning"};
 }
 
-Error no_such_partition(const StreamInfo& stream, PartitionNumber number) {
-  return {Errc::partition_not_found,
-          fmt::format("stream '{}' has no partition {}; it has {}, numbered from 0", stream.name,
-                      number.value, stream.partitions())};
+bool is_duplicate(const AppendOutcome& outcome) {
+  return outcome.verdict == ProducerVerdict::duplicate ||
+         outcome.verdict == ProducerVerdict::old_duplicate;
 }
 
 }  // namespace
@@ -40,6 +39,12 @@ StreamShard::StreamShard(Disk& disk, std::string folder, Options options)
       coordinator_({}, [this](const CoordinatorFact& fact) {
         recorder_(FactLayer::coordinator, [&](Encoder& out) { encode(out, fact); }, true);
       }) {}
+
+Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber number) {
+  return {Errc::partition_not_found,
+          fmt::format("stream '{}' has no partition {}; it has {}, numbered from 0", stream.name,
+                      number.value, stream.partitions())};
+}
 
 Status StreamShard::load(Table table, const Row& row) {
   return table == tables::kGroups ? coordinator_.load(row) : catalog_.load(table, row);
@@ -82,7 +87,8 @@ void StreamShard::clamp_offsets(Instant now) {
     const auto stream = catalog_.find(group.group.stream);
     if (!stream.has_value() || !group.offset.has_value()) continue;
     const auto partition = open(**stream, PartitionNumber{group.group.partition}, now);
-    if (!partition.has_value()) continue;
+    // What a damaged log still holds says nothing about how far the group was.
+    if (!partition.has_value() || (*partition)->log().describe().read_only.has_value()) continue;
     const auto next = static_cast<std::uint64_t>((*partition)->log().next().value);
     if (group.offset->value <= next) continue;
     spdlog::warn("event=offset_clamped group=\"{}\" stored={} end={}", to_string(group.group),
@@ -238,14 +244,12 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
   const BatchRules rules{.bytes_max = stream.settings.batch_bytes_max};
   std::vector<CheckedBatch> checked;
   std::vector<std::size_t> good;
-  std::uint64_t bytes = 0;
   for (const std::size_t place : places) {
     auto batch = check_batch(command.batches[place].bytes, rules, now);
     if (!batch.has_value()) {
       command.outcomes[place].error = batch.error();
       continue;
     }
-    bytes += batch->bytes().size();
     checked.push_back(*batch);
     good.push_back(place);
   }
@@ -253,19 +257,21 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
   const auto appended = (*partition)->log().append(checked, epoch_, now);
   if (!appended.has_value()) {
     const Errc code = appended.error().code;
-    if (code == Errc::failed_precondition) return refuse({Errc::read_only, appended.error().text});
-    if (code == Errc::disk_full || code == Errc::invalid_argument) return refuse(appended.error());
+    const bool bearable =
+        code == Errc::read_only || code == Errc::disk_full || code == Errc::invalid_argument;
+    if (bearable) return refuse(appended.error());
     fatal("a partition cannot be written", appended.error());
   }
   for (std::size_t i = 0; i < good.size(); ++i) {
     const AppendOutcome& outcome = (*appended)[i];
     command.outcomes[good[i]] = {.partition = number,
                                  .offset = outcome.base_offset,
-                                 .duplicate = outcome.verdict != ProducerVerdict::append,
+                                 .duplicate = is_duplicate(outcome),
                                  .error = refusal_of(outcome)};
+    if (outcome.verdict != ProducerVerdict::append) continue;
+    ++stats_.batches;
+    stats_.bytes += checked[i].bytes().size();
   }
-  stats_.batches += checked.size();
-  stats_.bytes += bytes;
   mark_unsynced(*partition, stream, now);
 }
 
@@ -273,9 +279,12 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
 void StreamShard::mark_unsynced(const std::shared_ptr<StreamPartition>& partition,
                                 const StreamInfo& stream, Instant now) {
   const PartitionKey key{stream.id, partition->number()};
-  if (to_note_.empty()) note_at_ = now + options_.synced_note_interval;
-  to_note_[key] = partition;
   const FsyncMode& mode = stream.settings.fsync;
+  // Nobody syncs under `never`: there is nothing to wait for and note.
+  if (mode.kind != FsyncMode::Kind::never) {
+    if (to_note_.empty()) note_at_ = now + options_.synced_note_interval;
+    to_note_[key] = partition;
+  }
   if (mode.kind == FsyncMode::Kind::always) {
     if (std::ranges::find(effects_.unsynced, partition) == effects_.unsynced.end()) {
       effects_.unsynced.push_back(partition);
@@ -334,7 +343,7 @@ void StreamShard::drop_old_segments(Instant now) {
   for (const auto& [key, partition] : partitions_) {
     const StreamInfo* const stream = catalog_.find(key.first);
     BATON_ASSERT(stream != nullptr);
-    if (stream->settings.retention_rules() == RetentionRules{}) continue;
+    // Also of one that keeps everything: its producers are forgotten here.
     const auto dropped = partition->log().drop_old_segments(now);
     if (!dropped.has_value()) {
       spdlog::warn("event=retention_failed stream=\"{}\" partition={} error=\"{}\"", stream->name,

@@ -105,6 +105,8 @@ class StreamShard {
 
   void append_batches(const StreamInfo& stream, AppendCommand& command, Instant now);
   void append_records(const StreamInfo& stream, AppendCommand& command, Instant now);
+  [[nodiscard]] static Status check_record(const StreamInfo& stream, PartitionNumber partition,
+                                           TimestampMs timestamp, Instant now);
   /// One partition's part of an AppendCommand: places in `batches`.
   void append_to(const StreamInfo& stream, PartitionNumber number,
                  std::span<const std::size_t> places, AppendCommand& command, Instant now);
@@ -112,6 +114,7 @@ class StreamShard {
                                                 Instant now);
   Status subscribe(SubscribeCommand& command, Instant now);
   void unsubscribe(const UnsubscribeCommand& command, Instant now);
+  Status change(const std::vector<GroupId>& groups, GroupCommand::What what, Instant now);
   void clamp_offsets(Instant now);
   void remove_files(StreamId stream, std::uint32_t partitions);
   void note_synced(Instant now);
@@ -121,7 +124,9 @@ class StreamShard {
   void mark_unsynced(const std::shared_ptr<StreamPartition>& partition, const StreamInfo& stream,
                      Instant now);
 
+  [[nodiscard]] static Error no_such_partition(const StreamInfo& stream, PartitionNumber number);
   [[nodiscard]] StreamDescription describe(const StreamInfo& stream) const;
+  [[nodiscard]] std::shared_ptr<StreamPartition> find_partition(const GroupId& group) const;
   [[nodiscard]] GroupReport report(GroupDescription group) const;
   [[nodiscard]] std::uint64_t lag_of(const GroupId& group, std::optional<GroupOffset> offset) const;
   [[nodiscard]] std::string folder_of(StreamId stream, PartitionNumber partition) const;

@@ -27,7 +27,8 @@ bool take_field(std::string_view& text, std::size_t digits, char after, int& val
   if (text.size() <= digits || text[digits] != after || !is_digits(text.substr(0, digits))) {
     return false;
   }
-  std::from_chars(text.data(), text.data() + digits, value);
+  const std::string_view field = text.substr(0, digits);
+  std::from_chars(field.begin(), field.end(), value);
   text.remove_prefix(digits + 1);
   return true;
 }
@@ -35,7 +36,7 @@ bool take_field(std::string_view& text, std::size_t digits, char after, int& val
 /// "123Z" or "5Z" behind the point; anything else is wrong.
 bool take_fraction(std::string_view& text, int& milliseconds) {
   const auto end = text.find('Z');
-  if (end == std::string_view::npos || end > 9 || !is_digits(text.substr(0, end))) return false;
+  if (end > 9 || !is_digits(text.substr(0, end))) return false;
   const std::string digits = (std::string(text.substr(0, end)) + "00").substr(0, 3);
   std::from_chars(digits.data(), digits.data() + digits.size(), milliseconds);
   text.remove_prefix(end + 1);

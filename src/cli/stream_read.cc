@@ -78,8 +78,9 @@ class Reading {
         over_ = true;
         return;
       }
-      if (!*records) return;
-      for (const Record& record : **records) print(record);
+      const auto& found = *records;
+      if (!found) return;
+      for (const Record& record : found.value()) print(record);
       // Who reads our output works with each record as it comes.
       std::fflush(stdout);
     }
@@ -137,6 +138,7 @@ ExitCode run_read(const ReadFlags& flags) {
       for (std::uint32_t i = 0; i < stream->partitions; ++i) partitions.push_back(i);
     }
     std::vector<std::unique_ptr<StreamReader>> readers;
+    readers.reserve(partitions.size());
     for (const std::uint32_t partition : partitions) {
       readers.push_back(client.read({.stream = flags.stream,
                                      .partition = partition,

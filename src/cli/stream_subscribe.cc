@@ -58,8 +58,10 @@ class Subscribing {
     const auto stopped = (*consumer)->stop(flags_.timeout);
     if (!stopped) return out_.fail(what_, stopped.error());
     if (count_ > 0 || is_interrupted() || enough_) return ExitCode::ok;
-    return out_.fail(what_, fmt::format("no record came within {} ms", flags_.wait->count()),
-                     ExitCode::nothing_to_lease);
+    return out_.fail(
+        what_,
+        fmt::format("no record came within {} ms", flags_.wait.value_or(Milliseconds{0}).count()),
+        ExitCode::nothing_to_lease);
   }
 
  private:

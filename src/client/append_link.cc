@@ -204,12 +204,14 @@ void AppendLink::received(v1::AppendResponse& response) {
     violations_ = 0;
     if (window_.phase() == AppendWindow::Phase::open) rest_.reset();
     settled = *std::move(answer);
-    if (window_.fenced() && !over_) {
-      over_ = make_error(Code::producer_fenced,
-                         fmt::format("another producer has started as \"{}\"; this one is over: {}",
-                                     options_.producer, window_.fenced()->text));
+    if (const auto& fenced = window_.fenced(); fenced && !over_) {
+      const Error error =
+          make_error(Code::producer_fenced,
+                     fmt::format("another producer has started as \"{}\"; this one is over: {}",
+                                 options_.producer, fenced->text));
+      over_ = error;
       break_session(lock);
-      for (auto& rest : give_up(*over_)) settled.push_back(std::move(rest));
+      for (auto& rest : give_up(error)) settled.push_back(std::move(rest));
     }
   }
   settle(std::move(settled));

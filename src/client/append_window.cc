@@ -171,7 +171,7 @@ void AppendWindow::settle(PendingBatch& batch, const AppendResult& result,
 
 /// Decides what a result means for the window. True: the batch was not stored, and goes again.
 bool AppendWindow::takes_again(PendingBatch& batch, const AppendResult& result) {
-  if (result.ok()) return false;
+  if (!result.error) return false;
   const Code code = result.error->code;
   if (identity_ && means_fenced(code)) {
     fenced_ = result.error;

@@ -45,6 +45,7 @@ class Window : public testing::Test {
   std::vector<AppendWindow::Settled> answer(const std::vector<AppendResult>& results) {
     auto settled = window_.answered(results);
     EXPECT_TRUE(settled.has_value());
+    if (!settled) return {};
     return *std::move(settled);
   }
 

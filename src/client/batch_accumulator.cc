@@ -15,7 +15,7 @@ namespace {
 
 /// A record as the builder takes it. Must not outlive `record`.
 struct RecordViews {
-  explicit RecordViews(const NewRecord& record) {
+  RecordViews(const NewRecord& record, RecordTime time) {
     headers.reserve(record.headers.size());
     for (const RecordHeader& header : record.headers) {
       headers.push_back({.name = header.name, .value = header.value});
@@ -23,7 +23,7 @@ struct RecordViews {
     view.key = record.key;
     view.value = record.value;
     view.headers = headers;
-    view.timestamp = TimestampMs{record.timestamp->time_since_epoch().count()};
+    view.timestamp = TimestampMs{time.time_since_epoch().count()};
   }
 
   std::vector<baton::RecordHeader> headers;
@@ -66,7 +66,7 @@ Status BatchAccumulator::add(const NewRecord& record, std::size_t cost,
   if (!open.builder.empty() && open.builder.bytes() + cost > options_.batch_bytes) {
     full.push_back(close(*partition));
   }
-  const RecordViews views(record);
+  const RecordViews views(record, record.timestamp.value_or(RecordTime{}));
   baton::Status added = open.builder.add(views.view);
   if (!added && added.error().code == Errc::resource_exhausted) {
     full.push_back(close(*partition));

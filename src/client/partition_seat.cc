@@ -104,7 +104,7 @@ void PartitionSeat::drop_queue() {
 }
 
 bool PartitionSeat::deliver(RawBatch batch) {
-  const bool wanted = !stopping_ && !halted_;
+  const bool wanted = seat_ == Seat::active && batch.epoch == epoch_ && !stopping_ && !halted_;
   // The broker did not say where it begins: here. A successor must not begin later.
   if (wanted && rules_.single_active && handled_ < 0) handled_ = batch.first_offset;
   queue_.push_back(std::move(batch));
@@ -142,30 +142,34 @@ SeatTask PartitionSeat::begin() {
 
 void PartitionSeat::finish(const SeatTask& task, Time now) {
   running_ = false;
-  if (task.kind == SeatTask::Kind::activate && rules_.ask_offset && seat_ == Seat::active &&
-      task.epoch == epoch_) {
-    asked_ = Reply{.generation = epoch_, .offset = task.offset};
-    floor_.offset = task.offset;
-    handled_ = task.offset;
-    if (rules_.storing.automatic && handled_ >= 0) want(handled_);
-  }
-  if (task.kind == SeatTask::Kind::handle) {
-    if (task.batch.subscription == subscription_) {
-      credit_.batches += task.batch.cost.batches;
-      credit_.bytes += task.batch.cost.bytes;
-    }
-    if (task.epoch == epoch_) {
-      halted_ = halted_ || task.failed || task.stopped;
-      floor_.time = task.floor.time;
-      if (task.stopped) floor_.offset = task.batch.next_offset;
-      if (!task.failed) {
-        handled_ = std::max(handled_, task.batch.next_offset);
-        records_unstored_ += task.records;
-      }
-    }
-    tick(now);
-  }
+  if (task.kind == SeatTask::Kind::activate) activated(task);
+  if (task.kind == SeatTask::Kind::handle) handled(task, now);
   settle();
+}
+
+void PartitionSeat::activated(const SeatTask& task) {
+  if (!rules_.ask_offset || seat_ != Seat::active || task.epoch != epoch_) return;
+  asked_ = Reply{.generation = epoch_, .offset = task.offset};
+  floor_.offset = task.offset;
+  handled_ = task.offset;
+  if (rules_.storing.automatic && handled_ >= 0) want(handled_);
+}
+
+void PartitionSeat::handled(const SeatTask& task, Time now) {
+  if (task.batch.subscription == subscription_) {
+    credit_.batches += task.batch.cost.batches;
+    credit_.bytes += task.batch.cost.bytes;
+  }
+  // The seat was given anew since: what the old one handled is not this one's.
+  if (task.epoch != epoch_) return;
+  halted_ = halted_ || task.failed || task.stopped;
+  floor_.time = task.floor.time;
+  if (task.stopped) floor_.offset = task.batch.next_offset;
+  if (!task.failed) {
+    handled_ = std::max(handled_, task.batch.next_offset);
+    records_unstored_ += task.records;
+  }
+  tick(now);
 }
 
 void PartitionSeat::tick(Time now) {

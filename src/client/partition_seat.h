@@ -137,6 +137,8 @@ class PartitionSeat {
   enum class Seat : std::uint8_t { none, active, stepping_down };
 
   void take_seat(const Update& update);
+  void activated(const SeatTask& task);
+  void handled(const SeatTask& task, Time now);
   void step_down(std::uint64_t generation);
   void leave_seat(Code why);
   void drop_queue();

@@ -116,27 +116,29 @@ Result<StreamReader::State::Ending> StreamReader::State::retry(const Error& erro
   return stopped_ ? Ending::over : Ending::again;
 }
 
+Result<std::optional<std::vector<Record>>> StreamReader::State::read_once() {
+  if (!call_ && !open()) return std::nullopt;
+  v1::ReadResponse response;
+  if (call_->Read(&response)) {
+    BATON_TRY(auto records, take(response));
+    return records;
+  }
+  BATON_TRY(const Ending ending, end_call());
+  if (ending == Ending::over) return std::nullopt;
+  return std::vector<Record>{};
+}
+
 Result<std::optional<std::vector<Record>>> StreamReader::State::next() {
   if (failed_) return *failed_;
-  v1::ReadResponse response;
   while (!has_enough()) {
-    if (!call_ && !open()) return std::nullopt;
-    if (call_->Read(&response)) {
-      auto records = take(response);
-      if (!records) {
-        failed_ = records.error();
-        stop();
-        return *failed_;
-      }
-      if (!records->empty()) return *std::move(records);
-      continue;
-    }
-    const auto ending = end_call();
-    if (!ending) {
-      failed_ = ending.error();
+    auto records = read_once();
+    if (!records) {
+      failed_ = records.error();
+      stop();
       return *failed_;
     }
-    if (*ending == Ending::over) break;
+    if (!*records) break;
+    if (!(*records)->empty()) return records;
   }
   stop();
   return std::nullopt;

@@ -35,9 +35,11 @@ struct StreamReader::State {
 
  private:
   /// What the end of a call means.
-  enum class Ending { over, again };
+  enum class Ending : std::uint8_t { over, again };
 
   bool open();
+  /// Records, perhaps none; nothing at the end.
+  Result<std::optional<std::vector<Record>>> read_once();
   Result<std::vector<Record>> take(const v1::ReadResponse& response);
   Result<Ending> end_call();
   Result<Ending> retry(const Error& error);

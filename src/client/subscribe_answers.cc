@@ -44,7 +44,7 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
   advance(lock);
   auto errors = std::exchange(errors_, {});
   lock.unlock();
-  report(std::move(errors));
+  report(errors);
 }
 
 void SubscribeLink::take_started(const v1::Started& started) {
@@ -137,10 +137,10 @@ void SubscribeLink::disconnected(const Error& error, bool over) {
     if (!closing_) errors.push_back(error);
     changed_.notify_all();
   }
-  report(std::move(errors));
+  report(errors);
 }
 
-void SubscribeLink::report(std::vector<Error> errors) const {
+void SubscribeLink::report(const std::vector<Error>& errors) const {
   if (!options_.on_error) return;
   for (const Error& error : errors) options_.on_error(error);
 }

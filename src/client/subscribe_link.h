@@ -101,7 +101,7 @@ class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeRespo
   /// Leaves, once the end is there and nothing is owed; writes what can be written.
   void advance(Lock& lock);
   [[nodiscard]] bool all_done() const;
-  void report(std::vector<Error> errors) const;
+  void report(const std::vector<Error>& errors) const;
 
   const StreamConsumerOptions options_;
   const std::unique_ptr<v1::Streams::Stub> stub_;

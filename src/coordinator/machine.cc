@@ -184,6 +184,9 @@ void Coordinator::activate(Groups::value_type& entry, Consumer& consumer, Instan
   group.last_handover = {.at = now, .took = now - vacancy.since, .cause = vacancy.cause};
   group.vacancy.reset();
   ++totals_.activations_total;
+  const auto bucket = std::ranges::lower_bound(kHandoverBounds, group.last_handover.took);
+  ++totals_.handovers.at(static_cast<std::size_t>(bucket - kHandoverBounds.begin()));
+  totals_.handovers_took += group.last_handover.took;
   say_again(entry, consumer);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -68,8 +70,18 @@ struct GroupDescription {
   std::string why;  // Of the last hand-over; empty before the first.
 };
 
+/// The bounds of the buckets in which hand-overs are counted by how long they took.
+inline constexpr std::array<Duration, 8> kHandoverBounds = {
+    std::chrono::milliseconds{1},   std::chrono::milliseconds{5},   std::chrono::milliseconds{20},
+    std::chrono::milliseconds{100}, std::chrono::milliseconds{500}, std::chrono::seconds{1},
+    std::chrono::seconds{5},        std::chrono::seconds{10}};
+
 /// Counted as things happen: reading them costs nothing.
 struct CoordinatorTotals {
+  /// How many took no longer than each bound (and no less than the one before), and longer than
+  /// all.
+  std::array<std::uint64_t, kHandoverBounds.size() + 1> handovers{};
+  Duration handovers_took{0};  // All together.
   std::uint64_t groups = 0;
   std::uint64_t consumers = 0;
   std::uint64_t groups_without_active = 0;  // With consumers, and none connected and active.
