@@ -253,17 +253,14 @@ bool SubscriptionStream::wait_for_more(const std::shared_ptr<Feed>& feed) {
 /// True when the feed goes on reading.
 bool SubscriptionStream::take_failure(Feed& feed, const Error& error) {
   Subscription& subscription = *feed.subscription;
-  Error reason = error;
-  if (error.code == Errc::not_found) {
-    reason.code = Errc::offset_out_of_range;
-    const Offset first = feed.reader.first();
-    if (subscription.wanted.skip_gaps && feed.offset.has_value() && *feed.offset < first) {
-      feed.offset = first;
-      return true;
-    }
+  const Offset first = feed.reader.first();
+  if (error.code == Errc::offset_out_of_range && subscription.wanted.skip_gaps &&
+      feed.offset.has_value() && *feed.offset < first) {
+    feed.offset = first;
+    return true;
   }
   feed.reading = false;
-  close(subscription, reason, true);
+  close(subscription, error, true);
   return false;
 }
 

@@ -66,7 +66,7 @@ inline constexpr std::size_t kCommandBytesWaiting = 64 * kMiB;
 inline constexpr std::size_t kRoundBytes = 8 * kMiB;
 inline constexpr std::size_t kRoundDeliveries = 16'384;
 inline constexpr std::uint64_t kCheckpointJournalBytes = 512 * kMiB;
-inline constexpr std::uint64_t kCheckpointDeltaBytes = 64 * kMiB;
+inline constexpr std::uint64_t kCheckpointDeltaBytes = 32 * kMiB;
 inline constexpr Duration kCheckpointInterval = seconds{60};
 inline constexpr std::uint64_t kJournalBehindBytes = 4096 * kMiB;
 

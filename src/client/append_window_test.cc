@@ -125,15 +125,18 @@ TEST_F(Window, WhatMayHaveBeenStoredIsClearedUpUnderTheOldEpoch) {
   add({"bad"});
   send();
   add({"x"}, 1);
+  add({"y"}, 1);
   send();
   answer({refused(Code::invalid_argument)});
   ASSERT_EQ(window_.phase(), Phase::draining);
 
   window_.session_broke();
 
-  EXPECT_EQ(send(), Sent{"0:0 x"});
-  const auto settled = answer({{.partition = 1, .offset = 0, .duplicate = true}});
-  ASSERT_EQ(settled.size(), 1U);
+  EXPECT_EQ(send(10), Sent{"0:0 x"});
+  EXPECT_EQ(answer({{.partition = 1, .offset = 0, .duplicate = true}}).size(), 1U);
+  EXPECT_EQ(window_.phase(), Phase::draining);
+  EXPECT_EQ(send(10), Sent{"0:1 y"});
+  EXPECT_EQ(answer({{.partition = 1, .offset = 1, .duplicate = true}}).size(), 1U);
   EXPECT_EQ(window_.phase(), Phase::asking);
 }
 

@@ -75,6 +75,7 @@ TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
     EXPECT_TRUE(dialog.starts[0].single_active());
     EXPECT_EQ(dialog.starts[0].owner(), "me");
     dialog.update(true, false, 3, 10);
+    EXPECT_TRUE(dialog.read_until("store 0 3 10"));
     dialog.deliver({"a", "b"}, 10, 3);
     dialog.deliver({"c"}, 12, 3);
     EXPECT_TRUE(handling.wait());

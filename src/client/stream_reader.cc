@@ -135,7 +135,7 @@ Result<std::optional<std::vector<Record>>> StreamReader::State::next() {
     if (!records) {
       failed_ = records.error();
       stop();
-      return *failed_;
+      return records;
     }
     if (!*records) break;
     if (!(*records)->empty()) return records;
