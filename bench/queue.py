@@ -4,13 +4,17 @@ all variants (A B A B ...), prints a table with medians and spreads, and writes 
 bench/results/queue.json and a plot to bench/results/queue.svg.
 
     ./dev bench queue [--quick] [--only throughput,latency,keys,depth,consumers] [--rounds N]
+                      [--peers]
+
+With --peers, Redis Streams and NATS JetStream take part in the rounds of throughput and latency.
 """
 import argparse
 import os
 import subprocess
 import time
 
-from harness import BATON, BUILD, ROOT, Broker, interleaved, median, save
+import peers as rivals
+from harness import BATON, BUILD, ROOT, Broker, Peer, fastest, interleaved, median, save
 
 LOAD = os.path.join(BUILD, "bench_queue_load")
 
@@ -20,37 +24,51 @@ def broker_of(fsync):
 
 
 def fresh_queue(broker, name="bench"):
+    if isinstance(broker, Peer):
+        return
     subprocess.run([BATON, "queue", "delete", name, "--address", broker.address], capture_output=True)
     broker.baton("queue", "create", name)
 
 
-def throughput(brokers, options):
+def throughput(brokers, peers, options):
     variants = {}
     for fsync in ("always", "never"):
         for size in (1024, 100):
             for pairs in (1, 4):
-                name = f"{size} B, {pairs}+{pairs}, fsync {fsync}"
-                variants[name] = (fsync, size, pairs)
+                variants[f"{work(size, pairs)}, fsync {fsync}"] = (brokers[fsync], size, pairs)
+    for peer in peers:
+        for size in (1024, 100):
+            for pairs in (1, 4):
+                variants[peer.row(work(size, pairs))] = (peer, size, pairs)
+    if peers:  # Those that are compared run close to each other.
+        variants = dict(sorted(variants.items(), key=lambda item: (-item[1][1], item[1][2])))
 
     def measure(variant):
-        fsync, size, pairs = variant
-        fresh_queue(brokers[fsync])
-        return brokers[fsync].load(mode="through", size=size, producers=pairs, consumers=pairs,
-                                   count=options.count)
+        broker, size, pairs = variant
+        fresh_queue(broker)
+        return broker.load(mode="through", size=size, producers=pairs, consumers=pairs,
+                           count=options.count)
 
     return interleaved(variants, options.rounds, measure)
 
 
-def latency(brokers, options):
-    def measure(fsync):
-        fresh_queue(brokers[fsync])
-        return brokers[fsync].load(mode="latency", size=1024, rate=1000, count=options.latency_count)
-
-    return interleaved({f"1 024 B at 1 000/s, fsync {mode}": mode for mode in ("always", "never")},
-                       options.rounds, measure)
+def work(size, pairs):
+    return f"{size} B, {pairs}+{pairs}"
 
 
-def keys(brokers, options):
+LATENCY = "1 024 B at 1 000/s"
+
+
+def latency(brokers, peers, options):
+    def measure(broker):
+        fresh_queue(broker)
+        return broker.load(mode="latency", size=1024, rate=1000, count=options.latency_count)
+
+    variants = {f"{LATENCY}, fsync {mode}": brokers[mode] for mode in ("always", "never")}
+    return interleaved(variants | {peer.row(LATENCY): peer for peer in peers}, options.rounds, measure)
+
+
+def keys(brokers, _, options):
     def measure(number):
         fresh_queue(brokers["always"])
         return brokers["always"].load(mode="through", size=1024, keys=number, count=options.count)
@@ -59,7 +77,7 @@ def keys(brokers, options):
                        options.rounds, measure)
 
 
-def consumers(brokers, options):
+def consumers(brokers, _, options):
     def measure(number):
         fresh_queue(brokers["always"])
         brokers["always"].load(mode="fill", size=1024, count=64 * 1000)
@@ -69,7 +87,7 @@ def consumers(brokers, options):
     return interleaved({f"{number} consumers": number for number in (1, 100)}, options.rounds, measure)
 
 
-def depth(_, options):
+def depth(_brokers, _peers, options):
     """Fills, restarts, drains: each depth on a broker of its own, for its memory is measured too."""
     raw = {}
     for messages in (10_000, options.deep):
@@ -116,6 +134,24 @@ def ratios(report):
     return found
 
 
+def peer_ratios(report, peers):
+    found = {}
+    syncing = [peer for peer in peers if peer.durability == "fsync"]
+    for size in (1024, 100) if peers and "throughput" in report else ():
+        for pairs in (1, 4):
+            raw, name = report["throughput"], work(size, pairs)
+            ours = median(raw[f"{name}, fsync always"], "rate")
+            for kind, among in (("peer", peers), ("peer that fsyncs", syncing)):
+                rival, rate = fastest(raw, name, among)
+                found[f"{name}: Baton fsync / fastest {kind}, {rival}"] = ours / rate
+    for peer in syncing if "latency" in report else ():
+        for field in ("p50_us", "p99_us"):
+            found[f"{LATENCY}: {field[:3]} Baton fsync / {peer.name}"] = (
+                median(report["latency"][f"{LATENCY}, fsync always"], field) /
+                median(report["latency"][peer.row(LATENCY)], field))
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench queue")
     parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
@@ -123,6 +159,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--deep", type=int, default=1_000_000)
     parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
+    rivals.add_arguments(parser)
     options = parser.parse_args()
     options.count = 20_000 if options.quick else 300_000
     options.latency_count = 1_000 if options.quick else 5_000
@@ -135,20 +172,21 @@ def main():
     unknown = [name for name in wanted if name not in suites]
     if unknown:
         parser.error(f"unknown suite {unknown[0]}; there are {', '.join(suites)}")
+    peers = rivals.start(options, rivals.for_queues)
     brokers = {mode: broker_of(mode) for mode in ("always", "never")}
     report = {}
     try:
-        for mode, broker in brokers.items():  # Warm-up.
+        for broker in [*brokers.values(), *peers]:  # Warm-up.
             fresh_queue(broker)
             broker.load(mode="through", count=20_000)
         for name in wanted:
             print(f"\n== {name}", flush=True)
-            report[name] = suites[name](brokers, options)
+            report[name] = suites[name](brokers, peers, options)
     finally:
-        for broker in brokers.values():
+        for broker in [*brokers.values(), *peers]:
             broker.close()
-    save("queue", report, ratios(report), vars(options), options.out,
-         "Baton queues: messages per second (median)")
+    save("queue", report, ratios(report) | peer_ratios(report, peers), vars(options), options.out,
+         "Baton queues: messages per second (median)", peers)
 
 
 if __name__ == "__main__":

@@ -2,52 +2,72 @@
 """Measures Baton's streams: append and read rates, and how long a seat takes to change hands. Rounds of
 all variants are interleaved; every raw round goes to bench/results/stream.json.
 
-    ./dev bench stream [--quick] [--only append,read,handover] [--rounds N]
+    ./dev bench stream [--quick] [--only append,read,handover] [--rounds N] [--peers]
+
+With --peers, NATS JetStream takes part in the rounds of append and read.
 """
 import argparse
 import os
 import subprocess
 
-from harness import BATON, BUILD, ROOT, Broker, interleaved, median, save
+import peers as rivals
+from harness import BATON, BUILD, ROOT, Broker, Peer, fastest, interleaved, median, save
 
 LOAD = os.path.join(BUILD, "bench_stream_load")
 
 
 def fresh_stream(broker, fsync, partitions=1):
+    if isinstance(broker, Peer):
+        return
     subprocess.run([BATON, "stream", "delete", "bench", "--address", broker.address],
                    capture_output=True)
     broker.baton("stream", "create", "bench", "--partitions", str(partitions), "--fsync", fsync)
 
 
-def append(broker, options):
+def append_work(size, producers):
+    return f"append {size} B, {producers} producers"
+
+
+def append(broker, peers, options):
     variants = {}
     for fsync in ("always", "never"):
         for size in (1024, 100):
             for producers in (1, 4):
-                name = f"append {size} B, {producers} producers, fsync {fsync}"
-                variants[name] = (fsync, size, producers)
+                name = f"{append_work(size, producers)}, fsync {fsync}"
+                variants[name] = (broker, fsync, size, producers)
+    for peer in peers:
+        for size in (1024, 100):
+            for producers in (1, 4):
+                variants[peer.row(append_work(size, producers))] = (peer, None, size, producers)
+    if peers:  # Those that are compared run close to each other.
+        variants = dict(sorted(variants.items(), key=lambda item: (-item[1][2], item[1][3])))
 
     def measure(variant):
-        fsync, size, producers = variant
-        fresh_stream(broker, fsync)
+        server, fsync, size, producers = variant
+        fresh_stream(server, fsync)
         count = options.count if size == 1024 else 4 * options.count
-        return broker.load(mode="append", size=size, producers=producers, count=count)
+        return server.load(mode="append", size=size, producers=producers, count=count)
 
     return interleaved(variants, options.rounds, measure)
 
 
-def read(broker, options):
+def read(broker, peers, options):
     """From the page cache: what was appended just before."""
-    def measure(size):
-        fresh_stream(broker, "never")
+    def measure(variant):
+        server, size = variant
+        fresh_stream(server, "never")
         count = options.count if size == 1024 else 4 * options.count
-        broker.load(mode="append", size=size, count=count)
-        return broker.load(mode="read", size=size, count=count)
+        server.load(mode="append", size=size, count=count)
+        return server.load(mode="read", size=size, count=count)
 
-    return interleaved({f"read {size} B": size for size in (1024, 100)}, options.rounds, measure)
+    variants = {}
+    for size in (1024, 100):
+        variants[f"read {size} B"] = (broker, size)
+        variants |= {peer.row(f"read {size} B"): (peer, size) for peer in peers}
+    return interleaved(variants, options.rounds, measure)
 
 
-def handover(broker, options):
+def handover(broker, _, options):
     def measure(groups):
         fresh_stream(broker, "always", partitions=2)
         return broker.load(mode="handover", groups=groups, rounds=options.handovers)
@@ -69,12 +89,27 @@ def ratios(report):
     return found
 
 
+def peer_ratios(report, peers):
+    found = {}
+    for size in (1024, 100) if peers else ():
+        for producers in (1, 4) if "append" in report else ():
+            raw, name = report["append"], append_work(size, producers)
+            rival, rate = fastest(raw, name, peers)
+            found[f"{name}: Baton fsync / {rival}"] = median(raw[f"{name}, fsync always"], "rate") / rate
+        if "read" in report:
+            raw, name = report["read"], f"read {size} B"
+            rival, rate = fastest(raw, name, peers)
+            found[f"{name}: Baton / {rival}"] = median(raw[name], "rate") / rate
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench stream")
     parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
     parser.add_argument("--only", default="append,read,handover")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
+    rivals.add_arguments(parser)
     options = parser.parse_args()
     options.count = 50_000 if options.quick else 500_000
     options.handovers = 20 if options.quick else 200
@@ -85,18 +120,21 @@ def main():
     unknown = [name for name in wanted if name not in suites]
     if unknown:
         parser.error(f"unknown suite {unknown[0]}; there are {', '.join(suites)}")
+    peers = rivals.start(options, rivals.for_streams)
     broker = Broker("always", LOAD)
     report = {}
     try:
-        fresh_stream(broker, "always")
-        broker.load(mode="append", count=20_000)  # Warm-up.
+        for server in [broker, *peers]:  # Warm-up.
+            fresh_stream(server, "always")
+            server.load(mode="append", count=20_000)
         for name in wanted:
             print(f"\n== {name}", flush=True)
-            report[name] = suites[name](broker, options)
+            report[name] = suites[name](broker, peers, options)
     finally:
-        broker.close()
-    save("stream", report, ratios(report), vars(options), options.out,
-         "Baton streams: records per second (median)")
+        for server in [broker, *peers]:
+            server.close()
+    save("stream", report, ratios(report) | peer_ratios(report, peers), vars(options), options.out,
+         "Baton streams: records per second (median)", peers)
 
 
 if __name__ == "__main__":

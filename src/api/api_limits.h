@@ -19,7 +19,7 @@ inline constexpr std::size_t kFrameBytes = 256 * kKiB;
 inline constexpr std::size_t kChunkBytes = 1 * kMiB;
 inline constexpr std::uint64_t kChunkBatches = 4096;
 inline constexpr std::size_t kConnectionOutputBytes = 4 * kMiB;
-inline constexpr std::size_t kSubscriptionsPerConnection = 1000;
+inline constexpr std::size_t kSubscriptionsPerConnection = 2000;
 inline constexpr std::size_t kItemsPerRequest = 100'000;
 inline constexpr std::uint64_t kCreditMax = std::uint64_t{1} << 40U;
 // Threads that may wait for the disk.

@@ -55,6 +55,7 @@ void SubscriptionStream::Feed::wake() {
   const auto stream = owner.lock();
   if (stream == nullptr) return;
   const std::lock_guard lock(stream->mutex_);
+  registered = false;
   waiting = false;
   stream->schedule(shared_from_this());
 }
@@ -88,7 +89,10 @@ void SubscriptionStream::told(const CoordinatorEffects::Effect& effect) {
 void SubscriptionStream::act(const std::shared_ptr<Feed>& feed, const SeatActions& actions) {
   Subscription& subscription = *feed->subscription;
   const SubscriptionId id = subscription.wanted.id;
-  if (actions.stop_delivery) stop_delivery(*feed);
+  if (actions.stop_delivery) {
+    stop_delivery(*feed);
+    unblock();
+  }
   if (actions.update.has_value()) say(encode_update(id, feed->number, actions));
   if (actions.start_delivery) {
     begin_delivery(feed, actions.from.has_value()
@@ -115,15 +119,18 @@ void SubscriptionStream::act(const std::shared_ptr<Feed>& feed, const SeatAction
 
 void SubscriptionStream::watch_deadline(const std::shared_ptr<Feed>& feed) {
   const Instant deadline = feed->seat->deadline();
-  if (deadline == Instant::never()) return;
-  state_->background.post_at(deadline, [weak = std::weak_ptr(self()), feed] {
-    const auto stream = weak.lock();
+  // Whatever else the client says in the meantime: one look at each deadline is enough.
+  if (deadline == Instant::never() || deadline == feed->deadline) return;
+  feed->deadline = deadline;
+  state_->background.post_at(deadline, [weak = std::weak_ptr(feed)] {
+    const auto asked = weak.lock();
+    const auto stream = asked == nullptr ? nullptr : asked->owner.lock();
     if (stream == nullptr) return;
     {
       const std::lock_guard lock(stream->mutex_);
-      if (feed->subscription->closed) return;
-      const SeatActions actions = feed->seat->expire(stream->state_->broker.now());
-      if (!actions.empty()) stream->act(feed, actions);
+      if (asked->subscription->closed) return;
+      const SeatActions actions = asked->seat->expire(stream->state_->broker.now());
+      if (!actions.empty()) stream->act(asked, actions);
     }
     stream->finish_turn();
   });
@@ -131,21 +138,35 @@ void SubscriptionStream::watch_deadline(const std::shared_ptr<Feed>& feed) {
 
 void SubscriptionStream::begin_delivery(const std::shared_ptr<Feed>& feed,
                                         std::optional<Offset> from) {
+  const ReadFrom& otherwise = feed->subscription->wanted.from;
   feed->offset = from;
+  // Where the end is now, not when the client gives credit.
+  const bool at_end =
+      otherwise.place == ReadFrom::Place::next || otherwise.place == ReadFrom::Place::last;
+  if (!from.has_value() && at_end) feed->offset = *resolve(otherwise, feed->partition->reader());
+  // A former run may have waited at the end, and this one begin before it.
+  feed->waiting = false;
   feed->delivering = true;
   ++feed->run;
   schedule(feed);
 }
 
-/// What is not written yet never will be: the client has not heard of it.
+/// What is not written yet never will be: the client has not heard of it, and cannot give its
+/// credit back.
 void SubscriptionStream::stop_delivery(Feed& feed) {
   feed.delivering = false;
   ++feed.run;
   std::erase_if(pieces_, [&](const Piece& piece) {
     if (piece.feed != &feed) return false;
     piece_bytes_ -= piece.bytes.size();
+    give_back(*feed.subscription, piece.cost);
     return true;
   });
+}
+
+void SubscriptionStream::give_back(Subscription& subscription, CreditTaken taken) {
+  subscription.credit_batches += taken.batches;
+  subscription.credit_bytes += taken.bytes;
 }
 
 void SubscriptionStream::schedule(const std::shared_ptr<Feed>& feed) {
@@ -155,7 +176,11 @@ void SubscriptionStream::schedule(const std::shared_ptr<Feed>& feed) {
     return;
   }
   feed->reading = true;
-  state_->background.post([stream = self(), feed, run = feed->run] { stream->read(feed, run); });
+  post_read(feed, feed->run);
+}
+
+void SubscriptionStream::post_read(const std::shared_ptr<Feed>& feed, std::uint64_t run) {
+  state_->background.post([stream = self(), feed, run] { stream->read(feed, run); });
 }
 
 void SubscriptionStream::unblock() {
@@ -167,14 +192,15 @@ void SubscriptionStream::unblock() {
 std::optional<ChunkWanted> SubscriptionStream::next_wanted(Feed& feed, std::uint64_t run,
                                                            Lock& lock) {
   const auto stop = [&]() -> std::optional<ChunkWanted> {
+    // Retention need not wait for a client that does not read.
+    feed.reader.release();
     feed.reading = false;
     // What came in the meantime, a new run above all, found this read under way.
     if (!ending()) schedule(feed.shared_from_this());
     return std::nullopt;
   };
   if (feed.run != run || ending()) return stop();
-  const Subscription& subscription = *feed.subscription;
-  if (!has_credit(subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) return stop();
+  Subscription& subscription = *feed.subscription;
   if (!feed.offset.has_value()) {
     lock.unlock();
     const Result<Offset> from = resolve(subscription.wanted.from, feed.reader);
@@ -186,68 +212,86 @@ std::optional<ChunkWanted> SubscriptionStream::next_wanted(Feed& feed, std::uint
     }
     feed.offset = *from;
   }
-  return ChunkWanted{
-      .from = *feed.offset,
-      .bytes_max = std::min<std::uint64_t>(limits::kChunkBytes, subscription.credit_bytes),
-      .batches_max = std::min(limits::kChunkBatches, subscription.credit_batches),
-      .records_max = 0,
-      .format = subscription.wanted.format,
-      .records_field = kRecordsField};
+  if (!has_credit(subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) return stop();
+  // Taken at once: other feeds of the subscription read at the same time.
+  feed.reserved = {
+      .batches = std::min(limits::kChunkBatches, subscription.credit_batches),
+      .bytes = std::min<std::uint64_t>(limits::kChunkBytes, subscription.credit_bytes)};
+  subscription.credit_batches -= feed.reserved.batches;
+  subscription.credit_bytes -= feed.reserved.bytes;
+  return ChunkWanted{.from = *feed.offset,
+                     .bytes_max = feed.reserved.bytes,
+                     .batches_max = feed.reserved.batches,
+                     .records_max = 0,
+                     .format = subscription.wanted.format,
+                     .records_field = kRecordsField};
 }
 
 void SubscriptionStream::read(const std::shared_ptr<Feed>& feed, std::uint64_t run) {
-  bool more = true;
-  while (more) {
-    std::optional<ChunkWanted> wanted;
-    SubscriptionId id;
-    Generation epoch;
-    {
-      Lock lock(mutex_);
-      wanted = next_wanted(*feed, run, lock);
-      id = feed->subscription->wanted.id;
-      if (feed->seat.has_value()) epoch = feed->seat->epoch();
-    }
-    if (!wanted.has_value()) return finish_turn();
-    Result<Chunk> chunk = read_chunk(feed->reader, *wanted);
-    std::string piece;
-    if (chunk.has_value() && !chunk->empty()) {
-      piece = encode_batch(id, feed->number, epoch, *chunk);
-    }
-    more = take_chunk(feed, run, std::move(chunk), std::move(piece));
-    finish_turn();
+  std::optional<ChunkWanted> wanted;
+  SubscriptionId id;
+  Generation epoch;
+  {
+    Lock lock(mutex_);
+    wanted = next_wanted(*feed, run, lock);
+    id = feed->subscription->wanted.id;
+    if (feed->seat.has_value()) epoch = feed->seat->epoch();
   }
+  if (!wanted.has_value()) return finish_turn();
+  Result<Chunk> chunk = read_chunk(feed->reader, *wanted);
+  std::string piece;
+  if (chunk.has_value() && !chunk->empty()) {
+    piece = encode_batch(id, feed->number, epoch, *chunk);
+  }
+  take_chunk(feed, run, std::move(chunk), std::move(piece));
+  finish_turn();
 }
 
-/// Takes what a read brought; false when the feed no longer reads.
-bool SubscriptionStream::take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run,
+/// Takes what a read brought, and reads on after whoever waits for a thread: one feed with much to
+/// catch up on must not keep the others from theirs.
+void SubscriptionStream::take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run,
                                     Result<Chunk> chunk, std::string piece) {
   const std::lock_guard lock(mutex_);
-  if (feed->run != run) return true;  // next_wanted() ends it.
-  if (!chunk.has_value()) return take_failure(*feed, chunk.error());
-  if (chunk->empty()) return wait_for_more(feed);
   Subscription& subscription = *feed->subscription;
-  subscription.credit_batches -=
-      std::min<std::uint64_t>(chunk->batch_count, subscription.credit_batches);
-  subscription.credit_bytes -= std::min<std::uint64_t>(chunk->bytes, subscription.credit_bytes);
-  feed->offset = chunk->next;
-  say(std::move(piece), feed.get());
-  return true;
+  give_back(subscription, std::exchange(feed->reserved, {}));
+  bool more = true;  // Of a run that is over, next_wanted() makes an end.
+  if (feed->run == run) {
+    if (!chunk.has_value()) {
+      more = take_failure(*feed, chunk.error());
+    } else if (chunk->empty()) {
+      more = wait_for_more(feed);
+    } else {
+      deliver(*feed, *chunk, std::move(piece));
+    }
+  }
+  if (more) post_read(feed, run);
+  unblock();
+}
+
+void SubscriptionStream::deliver(Feed& feed, const Chunk& chunk, std::string piece) {
+  Subscription& subscription = *feed.subscription;
+  const CreditTaken cost{
+      .batches = std::min<std::uint64_t>(chunk.batch_count, subscription.credit_batches),
+      .bytes = std::min<std::uint64_t>(chunk.bytes, subscription.credit_bytes)};
+  subscription.credit_batches -= cost.batches;
+  subscription.credit_bytes -= cost.bytes;
+  feed.offset = chunk.next;
+  say(std::move(piece), &feed, cost);
 }
 
 bool SubscriptionStream::wait_for_more(const std::shared_ptr<Feed>& feed) {
+  feed->reader.release();
   if (feed->partition->closed()) {
     feed->reading = false;
     close(*feed->subscription, Error{Errc::stream_not_found, "the stream was deleted"}, false);
     return false;
   }
-  feed->reader.release();
+  // One that is registered already is woken by whatever came or comes after that.
+  if (!feed->registered && !feed->partition->wait(*feed->offset, feed)) return true;
+  feed->registered = true;
   feed->waiting = true;
-  if (feed->partition->wait(*feed->offset, feed)) {
-    feed->reading = false;
-    return false;
-  }
-  feed->waiting = false;
-  return true;
+  feed->reading = false;
+  return false;
 }
 
 /// True when the feed goes on reading.
@@ -259,6 +303,7 @@ bool SubscriptionStream::take_failure(Feed& feed, const Error& error) {
     feed.offset = first;
     return true;
   }
+  feed.reader.release();
   feed.reading = false;
   close(subscription, error, true);
   return false;
@@ -301,9 +346,9 @@ void SubscriptionStream::close(Subscription& subscription, const std::optional<E
   });
 }
 
-void SubscriptionStream::say(std::string piece, const Feed* feed) {
+void SubscriptionStream::say(std::string piece, const Feed* feed, CreditTaken cost) {
   piece_bytes_ += piece.size();
-  pieces_.push_back({std::move(piece), feed});
+  pieces_.push_back({std::move(piece), feed, cost});
 }
 
 }  // namespace baton

@@ -28,6 +28,15 @@ std::string encode_stored(const v1::StoreSubscriptionOffset& item, std::int64_t 
   return piece;
 }
 
+std::size_t count_items(const v1::SubscribeRequest& request) {
+  std::size_t items = 0;
+  for (const int count : {request.starts_size(), request.credits_size(), request.replies_size(),
+                          request.offsets_size(), request.unsubscribes_size()}) {
+    items += static_cast<std::size_t>(count);
+  }
+  return items;
+}
+
 }  // namespace
 
 SubscriptionStream::SubscriptionStream(std::shared_ptr<ApiState> state)
@@ -45,6 +54,11 @@ void SubscriptionStream::take(grpc::ByteBuffer& request) {
       grpc::SerializationTraits<v1::SubscribeRequest>::Deserialize(&request, &request_);
   if (!parsed.ok()) {
     return end(to_status({Errc::invalid_argument, "the request is not a SubscribeRequest"}));
+  }
+  if (const std::size_t items = count_items(request_); items > limits::kItemsPerRequest) {
+    return end(
+        to_status({Errc::invalid_argument, fmt::format("the request has {} items; the limit is {}",
+                                                       items, limits::kItemsPerRequest)}));
   }
   // An offset goes before the reply that follows it: the successor begins where it says.
   for (const v1::Start& item : request_.starts()) start(item);
@@ -73,6 +87,8 @@ void SubscriptionStream::start(const v1::Start& item) {
   const SubscriptionId id{item.id()};
   {
     const std::lock_guard lock(mutex_);
+    // The connection has ended while its last request was taken: nobody would ever end this one.
+    if (releasing_) return;
     if (wanted.has_value() && subscriptions_.contains(id)) {
       wanted =
           Error{Errc::already_exists,
@@ -96,7 +112,7 @@ void SubscriptionStream::start(const v1::Start& item) {
     subscription->credit_bytes = subscription->wanted.credit_bytes;
     subscription->ticket = state_->broker.next_ticket();
     subscriptions_[id] = subscription;
-    streams_.insert(subscription->wanted.command.stream);
+    ++under_way_;
   }
   SubscribeCommand command = subscription->wanted.command;
   command.member = {connection_, id};
@@ -109,6 +125,9 @@ void SubscriptionStream::start(const v1::Start& item) {
 void SubscriptionStream::started(const std::shared_ptr<Subscription>& subscription,
                                  SubscribeCommand* done) {
   if (done == nullptr) return;
+  if (!done->error.has_value() && !done->group.empty()) streams_.insert(done->stream);
+  // The connection has ended in the meantime; release() goes on from here.
+  if (subscription->closed) return;
   subscription->started = true;
   if (done->error.has_value()) return close(*subscription, done->error, false);
   v1::Started answer;
@@ -190,6 +209,7 @@ void SubscriptionStream::store_offset(const v1::StoreSubscriptionOffset& item) {
       command->request.holder = {.member = {connection_, SubscriptionId{item.id()}},
                                  .epoch = Generation{item.epoch()}};
     }
+    ++under_way_;
   }
   send(*std::move(command), [this, item](StoreOffsetCommand* done) {
     if (done == nullptr) return;
@@ -246,16 +266,14 @@ std::string SubscriptionStream::take_output(Lock& /*lock*/) {
 void SubscriptionStream::written(bool /*ok*/) { unblock(); }
 
 bool SubscriptionStream::release(Lock& lock) {
-  if (releasing_) return false;
-  releasing_ = true;
-  for (const auto& [id, subscription] : subscriptions_) {
-    subscription->closed = true;
-    for (const auto& [number, feed] : subscription->feeds) stop_delivery(*feed);
-    subscription->feeds.clear();
+  if (!releasing_) {
+    releasing_ = true;
+    drop_subscriptions();
   }
-  subscriptions_.clear();
-  blocked_.clear();
+  // A Start still on its way would come after the connection's end, and stay in its group for good.
+  if (under_way_ != 0 || streams_.empty()) return false;
   const std::set<std::string> streams = std::exchange(streams_, {});
+  under_way_ += streams.size();
   lock.unlock();
   for (const std::string& stream : streams) {
     send(ConnectionDownCommand{.stream = stream, .connection = connection_},
@@ -265,6 +283,18 @@ bool SubscriptionStream::release(Lock& lock) {
   return true;
 }
 
-bool SubscriptionStream::released() const { return releasing_ && under_way_ == 0; }
+void SubscriptionStream::drop_subscriptions() {
+  for (const auto& [id, subscription] : subscriptions_) {
+    subscription->closed = true;
+    for (const auto& [number, feed] : subscription->feeds) stop_delivery(*feed);
+    subscription->feeds.clear();
+  }
+  subscriptions_.clear();
+  blocked_.clear();
+}
+
+bool SubscriptionStream::released() const {
+  return releasing_ && under_way_ == 0 && streams_.empty();
+}
 
 }  // namespace baton

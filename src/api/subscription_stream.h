@@ -36,6 +36,12 @@ struct SubscriptionWanted {
   bool skip_gaps = false;
 };
 
+/// What was taken of a subscription's credit.
+struct CreditTaken {
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
+};
+
 /// A Subscribe call: one connection to the coordinator, with any number of subscriptions, and what
 /// is delivered to them.
 ///
@@ -78,7 +84,10 @@ class SubscriptionStream final : public Stream, public SeatSink {
     std::optional<Seat> seat;
     bool delivering = false;
     bool reading = false;
-    bool waiting = false;  // For the partition to grow.
+    bool waiting = false;     // For the partition to grow.
+    bool registered = false;  // With the partition, which will wake it; perhaps for an older run.
+    CreditTaken reserved;     // For the read under way.
+    Instant deadline = Instant::never();  // The last that was watched.
     std::uint64_t run = 0;
     std::optional<Offset> offset;  // None: where the Start said.
   };
@@ -98,7 +107,8 @@ class SubscriptionStream final : public Stream, public SeatSink {
   /// A field of a SubscribeResponse, encoded. Fields one after the other are a response.
   struct Piece {
     std::string bytes;
-    const Feed* feed = nullptr;  // Of a batch.
+    const Feed* feed = nullptr;  // Of a batch,
+    CreditTaken cost;            // and what to give back when it is not sent.
   };
 
   // As a Stream.
@@ -118,7 +128,9 @@ class SubscriptionStream final : public Stream, public SeatSink {
   void store_offset(const v1::StoreSubscriptionOffset& item);
   void take_reply(const v1::UpdateReply& reply);
   void unsubscribe(SubscriptionId id);
-  /// Hands a command over; its end is counted, and `then` runs with the lock held.
+  void drop_subscriptions();
+  /// Hands a command over that was counted as under way when it was decided, with the lock held:
+  /// so nothing overtakes it. Its end is counted, and `then` runs with the lock held.
   template <class Wanted, class Then>
   void send(Wanted command, Then then);
 
@@ -134,15 +146,18 @@ class SubscriptionStream final : public Stream, public SeatSink {
   void begin_delivery(const std::shared_ptr<Feed>& feed, std::optional<Offset> from);
   void stop_delivery(Feed& feed);
   void schedule(const std::shared_ptr<Feed>& feed);
+  void post_read(const std::shared_ptr<Feed>& feed, std::uint64_t run);
   void unblock();
   void read(const std::shared_ptr<Feed>& feed, std::uint64_t run);
   std::optional<ChunkWanted> next_wanted(Feed& feed, std::uint64_t run, Lock& lock);
-  bool take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run, Result<Chunk> chunk,
+  void take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run, Result<Chunk> chunk,
                   std::string piece);
+  void deliver(Feed& feed, const Chunk& chunk, std::string piece);
   bool take_failure(Feed& feed, const Error& error);
   bool wait_for_more(const std::shared_ptr<Feed>& feed);
   void close(Subscription& subscription, const std::optional<Error>& reason, bool unregister);
-  void say(std::string piece, const Feed* feed = nullptr);
+  void say(std::string piece, const Feed* feed = nullptr, CreditTaken cost = {});
+  static void give_back(Subscription& subscription, CreditTaken taken);
   [[nodiscard]] bool has_credit(const Subscription& subscription) const {
     return subscription.credit_batches > 0 && subscription.credit_bytes > 0;
   }
@@ -157,7 +172,7 @@ class SubscriptionStream final : public Stream, public SeatSink {
 
   // Under the mutex.
   std::map<SubscriptionId, std::shared_ptr<Subscription>> subscriptions_;
-  std::set<std::string> streams_;            // That the coordinator knows this connection from.
+  std::set<std::string> streams_;            // Of groups that have members of this connection.
   std::set<std::shared_ptr<Feed>> blocked_;  // Want to read, but for credit or room.
   std::deque<Piece> pieces_;
   std::size_t piece_bytes_ = 0;
@@ -168,10 +183,6 @@ class SubscriptionStream final : public Stream, public SeatSink {
 
 template <class Wanted, class Then>
 void SubscriptionStream::send(Wanted command, Then then) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++under_way_;
-  }
   submit(state_->broker, std::move(command), Broker::Admission::reserved,
          [stream = self(), then = std::move(then)](Command* done) mutable {
            {
@@ -186,6 +197,7 @@ void SubscriptionStream::send(Wanted command, Then then) {
 
 template <class Wanted, class Then>
 void SubscriptionStream::send_later(Wanted command, Then then) {
+  ++under_way_;
   put_off_.emplace_back([stream = self(), command = std::move(command), then = std::move(then)] {
     stream->send(command, then);
   });

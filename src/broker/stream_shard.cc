@@ -30,6 +30,23 @@ bool is_duplicate(const AppendOutcome& outcome) {
          outcome.verdict == ProducerVerdict::old_duplicate;
 }
 
+/// The good batches of those at `places`, and which they are; the others are told what is wrong.
+std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> check_batches(
+    AppendCommand& command, std::span<const std::size_t> places, const BatchRules& rules,
+    Instant now) {
+  std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> good;
+  for (const std::size_t place : places) {
+    auto batch = check_batch(command.batches[place].bytes, rules, now);
+    if (batch.has_value()) {
+      good.first.push_back(*batch);
+      good.second.push_back(place);
+    } else {
+      command.outcomes[place].error = batch.error();
+    }
+  }
+  return good;
+}
+
 }  // namespace
 
 StreamShard::StreamShard(Disk& disk, std::string folder, Options options)
@@ -241,18 +258,8 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
   };
   const auto partition = open(stream, number, now);
   if (!partition.has_value()) return refuse(partition.error());
-  const BatchRules rules{.bytes_max = stream.settings.batch_bytes_max};
-  std::vector<CheckedBatch> checked;
-  std::vector<std::size_t> good;
-  for (const std::size_t place : places) {
-    auto batch = check_batch(command.batches[place].bytes, rules, now);
-    if (!batch.has_value()) {
-      command.outcomes[place].error = batch.error();
-      continue;
-    }
-    checked.push_back(*batch);
-    good.push_back(place);
-  }
+  const auto [checked, good] =
+      check_batches(command, places, {.bytes_max = stream.settings.batch_bytes_max}, now);
   if (checked.empty()) return;
   const auto appended = (*partition)->log().append(checked, epoch_, now);
   if (!appended.has_value()) {

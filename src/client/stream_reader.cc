@@ -137,8 +137,9 @@ Result<std::optional<std::vector<Record>>> StreamReader::State::next() {
       stop();
       return records;
     }
-    if (!*records) break;
-    if (!(*records)->empty()) return records;
+    const auto& found = *records;
+    if (!found.has_value()) break;
+    if (!found.value().empty()) return records;
   }
   stop();
   return std::nullopt;
