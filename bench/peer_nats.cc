@@ -40,11 +40,11 @@ void check(natsStatus status, std::string_view what) {
   die(fmt::format("{}: {} {}", what, natsStatus_GetText(status), more != nullptr ? more : ""));
 }
 
-template <auto kDestroy>
+template <auto Function>
 struct Destroy {
   template <class T>
   void operator()(T* object) const {
-    kDestroy(object);
+    Function(object);
   }
 };
 using Subscription = std::unique_ptr<natsSubscription, Destroy<natsSubscription_Destroy>>;
@@ -247,6 +247,8 @@ void consume(const Options& options, std::size_t number, std::atomic<std::uint64
   while (received < options.count && !consumer.sated()) {
     received += consumer.receive([](std::string_view) {});
   }
+  // Asking what is pending costs the server time that the other consumers still need.
+  while (received < options.count) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   consumer.finish();
 }
 
@@ -304,6 +306,7 @@ void run_append(const Options& options) {
   const Connection connection(options);
   make_stream(connection, js_LimitsPolicy);
   std::vector<std::unique_ptr<Connection>> producers;
+  producers.reserve(options.producers);
   for (std::size_t i = 0; i < options.producers; ++i) {
     producers.push_back(std::make_unique<Connection>(options));
   }

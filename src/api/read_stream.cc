@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kRecordsField = 2;
 
-std::string encode_response(Chunk chunk) {
+std::string encode_response(const Chunk& chunk) {
   std::string frame;
   frame.reserve(chunk.batches.size() + chunk.records.size() + 64);
   if (!chunk.batches.empty()) append_blob(frame, 1, chunk.batches);
@@ -42,7 +42,7 @@ void ReadStream::start(std::shared_ptr<StreamPartition> partition) {
   partition_ = std::move(partition);
   {
     const std::lock_guard lock(mutex_);
-    reader_.emplace(partition_->reader());
+    reader_ = std::make_unique<PartitionReader>(partition_->reader());
     reading_ahead_ = true;
   }
   post_read();
@@ -65,8 +65,9 @@ void ReadStream::read() {
       if (!from.has_value()) return end(to_status(from.error()));
       offset_ = *from;
     }
+    const Offset at = offset_.value_or(Offset{0});
     const std::uint64_t left = wanted_.records_max == 0 ? 0 : wanted_.records_max - records_;
-    Result<Chunk> chunk = read_chunk(*reader_, {.from = *offset_,
+    Result<Chunk> chunk = read_chunk(*reader_, {.from = at,
                                                 .bytes_max = limits::kChunkBytes,
                                                 .batches_max = limits::kChunkBatches,
                                                 .records_max = left,
@@ -89,7 +90,7 @@ bool ReadStream::take_chunk(Result<Chunk> chunk) {
       return false;
     }
     // Stays "reading ahead": the waiter goes on with it.
-    return !partition_->wait(*offset_, std::weak_ptr<PartitionWaiter>(self()));
+    return !partition_->wait(offset_.value_or(Offset{0}), std::weak_ptr<PartitionWaiter>(self()));
   }
   offset_ = chunk->next;
   records_ += chunk->record_count;
@@ -108,12 +109,12 @@ bool ReadStream::take_chunk(Result<Chunk> chunk) {
 }
 
 std::string ReadStream::take_output(Lock& lock) {
-  Chunk chunk = *std::exchange(ready_, std::nullopt);
+  const Chunk chunk = std::exchange(ready_, std::nullopt).value_or(Chunk{});
   const bool again = !ending() && !reading_ahead_;
   if (again) reading_ahead_ = true;
   lock.unlock();
   if (again) post_read();
-  std::string frame = encode_response(std::move(chunk));
+  std::string frame = encode_response(chunk);
   lock.lock();
   return frame;
 }

@@ -63,7 +63,7 @@ class ReadStream final : public Stream, public PartitionWaiter {
   std::shared_ptr<StreamPartition> partition_;  // Constant once started.
 
   // Only touched by the one read under way, or with the mutex held while there is none.
-  std::optional<PartitionReader> reader_;
+  std::unique_ptr<PartitionReader> reader_;
   std::optional<Offset> offset_;
   std::uint64_t records_ = 0;
 

@@ -134,6 +134,14 @@ class TestPort final : public StreamPort {
       : broker_(broker), stream_(std::move(stream)) {
     stream_->open(*this, reads);
   }
+  TestPort(const TestPort&) = delete;
+  TestPort& operator=(const TestPort&) = delete;
+  /// As gRPC's reactor, it lives until the stream has finished it.
+  ~TestPort() override {
+    set_slow(false);
+    stream_->on_cancel();
+    wait([this] { return status_.has_value(); }, "the stream did not end");
+  }
 
   void read() override {
     const std::lock_guard lock(mutex_);
@@ -153,12 +161,13 @@ class TestPort final : public StreamPort {
     if (!slow) stream_->on_written(true);
   }
   void finish(const grpc::Status& status) override {
+    TurnBroker& broker = broker_;  // The port may be gone once the status is there.
     {
       const std::lock_guard lock(mutex_);
       EXPECT_FALSE(status_.has_value()) << "finished twice";
       status_ = status;
     }
-    broker_.changed.notify_all();
+    broker.changed.notify_all();
   }
 
   template <class Request>
@@ -273,6 +282,25 @@ class StreamTest : public testing::Test {
   void run_retention() {
     broker_.pass(std::chrono::seconds{11});
     broker_.turn();
+  }
+  /// Whatever the background does for nobody else has been done after this.
+  void let_background_finish() {
+    for (int i = 0; i < 20; ++i) {
+      std::mutex mutex;
+      std::condition_variable changed;
+      int left = 2 * static_cast<int>(limits::kBackgroundThreads);
+      for (int task = left; task > 0; --task) {
+        state_->background.post([&] {
+          const std::lock_guard lock(mutex);
+          --left;
+          changed.notify_all();
+        });
+      }
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return left == 0; });
+      lock.unlock();
+      broker_.turn();
+    }
   }
   Offset first_offset() {
     return broker_.execute(DescribeStreamCommand{.stream = "s", .error = {}, .description = {}})

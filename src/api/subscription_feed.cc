@@ -35,18 +35,27 @@ std::string encode_batch(SubscriptionId id, PartitionNumber partition, Generatio
   return piece;
 }
 
-std::string encode_update(SubscriptionId id, PartitionNumber partition,
-                          const SeatActions& actions) {
+std::string encode_update(SubscriptionId id, PartitionNumber partition, const SeatUpdate& told,
+                          std::optional<GroupOffset> from) {
   v1::Update update;
   update.set_id(id.value);
   update.set_partition(partition.value);
-  update.set_active(actions.update->active);
-  update.set_stepping_down(actions.update->stepping_down);
-  update.set_generation(actions.update->generation.value);
-  if (actions.from.has_value()) update.set_offset(static_cast<std::int64_t>(actions.from->value));
+  update.set_active(told.active);
+  update.set_stepping_down(told.stepping_down);
+  update.set_generation(told.generation.value);
+  if (from.has_value()) update.set_offset(static_cast<std::int64_t>(from->value));
   std::string piece;
   append_blob(piece, 2, update.SerializeAsString());
   return piece;
+}
+
+template <class Told>
+SeatActions tell(Seat& seat, const Told& told, Instant now) {
+  if constexpr (requires { seat.on(told, now); }) {
+    return seat.on(told, now);
+  } else {
+    return seat.on(told);
+  }
 }
 
 }  // namespace
@@ -65,25 +74,25 @@ void SubscriptionStream::told(const CoordinatorEffects::Effect& effect) {
     const std::lock_guard lock(mutex_);
     std::visit(
         [this](const auto& what) {
-          if constexpr (requires { what.ticket; }) {
-            const auto subscription = find(what.member.subscription);
-            if (subscription == nullptr || subscription->ticket != what.ticket) return;
-            if constexpr (requires { what.reason; }) {
-              close(*subscription, what.reason, false);
-            } else {
-              const auto feed = subscription->feeds.find(PartitionNumber{what.group.partition});
-              if (feed == subscription->feeds.end() || !feed->second->seat.has_value()) return;
-              if constexpr (requires(Seat& seat) { seat.on(what, Instant{}); }) {
-                act(feed->second, feed->second->seat->on(what, state_->broker.now()));
-              } else {
-                act(feed->second, feed->second->seat->on(what));
-              }
-            }
-          }
+          if constexpr (requires { what.ticket; }) hear(what);
         },
         effect);
   }
   finish_turn();
+}
+
+template <class Told>
+void SubscriptionStream::hear(const Told& told) {
+  const auto subscription = find(told.member.subscription);
+  // What was meant for a former subscription of this id must not reach the new one.
+  if (subscription == nullptr || subscription->ticket != told.ticket) return;
+  if constexpr (requires { told.reason; }) {
+    close(*subscription, told.reason, false);
+  } else {
+    const auto feed = subscription->feeds.find(PartitionNumber{told.group.partition});
+    if (feed == subscription->feeds.end() || feed->second->seat == nullptr) return;
+    act(feed->second, tell(*feed->second->seat, told, state_->broker.now()));
+  }
 }
 
 void SubscriptionStream::act(const std::shared_ptr<Feed>& feed, const SeatActions& actions) {
@@ -93,7 +102,9 @@ void SubscriptionStream::act(const std::shared_ptr<Feed>& feed, const SeatAction
     stop_delivery(*feed);
     unblock();
   }
-  if (actions.update.has_value()) say(encode_update(id, feed->number, actions));
+  if (actions.update.has_value()) {
+    say(encode_update(id, feed->number, *actions.update, actions.from));
+  }
   if (actions.start_delivery) {
     begin_delivery(feed, actions.from.has_value()
                              ? std::optional(Offset{static_cast<std::int64_t>(actions.from->value)})
@@ -136,6 +147,19 @@ void SubscriptionStream::watch_deadline(const std::shared_ptr<Feed>& feed) {
   });
 }
 
+/// A group that begins at the end has its place from now on: a successor that took the end of its
+/// own time for it would miss what came in between.
+void SubscriptionStream::store_beginning(const Feed& feed) {
+  const SubscriptionWanted& wanted = feed.subscription->wanted;
+  StoreOffsetCommand command;
+  command.stream = wanted.command.stream;
+  command.request.group = {wanted.command.stream, feed.number.value, wanted.command.group};
+  command.request.holder = {.member = {connection_, wanted.id}, .epoch = feed.seat->epoch()};
+  command.request.offset =
+      GroupOffset{static_cast<std::uint64_t>(feed.offset.value_or(Offset{0}).value)};
+  send_later(std::move(command), [](StoreOffsetCommand*) {});
+}
+
 void SubscriptionStream::begin_delivery(const std::shared_ptr<Feed>& feed,
                                         std::optional<Offset> from) {
   const ReadFrom& otherwise = feed->subscription->wanted.from;
@@ -143,7 +167,10 @@ void SubscriptionStream::begin_delivery(const std::shared_ptr<Feed>& feed,
   // Where the end is now, not when the client gives credit.
   const bool at_end =
       otherwise.place == ReadFrom::Place::next || otherwise.place == ReadFrom::Place::last;
-  if (!from.has_value() && at_end) feed->offset = *resolve(otherwise, feed->partition->reader());
+  if (!from.has_value() && at_end) {
+    feed->offset = resolve(otherwise, feed->partition->reader()).value_or(Offset{0});
+    if (feed->seat != nullptr) store_beginning(*feed);
+  }
   // A former run may have waited at the end, and this one begin before it.
   feed->waiting = false;
   feed->delivering = true;
@@ -235,7 +262,7 @@ void SubscriptionStream::read(const std::shared_ptr<Feed>& feed, std::uint64_t r
     Lock lock(mutex_);
     wanted = next_wanted(*feed, run, lock);
     id = feed->subscription->wanted.id;
-    if (feed->seat.has_value()) epoch = feed->seat->epoch();
+    if (feed->seat != nullptr) epoch = feed->seat->epoch();
   }
   if (!wanted.has_value()) return finish_turn();
   Result<Chunk> chunk = read_chunk(feed->reader, *wanted);
@@ -287,7 +314,8 @@ bool SubscriptionStream::wait_for_more(const std::shared_ptr<Feed>& feed) {
     return false;
   }
   // One that is registered already is woken by whatever came or comes after that.
-  if (!feed->registered && !feed->partition->wait(*feed->offset, feed)) return true;
+  if (!feed->registered && !feed->partition->wait(feed->offset.value_or(Offset{0}), feed))
+    return true;
   feed->registered = true;
   feed->waiting = true;
   feed->reading = false;

@@ -146,7 +146,7 @@ void SubscriptionStream::started(const std::shared_ptr<Subscription>& subscripti
     feed->subscription = subscription;
     subscription->feeds[feed->number] = feed;
     if (wanted.command.single_active) {
-      feed->seat.emplace(
+      feed->seat = std::make_unique<Seat>(
           Seat::Options{.ticket = subscription->ticket, .ask_offset = wanted.ask_offset});
     } else {
       begin_delivery(feed, stored.has_value()
@@ -154,9 +154,8 @@ void SubscriptionStream::started(const std::shared_ptr<Subscription>& subscripti
                                : std::nullopt);
     }
   }
-  if (subscription->close_when_started.has_value()) {
-    close(*subscription, *subscription->close_when_started, true);
-  }
+  const std::optional<std::optional<Error>> end = subscription->close_when_started;
+  if (end.has_value()) close(*subscription, *end, true);
 }
 
 std::shared_ptr<SubscriptionStream::Subscription> SubscriptionStream::find(
@@ -223,7 +222,7 @@ void SubscriptionStream::take_reply(const v1::UpdateReply& reply) {
   const auto subscription = find(SubscriptionId{reply.id()});
   if (subscription == nullptr) return;
   const auto entry = subscription->feeds.find(PartitionNumber{reply.partition()});
-  if (entry == subscription->feeds.end() || !entry->second->seat.has_value()) return;
+  if (entry == subscription->feeds.end() || entry->second->seat == nullptr) return;
   std::optional<GroupOffset> offset;
   if (reply.has_offset() && reply.offset() >= 0) {
     offset = GroupOffset{static_cast<std::uint64_t>(reply.offset())};

@@ -81,7 +81,7 @@ class SubscriptionStream final : public Stream, public SeatSink {
 
     // Under the stream's mutex.
     std::shared_ptr<Subscription> subscription;
-    std::optional<Seat> seat;
+    std::unique_ptr<Seat> seat;  // Of a single-active group.
     bool delivering = false;
     bool reading = false;
     bool waiting = false;     // For the partition to grow.
@@ -141,8 +141,11 @@ class SubscriptionStream final : public Stream, public SeatSink {
   void finish_turn();
 
   // subscription_feed.cc: seats and delivery. With the lock held, but read().
+  template <class Told>
+  void hear(const Told& told);
   void act(const std::shared_ptr<Feed>& feed, const SeatActions& actions);
   void watch_deadline(const std::shared_ptr<Feed>& feed);
+  void store_beginning(const Feed& feed);
   void begin_delivery(const std::shared_ptr<Feed>& feed, std::optional<Offset> from);
   void stop_delivery(Feed& feed);
   void schedule(const std::shared_ptr<Feed>& feed);
