@@ -181,7 +181,8 @@ std::optional<double> time_until(const std::function<bool()>& holds) {
 /// Says and checks how long a seat took to move.
 void report_move(Stage& stage, std::string_view what, std::string_view name,
                  std::optional<double> took) {
-  if (!stage.narrator.check(took.has_value(), fmt::format("{}: the seat moved", what))) return;
+  stage.narrator.check(took.has_value(), fmt::format("{}: the seat moved", what));
+  if (!took.has_value()) return;
   stage.narrator.say(fmt::format("{}: its seat had moved {:.1f} ms later", what, *took));
   stage.narrator.number(name, *took);
   stage.narrator.check(*took < kAtOnceMs, "nobody waited for a time-out");
