@@ -130,12 +130,20 @@ class Load {
   std::thread thread_;
 };
 
-/// Acks everything that comes until nothing came for `quiet`; answers the ids.
-client::Result<std::set<std::string>> drain(LeaseStream& stream, milliseconds quiet) {
+/// Acks everything that comes until at least `wanted` have come and then nothing for a moment; a
+/// busy machine gets more time. Answers the ids.
+client::Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
+  constexpr milliseconds kMoment{300};
   std::set<std::string> ids;
-  while (true) {
-    BATON_TRY(std::vector<LeasedMessage> messages, stream.next_batch(quiet));
-    if (messages.empty()) break;
+  milliseconds quiet{0};
+  while (quiet < kPatience) {
+    BATON_TRY(std::vector<LeasedMessage> messages, stream.next_batch(kMoment));
+    if (messages.empty()) {
+      if (ids.size() >= wanted) break;
+      quiet += kMoment;
+      continue;
+    }
+    quiet = milliseconds{0};
     std::vector<client::LeaseToken> tokens;
     tokens.reserve(messages.size());
     for (LeasedMessage& message : messages) {
@@ -309,7 +317,7 @@ client::Status act_broker_dies(Stage& stage) {
   stage.narrator.number("confirmed", static_cast<double>(load.ids().size()));
 
   BATON_TRY(const auto stream, open_stream(stage, "payments", 4096));
-  BATON_TRY(const std::set<std::string> found, drain(*stream, milliseconds{300}));
+  BATON_TRY(const std::set<std::string> found, drain(*stream, load.ids().size()));
   const auto lost = std::ranges::count_if(
       load.ids(), [&found](const std::string& id) { return !found.contains(id); });
   stage.narrator.say(fmt::format("leased {} messages; confirmed but missing: {}",
