@@ -100,7 +100,7 @@ struct StartFrom {
   RecordTime time{};        // Likewise.
 
   static StartFrom first() { return {}; }
-  /// At the last batch there is.
+  /// At the last record there is.
   static StartFrom last() { return {.kind = Kind::last}; }
   /// After everything there is.
   static StartFrom next() { return {.kind = Kind::next}; }
