@@ -1,13 +1,6 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <functional>
-#include <iostream>
-#include <iterator>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -20,9 +13,9 @@
 
 #include <baton/client.h>
 
-#include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/parse.h"
+#include "cli/payloads.h"
 #include "cli/queue_flags.h"
 
 namespace baton::cli {
@@ -34,81 +27,14 @@ using client::NewMessage;
 
 constexpr std::uint64_t kIdsShown = 10;
 constexpr std::size_t kErrorsShown = 10;
-constexpr std::chrono::milliseconds kProgressEvery{500};
+
+constexpr PayloadWords kWords{.verb = "send", .item = "message", .payload = "payload"};
 
 struct SendFlags : QueueFlags {
-  std::vector<std::string> messages;
-  std::string file;
-  std::optional<std::uint64_t> size;
-  std::uint64_t count = 1;
+  PayloadFlags payloads;
   bool quiet = false;
   NewMessage message;  // All but the payload.
 };
-
-/// Calls `send` for each payload in turn.
-using Payloads = std::function<void(const std::function<void(std::string)>& send)>;
-
-/// What is to be sent, and how many when that is known.
-struct Work {
-  Payloads payloads;
-  std::optional<std::uint64_t> total;
-};
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  // One byte more than fits tells that it does not.
-  std::string text(limits::kPayloadBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    return Error{Errc::invalid_argument, fmt::format("cannot read '{}'", path)};
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > limits::kPayloadBytesMax) {
-    return Error{Errc::invalid_argument, fmt::format("'{}' is larger than a payload may be ({})",
-                                                     path, format_bytes(limits::kPayloadBytesMax))};
-  }
-  return text;
-}
-
-void send_lines(const std::function<void(std::string)>& send) {
-  std::string line;
-  while (std::getline(std::cin, line)) send(std::move(line));
-}
-
-Work repeated(std::vector<std::string> payloads, std::uint64_t count) {
-  const std::uint64_t total = payloads.size() * count;
-  return {.payloads =
-              [payloads = std::move(payloads), count](const auto& send) {
-                for (std::uint64_t i = 0; i < count; ++i) {
-                  for (const std::string& payload : payloads) send(payload);
-                }
-              },
-          .total = total};
-}
-
-Result<Work> work_of(const SendFlags& flags) {
-  const int sources = static_cast<int>(!flags.messages.empty()) +
-                      static_cast<int>(!flags.file.empty()) +
-                      static_cast<int>(flags.size.has_value());
-  if (sources != 1) {
-    return Error{Errc::invalid_argument,
-                 sources == 0 ? "nothing to send: give a MESSAGE, --file F, --size BYTES, or - to "
-                                "read one message per line"
-                              : "give only one of MESSAGE, --file and --size"};
-  }
-  if (flags.messages == std::vector<std::string>{"-"}) {
-    if (flags.count != 1) {
-      return Error{Errc::invalid_argument, "--count does not go with -: the lines are the count"};
-    }
-    return Work{.payloads = send_lines, .total = std::nullopt};
-  }
-  if (!flags.file.empty()) {
-    BATON_TRY(std::string payload, read_file(flags.file));
-    return repeated({std::move(payload)}, flags.count);
-  }
-  if (flags.size) return repeated({std::string(*flags.size, 'x')}, flags.count);
-  return repeated(flags.messages, flags.count);
-}
 
 /// What became of the messages; written by the SDK's thread, one result after the other.
 class Report {
@@ -182,29 +108,7 @@ ExitCode send_one(const SendFlags& flags, std::string payload) {
                      });
 }
 
-/// A line that is written over itself, on a terminal only.
-class Progress {
- public:
-  explicit Progress(bool json) : on_(!json && ::isatty(STDERR_FILENO) == 1) {}
-
-  void show(std::uint64_t sent, std::optional<std::uint64_t> total) {
-    if (!on_ || Clock::now() - last_ < kProgressEvery) return;
-    last_ = Clock::now();
-    shown_ = true;
-    const std::string of = total ? fmt::format(" of {}", format_count(*total)) : std::string();
-    fmt::print(stderr, "\r{}{} sent\x1b[K", format_count(sent), of);
-  }
-  void clear() const {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
-  }
-
- private:
-  bool on_;
-  bool shown_ = false;
-  Clock::time_point last_ = Clock::now();
-};
-
-ExitCode send_many(const SendFlags& flags, const Work& work) {
+ExitCode send_many(const SendFlags& flags, const Payloads& work) {
   const Output out = flags.output();
   const std::string what = about("send", flags.queue);
   auto producer = client::Producer::open({.connection = flags.connection(), .queue = flags.queue});
@@ -213,7 +117,7 @@ ExitCode send_many(const SendFlags& flags, const Work& work) {
   Progress progress(out.json());
   const auto began = Clock::now();
   std::uint64_t sent = 0;
-  work.payloads([&](std::string payload) {
+  work.each([&](std::string payload) {
     NewMessage message = flags.message;
     message.payload = std::move(payload);
     // The callbacks run one at a time, and all of them before close() returns.
@@ -229,11 +133,11 @@ ExitCode send_many(const SendFlags& flags, const Work& work) {
 
 ExitCode run_send(const SendFlags& flags) {
   const Output out = flags.output();
-  const Result<Work> work = work_of(flags);
+  const Result<Payloads> work = payloads_of(flags.payloads, kWords);
   if (!work) return out.fail(about("send", flags.queue), work.error());
   if (work->total == 1) {
     ExitCode code = ExitCode::ok;
-    work->payloads([&](std::string payload) { code = send_one(flags, std::move(payload)); });
+    work->each([&](std::string payload) { code = send_one(flags, std::move(payload)); });
     return code;
   }
   // A queue that is not there, or no broker at all, shows at once; a producer would go on trying.
@@ -245,15 +149,6 @@ ExitCode run_send(const SendFlags& flags) {
   return there == ExitCode::ok ? send_many(flags, *work) : there;
 }
 
-Result<std::uint64_t> read_count(std::string_view text) {
-  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
-}
-Result<std::uint64_t> read_payload_size(std::string_view text) {
-  BATON_TRY(const std::uint64_t bytes, parse_size(text));
-  if (bytes <= limits::kPayloadBytesMax) return bytes;
-  return Error{Errc::invalid_argument,
-               fmt::format("'{}' is more than {}", text, format_bytes(limits::kPayloadBytesMax))};
-}
 Result<Milliseconds> read_duration(std::string_view text) { return parse_milliseconds(text); }
 
 void add_message_flags(CLI::App& command, SendFlags& flags) {
@@ -292,16 +187,7 @@ void add_queue_send(CLI::App& queue, Action& action) {
                            "  seq 1000 | baton queue send jobs -"},
                flags, run_send, action);
   add_queue_argument(*command, *flags);
-  command->add_option("MESSAGE", flags->messages, "Payloads; - reads one per line.")->type_name("");
-  command->add_option("--file", flags->file, "Send the content of this file.");
-  add_parsed(
-      *command, "--size", read_payload_size,
-      [flags = flags.get()](std::uint64_t bytes) { flags->size = bytes; },
-      "Send a payload of so many bytes.");
-  add_parsed(
-      *command, "--count", read_count,
-      [flags = flags.get()](std::uint64_t count) { flags->count = count; },
-      "Send it so often [1].");
+  add_payload_flags(*command, flags->payloads, kWords);
   command->add_flag("--quiet", flags->quiet, "Print no ids; with --json, print only the summary.");
   add_message_flags(*command, *flags);
 }

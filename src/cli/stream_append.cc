@@ -1,9 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
-#include <functional>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -18,9 +15,9 @@
 
 #include "cli/commands.h"
 #include "cli/parse.h"
+#include "cli/payloads.h"
 #include "cli/stream_flags.h"
 #include "cli/stream_output.h"
-#include "stream/limits.h"
 
 namespace baton::cli {
 namespace {
@@ -32,84 +29,15 @@ using client::NewRecord;
 constexpr std::uint64_t kResultsShown = 10;
 constexpr std::size_t kErrorsShown = 10;
 
+constexpr PayloadWords kWords{.verb = "append", .item = "record", .payload = "value"};
+
 struct AppendFlags : StreamFlags {
-  std::vector<std::string> messages;
-  std::string file;
-  std::optional<std::uint64_t> size;
-  std::uint64_t count = 1;
+  PayloadFlags payloads;
   bool quiet = false;
   std::string producer;
   client::RecordCompression compression = client::RecordCompression::none;
   NewRecord record;  // All but the value.
 };
-
-/// Calls `append` for each value in turn.
-using Values = std::function<void(const std::function<void(std::string)>& append)>;
-
-/// What is to be appended, and how many when that is known.
-struct Work {
-  Values values;
-  std::optional<std::uint64_t> total;
-};
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  // One byte more than fits tells that it does not.
-  std::string text(limits::kStreamBatchBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    return Error{Errc::invalid_argument, fmt::format("--file: cannot read '{}'", path)};
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > limits::kStreamBatchBytesMax) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("--file: '{}' is larger than a batch may be ({})", path,
-                             format_bytes(limits::kStreamBatchBytesMax))};
-  }
-  return text;
-}
-
-Work repeated(std::vector<std::string> values, std::uint64_t count) {
-  const std::uint64_t total = values.size() * count;
-  return {.values =
-              [values = std::move(values), count](const auto& append) {
-                for (std::uint64_t i = 0; i < count; ++i) {
-                  for (const std::string& value : values) append(value);
-                }
-              },
-          .total = total};
-}
-
-void append_lines(const std::function<void(std::string)>& append) {
-  std::string line;
-  while (std::getline(std::cin, line)) append(std::move(line));
-}
-
-Result<Work> work_of(const AppendFlags& flags) {
-  const int sources = static_cast<int>(!flags.messages.empty()) +
-                      static_cast<int>(!flags.file.empty()) +
-                      static_cast<int>(flags.size.has_value());
-  if (sources != 1) {
-    return Error{
-        Errc::invalid_argument,
-        sources == 0
-            ? "nothing to append: give a MESSAGE, --file F, --size BYTES, or - to read one "
-              "record per line"
-            : "give only one of MESSAGE, --file and --size"};
-  }
-  if (flags.messages == std::vector<std::string>{"-"}) {
-    if (flags.count != 1) {
-      return Error{Errc::invalid_argument, "--count does not go with -: the lines are the count"};
-    }
-    return Work{.values = append_lines, .total = std::nullopt};
-  }
-  if (!flags.file.empty()) {
-    BATON_TRY(std::string value, read_file(flags.file));
-    return repeated({std::move(value)}, flags.count);
-  }
-  if (flags.size) return repeated({std::string(*flags.size, 'x')}, flags.count);
-  return repeated(flags.messages, flags.count);
-}
 
 /// What became of the records; written by the SDK's thread, one result after the other.
 class Report {
@@ -182,7 +110,7 @@ ExitCode append_one(const AppendFlags& flags, std::string value) {
   });
 }
 
-ExitCode append_many(const AppendFlags& flags, const Work& work) {
+ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
   const Output out = flags.output();
   const std::string what = about_stream("append", flags.stream);
   auto producer = client::StreamProducer::open({.connection = flags.connection(),
@@ -191,23 +119,27 @@ ExitCode append_many(const AppendFlags& flags, const Work& work) {
                                                 .compression = flags.compression});
   if (!producer) return out.fail(what, producer.error());
   Report report(flags, !work.total || *work.total > kResultsShown);
+  Progress progress(out.json());
   const auto began = Clock::now();
-  work.values([&](std::string value) {
+  std::uint64_t sent = 0;
+  work.each([&](std::string value) {
     NewRecord record = flags.record;
     record.value = std::move(value);
     // The callbacks run one at a time, but for records refused at once; those run here.
     (*producer)->send(std::move(record),
                       [&report](const AppendResult& result) { report.add(result); });
+    progress.show(++sent, work.total);
   });
   // Failures of single records are in the report already.
   static_cast<void>((*producer)->close(flags.timeout));
+  progress.clear();
   return report.finish(Clock::now() - began);
 }
 
 ExitCode run_append(const AppendFlags& flags) {
   const Output out = flags.output();
   const std::string what = about_stream("append", flags.stream);
-  const Result<Work> work = work_of(flags);
+  const Result<Payloads> work = payloads_of(flags.payloads, kWords);
   if (!work) return out.fail(what, work.error());
   // A stream or partition that is not there, or no broker at all, shows at once.
   const ExitCode there =
@@ -222,15 +154,8 @@ ExitCode run_append(const AppendFlags& flags) {
   const bool plain = flags.producer.empty() && flags.compression == client::RecordCompression::none;
   if (work->total != 1 || !plain) return append_many(flags, *work);
   ExitCode code = ExitCode::ok;
-  work->values([&](std::string value) { code = append_one(flags, std::move(value)); });
+  work->each([&](std::string value) { code = append_one(flags, std::move(value)); });
   return code;
-}
-
-Result<std::uint64_t> read_value_size(std::string_view text) {
-  BATON_TRY(const std::uint64_t bytes, parse_size(text));
-  if (bytes <= limits::kStreamBatchBytesMax) return bytes;
-  return Error{Errc::invalid_argument, fmt::format("'{}' is more than {}", text,
-                                                   format_bytes(limits::kStreamBatchBytesMax))};
 }
 
 void add_record_flags(CLI::App& command, AppendFlags& flags) {
@@ -270,16 +195,7 @@ void add_stream_append(CLI::App& stream, Action& action) {
                   "  seq 1000 | baton stream append events -"},
       flags, run_append, action);
   add_stream_argument(*command, *flags);
-  command->add_option("MESSAGE", flags->messages, "Values; - reads one per line.")->type_name("");
-  command->add_option("--file", flags->file, "Append the content of this file.");
-  add_parsed(
-      *command, "--size", read_value_size,
-      [flags = flags.get()](std::uint64_t bytes) { flags->size = bytes; },
-      "Append a value of so many bytes.");
-  add_parsed(
-      *command, "--count", read_positive,
-      [flags = flags.get()](std::uint64_t count) { flags->count = count; },
-      "Append it so often [1].");
+  add_payload_flags(*command, flags->payloads, kWords);
   command->add_option("--producer", flags->producer,
                       "Append under this name: whoever did before is shut out.");
   command->add_flag("--quiet", flags->quiet,
