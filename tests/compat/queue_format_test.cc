@@ -4,34 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <map>
+#include <string>
 
+#include "compat/golden.h"
 #include "queue/format_samples.h"
 
 namespace baton::format_samples {
 namespace {
 
+using golden::to_hex;
+
 const std::string kFile = std::string(BATON_TEST_FOLDER) + "/queue_v1.txt";
-
-std::string to_hex(const std::string& bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += kDigits[static_cast<std::uint8_t>(byte) >> 4U];
-    text += kDigits[static_cast<std::uint8_t>(byte) & 15U];
-  }
-  return text;
-}
-
-std::string from_hex(const std::string& text) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-  }
-  return bytes;
-}
 
 Samples today() {
   Samples all;
@@ -41,26 +25,10 @@ Samples today() {
   return all;
 }
 
-Samples golden() {
-  Samples all;
-  std::ifstream file(kFile);
-  std::string name;
-  std::string hex;
-  while (file >> name >> hex) all[name] = from_hex(hex);
-  return all;
-}
-
 class QueueGolden : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (std::getenv("BATON_RECORD") == nullptr) return;
-    const Samples known = golden();
-    std::ofstream file(kFile, std::ios::app);
-    for (const auto& [name, bytes] : today()) {
-      if (!known.contains(name)) file << name << ' ' << to_hex(bytes) << '\n';
-    }
-  }
-  QueueGolden() : bytes_(golden()) {}
+  static void SetUpTestSuite() { golden::record_missing(kFile, today()); }
+  QueueGolden() : bytes_(golden::read(kFile)) {}
 
   const std::string& bytes(const std::string& name) { return bytes_.at(name); }
 
@@ -69,7 +37,7 @@ class QueueGolden : public ::testing::Test {
 };
 
 TEST_F(QueueGolden, EveryKindHasItsLineAndIsWrittenLikeIt) {
-  const Samples known = golden();
+  const golden::Samples known = golden::read(kFile);
   for (const auto& [name, written] : today()) {
     ASSERT_TRUE(known.contains(name)) << name;
     EXPECT_EQ(to_hex(written), to_hex(known.at(name))) << name;

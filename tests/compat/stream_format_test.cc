@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <map>
+#include <string>
 
+#include "compat/golden.h"
 #include "storage/log_index.h"
 #include "stream/batch_samples.h"
 #include "stream/producer_table.h"
@@ -15,28 +15,11 @@
 namespace baton {
 namespace {
 
-using Samples = std::map<std::string, std::string>;
+using golden::Samples;
+using golden::to_hex;
 
 const std::string kFile = std::string(BATON_TEST_FOLDER) + "/stream_v1.txt";
 constexpr ProducerStamp kProducer{ProducerId{7}, ProducerEpoch{2}, Sequence32{40}};
-
-std::string to_hex(const std::string& bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += kDigits[static_cast<std::uint8_t>(byte) >> 4U];
-    text += kDigits[static_cast<std::uint8_t>(byte) & 15U];
-  }
-  return text;
-}
-
-std::string from_hex(const std::string& text) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-  }
-  return bytes;
-}
 
 std::string batch(Compression compression) {
   std::string bytes = batch_samples::batch_of(batch_samples::records(), compression, kProducer);
@@ -79,26 +62,10 @@ Samples today() {
   return all;
 }
 
-Samples golden() {
-  Samples all;
-  std::ifstream file(kFile);
-  std::string name;
-  std::string hex;
-  while (file >> name >> hex) all[name] = from_hex(hex);
-  return all;
-}
-
 class StreamGolden : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (std::getenv("BATON_RECORD") == nullptr) return;
-    const Samples known = golden();
-    std::ofstream file(kFile, std::ios::app);
-    for (const auto& [name, bytes] : today()) {
-      if (!known.contains(name)) file << name << ' ' << to_hex(bytes) << '\n';
-    }
-  }
-  StreamGolden() : bytes_(golden()) {}
+  static void SetUpTestSuite() { golden::record_missing(kFile, today()); }
+  StreamGolden() : bytes_(golden::read(kFile)) {}
 
   const std::string& bytes(const std::string& name) { return bytes_.at(name); }
 
