@@ -33,7 +33,7 @@ LIBRARIES = {
     "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "client", "cli"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", {"cli"}),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli"}),
-    "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json", {"cli"}),
+    "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json", {"cli", "partition"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schema's generated code, and the SDK's public headers.
@@ -47,7 +47,7 @@ POSIX = re.compile(
     r"endian|byteswap|errno|glob|wordexp|stdlib|string)\.h$")
 
 # Pure: no clock, no thread, no lock, no file, no socket, no logging.
-PURE = {"lease", "queue", "stream", "coordinator", "kv"}
+PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition"}
 PURE_MAY_DEPEND_ON = {"base", "lease"}
 IMPURE_HEADERS = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|stop_token|"

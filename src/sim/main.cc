@@ -2,18 +2,22 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "sim/simulation.h"
+#include "sim/worker_world.h"
 
-/// `baton_sim --seeds N [--first S] [--trace] [--canary NAME]`: runs seeds until one fails.
+/// `baton_sim [--workers] --seeds N [--first S] [--trace] [--canary NAME]`: runs seeds until one
+/// fails. With --workers, those of the partition leases.
 namespace {
 
 struct Arguments {
   baton::SeedRange seeds{.first = 0, .count = 1000};
   bool trace = false;
+  bool workers = false;
   baton::Canary canary = baton::Canary::none;
   bool good = true;
 };
@@ -42,6 +46,10 @@ Arguments parse(std::span<char*> words) {
       arguments.trace = true;
       continue;
     }
+    if (word == "--workers") {
+      arguments.workers = true;
+      continue;
+    }
     ++i;
     if (word == "--seeds") {
       arguments.seeds.count = number_of(value, arguments.good);
@@ -65,14 +73,32 @@ int trace(const Arguments& arguments) {
   return result.failure.has_value() ? 1 : 0;
 }
 
+int run_workers(const Arguments& arguments) {
+  const std::uint64_t last = arguments.seeds.first + (arguments.trace ? 1 : arguments.seeds.count);
+  for (std::uint64_t seed = arguments.seeds.first; seed < last; ++seed) {
+    baton::WorkerWorld world({.seed = seed, .trace = arguments.trace});
+    world.run();
+    for (const std::string& line : world.trace()) fmt::print("{}\n", line);
+    if (!world.violation().empty()) {
+      fmt::print("{}\nreproduce it with: ./dev sim --workers --first {} --trace\n",
+                 world.violation(), seed);
+      return 1;
+    }
+  }
+  fmt::print("{} seeds passed\n", last - arguments.seeds.first);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Arguments arguments = parse(std::span(argv, static_cast<std::size_t>(argc)));
   if (!arguments.good) {
-    fmt::print(stderr, "usage: baton_sim [--seeds N] [--first S] [--trace] [--canary NAME]\n");
+    fmt::print(stderr,
+               "usage: baton_sim [--workers] [--seeds N] [--first S] [--trace] [--canary NAME]\n");
     return 2;
   }
+  if (arguments.workers) return run_workers(arguments);
   if (arguments.trace) return trace(arguments);
   const auto begin = std::chrono::steady_clock::now();
   const auto failure = baton::find_failure(arguments.seeds, arguments.canary, true);

@@ -1,0 +1,224 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "partition/documents.h"
+#include "partition/effects.h"
+#include "partition/plan.h"
+#include "partition/settings.h"
+#include "partition/view.h"
+
+namespace baton::partition {
+
+/// How far the clocks of two machines may run apart, in rate: 1 %.
+constexpr std::int64_t kClockErrorPercent = 1;
+constexpr Duration kRankDelay = std::chrono::milliseconds(50);
+constexpr Duration kHintDebounce = std::chrono::milliseconds(100);
+
+/// One worker of a group: keeps its session, divides the partitions with the others, and says what
+/// may be worked on. Pure: events and time in, effects out. Owned by one thread.
+///
+/// Safety, in one paragraph. A worker works on a partition only while the newest assignment it has
+/// seen names it, and its clock is before its deadline, which counts from before its last
+/// successful renewal was sent. Only the owner itself, having stopped, or somebody who knows the
+/// owner's session to be dead changes an owner. A session is killed only by a compare-and-set on a
+/// revision that the killer has seen for longer than the lease: so the owner's deadline has passed,
+/// and a renewal that comes late fails.
+class Machine {
+ public:
+  explicit Machine(Settings settings);
+
+  void start(Instant now);
+  /// To be called at next_deadline(), at the latest.
+  void tick(Instant now) { pump(now); }
+  void on_reply(RequestId id, Reply reply, Instant now);
+  void on_watch(WatchEvent event, Instant now);
+  /// The work on it has ended, after Revoking or Lost, or by itself. False: there was none.
+  bool stopped(std::uint32_t partition, Instant now);
+  /// Drains, hands everything over and finishes. A static id keeps its partitions for its return,
+  /// unless `for_good`.
+  void leave(bool for_good, Instant now);
+
+  [[nodiscard]] Instant next_deadline() const;
+  std::vector<Effect> take_effects() { return std::exchange(effects_, {}); }
+
+  /// The check before each effect on the world.
+  [[nodiscard]] bool may_act(std::uint32_t partition, Instant now) const;
+  [[nodiscard]] Instant deadline() const { return deadline_; }
+  [[nodiscard]] const GroupView& view() const { return view_; }
+  [[nodiscard]] const SessionId& session() const { return me_; }
+  [[nodiscard]] bool finished() const { return phase_ == Phase::finished; }
+  [[nodiscard]] bool blind() const { return blind_; }
+
+ private:
+  enum class Phase : std::uint8_t {
+    looking,   // For what there is; no session yet.
+    creating,  // The session's first write is under way, or to be tried again.
+    joined,    // The session stands, as active, standby, draining or restarting.
+    closing,   // The last write: gone, or restarting and stopped.
+    finished,
+  };
+  enum class Purpose : std::uint8_t {
+    session,
+    read_session,
+    chunk,
+    read_chunk,
+    evict,
+    read,
+    list,
+    cleanup
+  };
+  struct Pending {
+    Purpose purpose = Purpose::read;
+    SessionId session{};      // evict, read.
+    std::uint32_t chunk = 0;  // chunk, read_chunk.
+    std::string value{};      // What a cas writes.
+    Instant sent_at{};
+  };
+  /// What the one who does the work was told of a partition.
+  struct Work {
+    enum class State : std::uint8_t { running, revoking, lost, stopped };
+    State state = State::running;
+    std::uint64_t epoch = 0;
+    Instant deadline{};    // revoking: when it is called lost.
+    Instant stopped_at{};  // stopped: it may not be taken up again for a while.
+  };
+  struct Attempt {
+    Session session;
+    Instant sent_at;
+  };
+
+  // machine.cc: events in.
+  void pump(Instant now);
+  void request(Request::Kind kind, Pending pending, Instant now, std::string key,
+               Revision expected = 0);
+  void on_list(const Pending& pending, const Reply& reply, Instant now);
+  void on_read(const Pending& pending, const Reply& reply, Instant now);
+  void learn(const Entry& entry, Instant now);
+  void finish(Status status);
+  void note(bool warning, std::string text);
+  void wake_at(Instant at) { next_ = std::min(next_, at); }
+
+  // session.cc: the worker's own session.
+  void begin_life(Instant now);
+  void step_session(Instant now);
+  void step_look(Instant now);
+  void step_closing(Instant now);
+  [[nodiscard]] Session wanted_session(Instant now) const;
+  [[nodiscard]] SessionState wanted_state() const;
+  void write_session(Session session, Instant now);
+  void on_session_written(const Pending& pending, const Reply& reply, Instant now);
+  void on_session_read(const Reply& reply, Instant now);
+  void accept_attempt(const Session& session, Instant now);
+  void session_died(std::string why, Instant now);
+  void fence(Instant now);
+  [[nodiscard]] const GroupView::KnownSession* former_life() const;
+  [[nodiscard]] bool static_id_in_use();
+  [[nodiscard]] bool stands(SessionState state) const {
+    return phase_ == Phase::joined && written_.state == state;
+  }
+
+  // sight.cc: the watch, lists, and the eviction of the silent.
+  void step_watch(Instant now);
+  void step_poll(Instant now);
+  void open_watch(Instant now);
+  void lose_sight(std::string why, Instant now);
+  void see_own(Revision revision, Instant now);
+  void step_evict(Instant now);
+  void read_unknown_owners(Instant now);
+  [[nodiscard]] std::optional<Instant> eviction_due(const SessionId& id,
+                                                    const GroupView::KnownSession& known,
+                                                    Instant now) const;
+  void evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
+             Instant now);
+  void step_cleanup(Instant now);
+  [[nodiscard]] std::size_t rank() const;
+
+  // work.cc: partitions.
+  void step_work(Instant now);
+  void check_work(std::uint32_t partition, Work& work, Instant now);
+  void begin_work(Instant now);
+  void lose(std::uint32_t partition, Work& work, std::string why);
+  void step_hand_over(Instant now);
+  void hand_over(std::uint32_t chunk, Instant now);
+  [[nodiscard]] bool is_to_go(const Holding& holding) const;
+  [[nodiscard]] bool has_stopped(std::uint32_t partition) const;
+  bool step_release(Instant now);
+  void step_plan(Instant now);
+  [[nodiscard]] bool may_write(std::uint32_t chunk, Instant now);
+  void write_chunk(std::uint32_t chunk, const Assignment& assignment, Instant now);
+  [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool owns_any() const;
+  [[nodiscard]] WallTime wall(Instant now) const;
+
+  Settings settings_;
+  GroupView view_;
+  Phase phase_ = Phase::looking;
+  SessionId me_;
+  std::vector<Effect> effects_;
+  Instant next_ = Instant::never();
+  std::map<RequestId, Pending> pending_;
+  RequestId next_request_ = 1;
+
+  // The session.
+  Session written_;        // As last confirmed.
+  Revision revision_ = 0;  // Of that.
+  Instant since_;          // Of this life.
+  std::uint64_t beat_ = 0;
+  std::map<std::uint64_t, Attempt> attempts_;  // By beat: those whose fate is not known.
+  bool session_busy_ = false;                  // A write or read of it is under way.
+  bool must_read_ = false;                     // What became of the last write is not known.
+  Instant read_at_;
+  Instant next_renewal_;
+  Instant deadline_;
+  bool fenced_off_ = false;  // The deadline has passed, and everybody was told.
+  bool leaving_ = false;
+  bool for_good_ = false;
+  Instant leave_by_;
+  std::uint64_t lives_ = 0;
+  std::optional<std::uint64_t> former_beat_;  // Of another worker with our static id.
+
+  // Sight.
+  bool complete_ = false;  // All keys have been seen once.
+  std::uint64_t watch_ = 0;
+  bool watching_ = false;
+  std::set<std::string> shown_;  // Of the watch's snapshot, until it ends.
+  bool in_snapshot_ = false;
+  Instant watch_opened_;
+  Instant reopen_at_;
+  Duration reopen_delay_{0};
+  bool blind_ = false;
+  bool sighted_ = false;  // An own heartbeat has come back since the last doubt.
+  Instant sighted_since_;
+  Revision own_seen_ = 0;
+  std::optional<std::pair<Revision, Instant>> awaited_echo_;
+  bool list_busy_ = false;
+  Instant next_list_;
+  std::map<SessionId, Instant> hints_;        // Broken connections.
+  std::map<SessionId, Instant> evict_again_;  // Not before.
+  std::set<SessionId> evicting_;
+  std::set<SessionId> reading_;
+  std::vector<SessionId> unknown_owners_;  // As of `unknown_shape_`.
+  std::uint64_t unknown_shape_ = 0;
+  std::map<std::string, Revision> unreadable_;  // Documents that were complained about.
+  Instant next_cleanup_;
+
+  // Partitions.
+  std::map<std::uint32_t, Work> work_;
+  std::set<std::uint32_t> busy_chunks_;
+  std::map<std::uint32_t, Instant> retry_chunk_at_;
+  std::optional<Instant> ready_since_;  // Something could be handed over.
+  std::uint64_t planned_shape_ = 0;
+  Plan plan_;
+  std::optional<Instant> plan_since_;
+};
+
+}  // namespace baton::partition

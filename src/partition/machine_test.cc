@@ -1,0 +1,416 @@
+#include "partition/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "partition/fake_kv.h"
+
+namespace baton::partition {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// Workers on one clock, over a store that answers at once, unless it is away.
+class Group {
+ public:
+  struct Member {
+    std::unique_ptr<Machine> machine;
+    std::uint64_t watch = 0;
+    bool running = true;   // False: it crashed, or stands still.
+    bool obedient = true;  // Stops as soon as it is told to.
+    std::set<std::uint32_t> at_work;
+    std::vector<std::uint32_t> revoking;
+    std::optional<Status> end;
+    std::vector<std::string> notes;
+  };
+
+  explicit Group(std::uint32_t partitions)
+      : partitions_(partitions),
+        store_([this](const Entry& entry, bool removed) { changes_.push_back({entry, removed}); }) {
+  }
+
+  Settings settings(const std::string& worker) {
+    Settings settings;
+    settings.group = "g";
+    settings.worker = worker;
+    settings.partitions = partitions_;
+    settings.timing = timing_of(Profile::standard, false);
+    settings.incarnation = [this] { return std::to_string(++lives_); };
+    return settings;
+  }
+  Member& join(const std::string& worker) { return join(settings(worker)); }
+  Member& join(const Settings& settings) {
+    Member& member = members_[settings.worker + std::to_string(members_.size())];
+    member.machine = std::make_unique<Machine>(settings);
+    member.machine->start(now);
+    settle();
+    return member;
+  }
+
+  /// Everything that can happen without the clock moving.
+  void settle() {
+    bool busy = true;
+    while (busy) {
+      busy = false;
+      for (auto& [name, member] : members_) busy |= drain(member);
+      for (const auto& [entry, removed] : std::exchange(changes_, {})) {
+        busy = true;
+        show({.watch = 0,
+              .kind = removed ? WatchEvent::Kind::removed : WatchEvent::Kind::put,
+              .entry = entry});
+      }
+    }
+  }
+  void show(WatchEvent event) {
+    for (auto& [name, member] : members_) {
+      if (!member.running || member.watch == 0 || deaf_) continue;
+      event.watch = member.watch;
+      member.machine->on_watch(event, now);
+    }
+  }
+  /// Lets time pass, stopping at every deadline.
+  void pass(Duration time) {
+    const Instant end = now + time;
+    while (now < end) {
+      Instant next = end;
+      for (auto& [name, member] : members_) {
+        if (member.running) next = std::min(next, member.machine->next_deadline());
+      }
+      now = std::max(now + Duration(1), next);
+      for (auto& [name, member] : members_) {
+        if (member.running) member.machine->tick(now);
+      }
+      settle();
+    }
+  }
+  Reply store(const Request& request) { return store_.execute(request); }
+  void put(const std::string& key, const std::string& value) {
+    const Reply there =
+        store_.execute({.id = 0, .kind = Request::Kind::get, .key = key, .value = {}});
+    store_.execute({.id = 0,
+                    .kind = Request::Kind::cas,
+                    .key = key,
+                    .expected = there.entries.empty() ? 0 : there.entries[0].revision,
+                    .value = value});
+    settle();
+  }
+
+  Instant now{seconds(1000).count() * 1'000'000'000};
+  bool away = false;
+
+ private:
+  bool drain(Member& member) {
+    const std::vector<Effect> effects = member.machine->take_effects();
+    for (const Effect& effect : effects) {
+      if (member.running) perform(member, effect);
+    }
+    return !effects.empty();
+  }
+  void perform(Member& member, const Effect& effect) {
+    if (const auto* request = std::get_if<Request>(&effect)) {
+      const Reply reply = away ? Reply{.entries = {}, .error = "away"} : store_.execute(*request);
+      member.machine->on_reply(request->id, reply, now);
+    } else if (const auto* open = std::get_if<OpenWatch>(&effect)) {
+      member.watch = open->watch;
+      for (const Entry& entry : store_.list(open->prefix)) {
+        member.machine->on_watch(
+            {.watch = open->watch, .kind = WatchEvent::Kind::put, .entry = entry}, now);
+      }
+      member.machine->on_watch(
+          {.watch = open->watch, .kind = WatchEvent::Kind::snapshot_end, .entry = {}}, now);
+    } else if (const auto* acquired = std::get_if<Acquired>(&effect)) {
+      member.at_work.insert(acquired->partition);
+    } else if (const auto* revoking = std::get_if<Revoking>(&effect)) {
+      member.revoking.push_back(revoking->partition);
+      if (member.obedient) stop(member, revoking->partition);
+    } else if (const auto* lost = std::get_if<Lost>(&effect)) {
+      stop(member, lost->partition);
+    } else if (const auto* finished = std::get_if<Finished>(&effect)) {
+      member.end = finished->status;
+      member.running = false;
+    } else if (const auto* note = std::get_if<Note>(&effect)) {
+      member.notes.push_back(note->text);
+    }
+  }
+  void stop(Member& member, std::uint32_t partition) {
+    member.at_work.erase(partition);
+    member.machine->stopped(partition, now);
+  }
+
+  std::uint32_t partitions_;
+  FakeKv store_;
+  std::vector<std::pair<Entry, bool>> changes_;
+  std::map<std::string, Member> members_;
+  std::uint64_t lives_ = 0;
+  bool deaf_ = false;
+};
+
+using Partitions = std::set<std::uint32_t>;
+
+TEST(Machine, TheFirstWorkerTakesEverything) {
+  Group group(4);
+  EXPECT_EQ(group.join("w1").at_work, (Partitions{0, 1, 2, 3}));
+}
+
+TEST(Machine, AJoinMovesTheHigherHalfWithoutTimePassing) {
+  Group group(4);
+  const auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  EXPECT_EQ(first.at_work, (Partitions{0, 1}));
+  EXPECT_EQ(second.at_work, (Partitions{2, 3}));
+}
+
+TEST(Machine, ALeaveHandsOverWithoutTimePassing) {
+  Group group(4);
+  auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  first.machine->leave(true, group.now);
+  group.settle();
+  EXPECT_TRUE(first.end.value().has_value());
+  EXPECT_EQ(second.at_work, (Partitions{0, 1, 2, 3}));
+}
+
+TEST(Machine, NothingIsHandedOverBeforeTheWorkHasStopped) {
+  Group group(4);
+  auto& first = group.join("w1");
+  first.obedient = false;
+  const auto& second = group.join("w2");
+  EXPECT_EQ(first.revoking, (std::vector<std::uint32_t>{2, 3}));
+  group.pass(seconds(20));
+  EXPECT_EQ(second.at_work, Partitions{});
+  first.machine->stopped(2, group.now);
+  group.pass(milliseconds(100));  // It waits so long for the other one.
+  EXPECT_EQ(second.at_work, (Partitions{2}));
+  group.pass(seconds(10));  // The time to drain is over: it is made to stop.
+  EXPECT_EQ(second.at_work, (Partitions{2, 3}));
+}
+
+TEST(Machine, AKilledWorkerIsReplacedAfterItsLease) {
+  Group group(4);
+  auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  first.running = false;
+  group.pass(seconds(5) - milliseconds(1250));
+  EXPECT_EQ(second.at_work, (Partitions{2, 3}));
+  group.pass(milliseconds(1250 + 50 + 50 + 100));  // 1 % more than the lease, and a rank's delay.
+  EXPECT_EQ(second.at_work, (Partitions{0, 1, 2, 3}));
+}
+
+TEST(Machine, AWorkerThatStoodStillDoesNotActOnceItWakes) {
+  Group group(4);
+  auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  first.running = false;
+  group.pass(seconds(6));
+  EXPECT_FALSE(first.machine->may_act(0, group.now));
+  first.running = true;
+  first.machine->tick(group.now);
+  group.settle();
+  group.pass(seconds(2));
+  EXPECT_EQ(first.at_work.size(), 2U);  // It has joined anew, in another life.
+  EXPECT_EQ(second.at_work.size(), 2U);
+}
+
+TEST(Machine, WithoutTheStoreItStopsAtItsDeadlineAndGoesOnAfterwards) {
+  Group group(4);
+  auto& first = group.join("w1");
+  group.away = true;
+  const Instant deadline = first.machine->deadline();
+  group.pass(deadline - group.now - milliseconds(1));
+  EXPECT_TRUE(first.machine->may_act(0, group.now));
+  group.pass(milliseconds(2));
+  EXPECT_FALSE(first.machine->may_act(0, group.now));
+  EXPECT_EQ(first.at_work, Partitions{});
+  group.pass(seconds(60));
+  group.away = false;
+  group.pass(seconds(2));
+  EXPECT_EQ(first.at_work, (Partitions{0, 1, 2, 3}));
+}
+
+TEST(Machine, FencedItGoesOnWithoutTheStore) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.fenced = true;
+  auto& first = group.join(settings);
+  group.away = true;
+  group.pass(seconds(60));
+  EXPECT_TRUE(first.machine->may_act(0, group.now));
+  EXPECT_EQ(first.at_work.size(), 4U);
+}
+
+class Hints : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Hints, ABrokenConnectionIsReasonEnoughIfTheSinkChecksEpochs) {
+  const bool fenced = GetParam();
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.fenced = fenced;
+  auto& first = group.join(settings);
+  settings.worker = "w2";
+  const auto& second = group.join(settings);
+  group.pass(seconds(2));
+  first.running = false;
+  group.show({.watch = 0,
+              .kind = WatchEvent::Kind::session_lost,
+              .entry = {session_key("g", first.machine->session()), "", 0}});
+  group.settle();
+  group.pass(milliseconds(99));
+  EXPECT_EQ(second.at_work.size(), 2U);
+  group.pass(milliseconds(102));
+  EXPECT_EQ(second.at_work.size(), fenced ? 4U : 2U);
+}
+INSTANTIATE_TEST_SUITE_P(Fenced, Hints, ::testing::Bool());
+
+TEST(Machine, OneThatReturnsAfterAHintIsNotEvicted) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.fenced = true;
+  auto& first = group.join(settings);
+  settings.worker = "w2";
+  group.join(settings);
+  group.pass(seconds(2));
+  const SessionId before = first.machine->session();
+  group.show({.watch = 0,
+              .kind = WatchEvent::Kind::session_lost,
+              .entry = {session_key("g", before), "", 0}});
+  // Its own side of the connection broke as well: it renews at once.
+  first.machine->on_watch({.watch = first.watch, .kind = WatchEvent::Kind::broken, .entry = {}},
+                          group.now);
+  group.settle();
+  group.pass(seconds(10));
+  EXPECT_EQ(first.machine->session(), before);
+  EXPECT_EQ(first.at_work.size(), 2U);
+}
+
+TEST(Machine, AStaticIdFindsItsPartitionsAgain) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  auto& first = group.join(settings);
+  auto& second = group.join("w2");
+  first.machine->leave(false, group.now);
+  group.settle();
+  EXPECT_TRUE(first.end.value().has_value());
+  group.pass(seconds(20));
+  EXPECT_EQ(second.at_work, (Partitions{2, 3}));
+  const auto& again = group.join(settings);
+  EXPECT_EQ(again.at_work, (Partitions{0, 1}));
+  EXPECT_TRUE(second.revoking.empty());
+}
+
+TEST(Machine, AStaticIdThatDoesNotReturnIsReplacedAfterTheGrace) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  auto& first = group.join(settings);
+  const auto& second = group.join("w2");
+  first.machine->leave(false, group.now);
+  group.settle();
+  group.pass(seconds(29));
+  EXPECT_EQ(second.at_work.size(), 2U);
+  group.pass(seconds(2));
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+TEST(Machine, TwoWorkersUnderOneStaticId) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  const auto& first = group.join(settings);
+  const auto& second = group.join(settings);
+  group.pass(seconds(10));
+  ASSERT_TRUE(second.end.has_value());
+  EXPECT_EQ(second.end->error().code, Errc::already_exists);
+  EXPECT_EQ(first.at_work.size(), 4U);
+}
+
+TEST(Machine, AStaticIdFencedTakesOverFromItsFormerLifeAtOnce) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  settings.fenced = true;
+  auto& first = group.join(settings);
+  first.running = false;
+  const auto& second = group.join(settings);
+  EXPECT_EQ(second.at_work.size(), 4U);
+  first.running = true;  // It was alive after all: one of them ends.
+  group.pass(seconds(5));
+  ASSERT_TRUE(first.end.has_value());
+  EXPECT_EQ(first.end->error().code, Errc::already_exists);
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+TEST(Machine, AnotherNumberOfPartitionsIsAnError) {
+  Group group(4);
+  group.join("w1");
+  Settings settings = group.settings("w2");
+  settings.partitions = 8;
+  const auto& second = group.join(settings);
+  ASSERT_TRUE(second.end.has_value());
+  EXPECT_EQ(second.end->error().code, Errc::failed_precondition);
+  EXPECT_TRUE(second.end->error().text.contains("has 4 partitions, and this worker was told 8"));
+}
+
+TEST(Machine, AnAssignmentThatCannotBeReadIsAnErrorAtTheStart) {
+  Group group(4);
+  group.put("g.g.a", "garbage");
+  const auto& first = group.join("w1");
+  ASSERT_TRUE(first.end.has_value());
+  EXPECT_TRUE(first.end->error().text.contains("cannot be read"));
+}
+
+TEST(Machine, GarbageThatComesLaterChangesNothing) {
+  Group group(4);
+  const auto& first = group.join("w1");
+  group.put("g.g.m.w7.1", "garbage");
+  group.put("g.g.a", "garbage");
+  group.put("g.g.unknown", "garbage");
+  group.pass(seconds(20));
+  EXPECT_EQ(first.at_work.size(), 4U);
+  EXPECT_TRUE(first.machine->may_act(0, group.now));
+  EXPECT_GE(first.notes.size(), 3U);
+  EXPECT_LT(first.notes.size(), 10U);  // And it does not complain for ever.
+}
+
+TEST(Machine, TheKeysOfTheDeadAreSweptAway) {
+  Group group(4);
+  auto& first = group.join("w1");
+  group.join("w2");
+  first.running = false;
+  group.pass(seconds(60));
+  const Reply reply =
+      group.store({.id = 0, .kind = Request::Kind::list, .key = "g.g.m.", .value = {}});
+  EXPECT_EQ(reply.entries.size(), 1U);
+}
+
+TEST(Machine, MoreWorkersThanPartitions) {
+  Group group(1);
+  const auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  group.pass(seconds(10));
+  EXPECT_EQ(first.at_work.size() + second.at_work.size(), 1U);
+}
+
+TEST(Machine, AReclaimGraceIsWaitedFor) {
+  Group group(1);
+  Settings settings = group.settings("w1");
+  settings.timing.reclaim_grace = seconds(1);
+  auto& first = group.join(settings);
+  first.at_work.clear();
+  first.machine->stopped(0, group.now);  // By itself.
+  group.settle();
+  group.pass(milliseconds(999));
+  EXPECT_EQ(first.at_work, Partitions{});
+  group.pass(milliseconds(2));
+  EXPECT_EQ(first.at_work, (Partitions{0}));
+}
+
+}  // namespace
+}  // namespace baton::partition

@@ -1,0 +1,162 @@
+#include "partition/plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lease/sticky_assignment.h"
+
+namespace baton::partition {
+namespace {
+
+class Planner {
+ public:
+  Planner(const GroupView& view, const PlanRequest& request) : view_(view), request_(request) {
+    for (const auto& [id, known] : view.sessions()) {
+      const Session& session = known.session;
+      if (session.dead() || id == request.leaving) continue;
+      if (session.state == SessionState::active) {
+        places_.emplace(id, members_.size());
+        members_.push_back(id);
+        weights_.push_back(session.weight);
+      }
+      if (session.static_id && may_inherit(session.state)) {
+        heirs_.insert_or_assign(std::string(worker_of(id)), id);
+      }
+    }
+  }
+
+  Plan plan() {
+    Plan plan = today();
+    assign(plan);
+    std::erase_if(plan, [&](const auto& chunk) { return chunk.second == known(chunk.first); });
+    return plan;
+  }
+
+ private:
+  static bool may_inherit(SessionState state) {
+    return state == SessionState::active || state == SessionState::standby;
+  }
+
+  [[nodiscard]] Assignment known(std::uint32_t chunk) const {
+    const auto found = view_.chunks().find(chunk);
+    // One that was removed has to be written, even if nothing in it changes.
+    return found == view_.chunks().end() || found->second.revision == 0 ? Assignment()
+                                                                        : found->second.assignment;
+  }
+
+  /// The assignment as it is, with room for what is missing. Of a chunk that was removed the owners
+  /// are gone, and the epochs remembered.
+  [[nodiscard]] Plan today() const {
+    Plan result;
+    for (std::uint32_t chunk = 0; chunk < chunks_of(request_.partitions); ++chunk) {
+      Assignment& assignment = result[chunk];
+      const auto found = view_.chunks().find(chunk);
+      if (found != view_.chunks().end()) assignment = found->second.assignment;
+      assignment.partitions = request_.partitions;
+      assignment.first = chunk * kChunkPartitions;
+      assignment.holdings.resize(size_of_chunk(request_.partitions, chunk));
+      if (found == view_.chunks().end() || found->second.revision != 0) continue;
+      for (Holding& holding : assignment.holdings) {
+        holding.owner.clear();
+        holding.next.clear();
+      }
+    }
+    return result;
+  }
+
+  [[nodiscard]] std::optional<std::size_t> place_of(const SessionId& session) const {
+    const auto found = places_.find(session);
+    if (found == places_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  [[nodiscard]] bool has_stopped(const SessionId& owner) const {
+    return owner.empty() || owner == request_.leaving || view_.is_dead(owner);
+  }
+
+  /// Who comes back for the partitions of `owner`; null: nobody.
+  [[nodiscard]] const SessionId* heir_of(const SessionId& owner) const {
+    const auto found = heirs_.find(worker_of(owner));
+    return owner.empty() || found == heirs_.end() || found->second == owner ? nullptr
+                                                                            : &found->second;
+  }
+
+  struct Standing {
+    HolderIndex holder{};
+    bool frozen = false;
+  };
+  /// Who has the partition as things will be once all that is under way is done.
+  [[nodiscard]] Standing standing_of(const Holding& holding) const {
+    if (!has_stopped(holding.owner)) {
+      if (const auto place = place_of(holding.next)) return {.holder = place};
+      if (const auto place = place_of(holding.owner)) return {.holder = place};
+      // Its owner drains or restarts, or is not known yet.
+      if (const SessionId* heir = heir_of(holding.owner)) return {.holder = place_of(*heir)};
+      return {.frozen = true};
+    }
+    if (const SessionId* heir = heir_of(holding.owner)) {
+      // On standby it is about to become active: its partitions wait for it.
+      const auto place = place_of(*heir);
+      return {.holder = place, .frozen = !place.has_value()};
+    }
+    return {.holder = place_of(holding.next)};
+  }
+
+  void assign(Plan& plan) {
+    std::vector<Holding*> open;
+    std::vector<HolderIndex> holders;
+    for (auto& [number, chunk] : plan) {
+      for (Holding& holding : chunk.holdings) {
+        const Standing standing = standing_of(holding);
+        if (standing.frozen) continue;
+        open.push_back(&holding);
+        holders.push_back(standing.holder);
+      }
+    }
+    const std::vector<HolderIndex> target = assign_sticky(holders, weights_);
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      change(*open[i], target[i].has_value() ? members_[*target[i]] : SessionId());
+    }
+  }
+
+  void change(Holding& holding, const SessionId& target) const {
+    if (!has_stopped(holding.owner)) {
+      if (!place_of(holding.owner).has_value()) return;  // It hands over by itself, or dies.
+      holding.next = target == holding.owner ? SessionId() : target;
+      return;
+    }
+    holding.next.clear();
+    if (holding.owner == target) return;
+    holding.why = why(holding, target);
+    holding.owner = target;
+    holding.since = request_.now;
+    ++holding.epoch;
+  }
+
+  [[nodiscard]] Why why(const Holding& holding, const SessionId& target) const {
+    if (holding.owner.empty()) return Why::first;
+    if (worker_of(holding.owner) == worker_of(target)) return Why::restart;
+    if (holding.owner == request_.leaving) return Why::leave;
+    const GroupView::KnownSession* owner = view_.find(holding.owner);
+    const bool left = owner != nullptr && owner->session.state == SessionState::gone;
+    return left ? Why::leave : Why::evicted;
+  }
+
+  const GroupView& view_;
+  const PlanRequest& request_;
+  std::vector<SessionId> members_;
+  std::vector<std::uint32_t> weights_;
+  std::map<SessionId, std::size_t> places_;
+  std::map<std::string, SessionId, std::less<>> heirs_;  // By worker; static ids only.
+};
+
+}  // namespace
+
+Plan make_plan(const GroupView& view, const PlanRequest& request) {
+  return Planner(view, request).plan();
+}
+
+}  // namespace baton::partition

@@ -1,0 +1,129 @@
+#include "partition/view.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace baton::partition {
+namespace {
+
+/// What a plan depends on.
+bool same_shape(const Session& a, const Session& b) {
+  return a.state == b.state && a.weight == b.weight && a.static_id == b.static_id &&
+         a.stopped == b.stopped;
+}
+
+}  // namespace
+
+Status GroupView::put(const Entry& entry, Instant now) {
+  const auto removal = removals_.find(entry.key);
+  if (removal != removals_.end() && entry.revision <= removal->second) return {};
+  Status status;
+  if (const auto session = session_of_key(group_, entry.key)) {
+    status = put_session(*session, entry, now);
+  } else if (const auto chunk = chunk_of_key(group_, entry.key)) {
+    status = put_chunk(*chunk, entry, now);
+  } else {
+    return Error{Errc::malformed, "it is no key of the protocol"};
+  }
+  if (status.has_value() && removal != removals_.end()) removals_.erase(removal);
+  return status;
+}
+
+Status GroupView::put_session(const SessionId& id, const Entry& entry, Instant now) {
+  const auto known = sessions_.find(id);
+  if (known != sessions_.end() && entry.revision <= known->second.revision) return {};
+  BATON_TRY(Session session, decode_session(entry.value));
+  if (known == sessions_.end() || !same_shape(known->second.session, session)) ++shape_;
+  sessions_.insert_or_assign(id, KnownSession{std::move(session), entry.revision, now});
+  return {};
+}
+
+Status GroupView::put_chunk(std::uint32_t chunk, const Entry& entry, Instant now) {
+  const auto known = chunks_.find(chunk);
+  if (known != chunks_.end() && entry.revision <= known->second.revision) return {};
+  BATON_TRY(Assignment assignment, decode_assignment(entry.value));
+  if (assignment.first != chunk * kChunkPartitions) {
+    return Error{Errc::malformed,
+                 fmt::format("the assignment document begins with partition {}", assignment.first)};
+  }
+  ++shape_;
+  chunks_.insert_or_assign(chunk, KnownChunk{std::move(assignment), entry.revision, now});
+  return {};
+}
+
+void GroupView::removed(std::string_view key, Revision revision) {
+  Revision& last = removals_[std::string(key)];
+  if (revision < last) return;
+  last = revision;
+  if (const auto session = session_of_key(group_, key)) {
+    const auto known = sessions_.find(*session);
+    if (known != sessions_.end() && known->second.revision <= revision) forget_session(*session);
+  } else if (const auto chunk = chunk_of_key(group_, key)) {
+    const auto known = chunks_.find(*chunk);
+    if (known == chunks_.end() || known->second.revision > revision) return;
+    known->second.revision = 0;
+    ++shape_;
+  }
+}
+
+void GroupView::forget_session(const SessionId& id) {
+  const auto known = sessions_.find(id);
+  if (known->second.session.dead()) buried_.insert(id);
+  sessions_.erase(known);
+  ++shape_;
+}
+
+void GroupView::keep_only(const std::set<std::string>& keys, Instant asked_at) {
+  std::vector<SessionId> missing;
+  for (const auto& [id, known] : sessions_) {
+    if (known.seen_at < asked_at && !keys.contains(session_key(group_, id))) missing.push_back(id);
+  }
+  for (const SessionId& id : missing) forget_session(id);
+  for (auto& [chunk, known] : chunks_) {
+    if (known.revision == 0 || known.seen_at >= asked_at ||
+        keys.contains(assignment_key(group_, chunk))) {
+      continue;
+    }
+    known.revision = 0;
+    ++shape_;
+  }
+}
+
+const GroupView::KnownSession* GroupView::find(const SessionId& session) const {
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+const Holding* GroupView::holding(std::uint32_t partition) const {
+  const auto chunk = chunks_.find(partition / kChunkPartitions);
+  if (chunk == chunks_.end() || chunk->second.revision == 0) return nullptr;
+  const std::uint32_t place = partition % kChunkPartitions;
+  const auto& holdings = chunk->second.assignment.holdings;
+  return place < holdings.size() ? &holdings[place] : nullptr;
+}
+
+bool GroupView::is_dead(const SessionId& session) const {
+  const KnownSession* known = find(session);
+  return known != nullptr ? known->session.dead() : buried_.contains(session);
+}
+
+void GroupView::confirm_missing(const SessionId& session) {
+  if (find(session) != nullptr || !buried_.insert(session).second) return;
+  ++shape_;
+}
+
+std::vector<SessionId> GroupView::unknown_owners() const {
+  std::set<SessionId> result;
+  for (const auto& [number, chunk] : chunks_) {
+    for (const Holding& holding : chunk.assignment.holdings) {
+      if (!holding.owner.empty() && find(holding.owner) == nullptr &&
+          !buried_.contains(holding.owner)) {
+        result.insert(holding.owner);
+      }
+    }
+  }
+  return {result.begin(), result.end()};
+}
+
+}  // namespace baton::partition

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "partition/documents.h"
+#include "partition/names.h"
+
+namespace baton::partition {
+
+/// As the store counts them: a key's grows with each change. 0: there is no such key.
+using Revision = std::uint64_t;
+
+struct Entry {
+  std::string key;
+  std::string value;
+  Revision revision = 0;
+};
+
+/// What a worker knows of its group, put together from watches, lists and the replies to its own
+/// writes, in whatever order they come: of each key the highest revision counts.
+class GroupView {
+ public:
+  struct KnownSession {
+    Session session;
+    Revision revision = 0;
+    Instant seen_at;  // When this revision was first seen.
+  };
+  struct KnownChunk {
+    Assignment assignment;
+    Revision revision = 0;  // 0: removed by somebody; the epochs are remembered.
+    Instant seen_at;
+  };
+  using Sessions = std::map<SessionId, KnownSession>;
+  using Chunks = std::map<std::uint32_t, KnownChunk>;
+
+  explicit GroupView(std::string group) : group_(std::move(group)) {}
+
+  /// The errors are about documents that cannot be read; what was known before stays.
+  Status put(const Entry& entry, Instant now);
+  void removed(std::string_view key, Revision revision);
+  /// `keys` is all there was at `asked_at` or later: forgets what was known before that, and is not
+  /// among them.
+  void keep_only(const std::set<std::string>& keys, Instant asked_at);
+
+  [[nodiscard]] const Sessions& sessions() const { return sessions_; }
+  [[nodiscard]] const Chunks& chunks() const { return chunks_; }
+  /// Null: unknown.
+  [[nodiscard]] const KnownSession* find(const SessionId& session) const;
+  [[nodiscard]] const Holding* holding(std::uint32_t partition) const;
+
+  /// Known to be dead for good. One that is merely missing is not: it may be news.
+  [[nodiscard]] bool is_dead(const SessionId& session) const;
+  /// Its key is not in the store any more, as a linearizable read has shown.
+  void confirm_missing(const SessionId& session);
+  /// Owners that the assignment names and nobody has heard of.
+  [[nodiscard]] std::vector<SessionId> unknown_owners() const;
+
+  /// Changes whenever something changes that a plan depends on; heartbeats do not.
+  [[nodiscard]] std::uint64_t shape() const { return shape_; }
+
+ private:
+  Status put_session(const SessionId& id, const Entry& entry, Instant now);
+  Status put_chunk(std::uint32_t chunk, const Entry& entry, Instant now);
+  void forget_session(const SessionId& id);
+
+  std::string group_;
+  Sessions sessions_;
+  Chunks chunks_;
+  std::map<std::string, Revision, std::less<>> removals_;  // A late echo must not bring them back.
+  std::set<SessionId> buried_;                             // Dead, and their keys are gone.
+  std::uint64_t shape_ = 0;
+};
+
+}  // namespace baton::partition

@@ -1,0 +1,190 @@
+// Partitions: taken up, given up, handed over, and planned.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "partition/machine.h"
+
+namespace baton::partition {
+namespace {
+
+/// What has stopped waits so long for the rest, to be handed over in one write.
+constexpr Duration kGather = std::chrono::milliseconds(100);
+
+}  // namespace
+
+void Machine::lose(std::uint32_t partition, Work& work, std::string why) {
+  if (work.state == Work::State::lost) return;
+  work.state = Work::State::lost;
+  effects_.emplace_back(Lost{partition, work.epoch, std::move(why)});
+}
+
+bool Machine::idle() const {
+  return std::ranges::all_of(
+      work_, [](const auto& item) { return item.second.state == Work::State::stopped; });
+}
+
+bool Machine::owns_any() const {
+  return std::ranges::any_of(view_.chunks(), [&](const auto& chunk) {
+    return std::ranges::any_of(chunk.second.assignment.holdings,
+                               [&](const Holding& holding) { return holding.owner == me_; });
+  });
+}
+
+void Machine::step_work(Instant now) {
+  for (auto& [partition, work] : work_) check_work(partition, work, now);
+  std::erase_if(work_, [&](const auto& item) {
+    return item.second.state == Work::State::stopped &&
+           now >= item.second.stopped_at + settings_.timing.reclaim_grace;
+  });
+  begin_work(now);
+}
+
+void Machine::check_work(std::uint32_t partition, Work& work, Instant now) {
+  if (work.state == Work::State::stopped) {
+    wake_at(work.stopped_at + settings_.timing.reclaim_grace);
+    return;
+  }
+  if (work.state == Work::State::lost) return;
+  const Holding* holding = view_.holding(partition);
+  if (holding == nullptr || holding->owner != me_ || holding->epoch != work.epoch) {
+    const bool early = settings_.mutant == Mutant::hand_over_before_stopping &&
+                       work.state == Work::State::revoking && now < work.deadline;
+    if (!early) return lose(partition, work, "it has another owner");
+    return wake_at(work.deadline);
+  }
+  const bool drains =
+      leaving_ && (stands(SessionState::draining) || stands(SessionState::restarting) ||
+                   settings_.mutant == Mutant::release_before_draining);
+  if (work.state == Work::State::running && (drains || !holding->next.empty())) {
+    work.state = Work::State::revoking;
+    work.deadline = now + settings_.timing.drain;
+    effects_.emplace_back(Revoking{partition, work.epoch, work.deadline});
+  }
+  if (work.state != Work::State::revoking) return;
+  if (now < work.deadline) return wake_at(work.deadline);
+  lose(partition, work, "the time to drain is over");
+}
+
+void Machine::begin_work(Instant now) {
+  if (!stands(SessionState::active) || leaving_ || fenced_off_) return;
+  if (!settings_.fenced && now >= deadline_) return;
+  for (const auto& [number, chunk] : view_.chunks()) {
+    if (chunk.revision == 0) continue;
+    const Assignment& assignment = chunk.assignment;
+    for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
+      const Holding& holding = assignment.holdings[i];
+      const std::uint32_t partition = assignment.first + i;
+      if (holding.owner != me_ || !holding.next.empty() || work_.contains(partition)) continue;
+      work_.emplace(partition, Work{.epoch = holding.epoch});
+      effects_.emplace_back(Acquired{partition, holding.epoch});
+    }
+  }
+}
+
+bool Machine::may_write(std::uint32_t chunk, Instant now) {
+  if (busy_chunks_.contains(chunk)) return false;
+  const auto at = retry_chunk_at_.find(chunk);
+  if (at == retry_chunk_at_.end() || now >= at->second) return true;
+  wake_at(at->second);
+  return false;
+}
+
+void Machine::write_chunk(std::uint32_t chunk, const Assignment& assignment, Instant now) {
+  const auto known = view_.chunks().find(chunk);
+  busy_chunks_.insert(chunk);
+  request(Request::Kind::cas,
+          {.purpose = Purpose::chunk, .chunk = chunk, .value = encode(assignment)}, now,
+          assignment_key(settings_.group, chunk),
+          known == view_.chunks().end() ? 0 : known->second.revision);
+}
+
+void Machine::step_hand_over(Instant now) {
+  if (phase_ != Phase::joined) return;
+  if (leaving_) {
+    const bool early = settings_.mutant == Mutant::release_before_draining;
+    if (!idle() || (wanted_state() != written_.state && !early)) return;
+    if (wanted_state() != SessionState::restarting && step_release(now)) return;
+    phase_ = Phase::closing;
+    next_renewal_ = now;
+    return step_session(now);
+  }
+  bool waiting = false;
+  std::set<std::uint32_t> chunks;
+  for (const auto& [number, chunk] : view_.chunks()) {
+    for (std::uint32_t i = 0; i < chunk.assignment.holdings.size(); ++i) {
+      const Holding& holding = chunk.assignment.holdings[i];
+      if (!is_to_go(holding)) continue;
+      if (has_stopped(chunk.assignment.first + i)) {
+        chunks.insert(number);
+      } else {
+        waiting = true;
+      }
+    }
+  }
+  if (chunks.empty()) return ready_since_.reset();
+  if (!ready_since_.has_value()) ready_since_ = now;
+  if (waiting && now < *ready_since_ + kGather) return wake_at(*ready_since_ + kGather);
+  for (const std::uint32_t number : chunks) {
+    if (may_write(number, now)) hand_over(number, now);
+  }
+}
+
+void Machine::hand_over(std::uint32_t chunk, Instant now) {
+  Assignment assignment = view_.chunks().at(chunk).assignment;
+  for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
+    Holding& holding = assignment.holdings[i];
+    if (!is_to_go(holding) || !has_stopped(assignment.first + i)) continue;
+    holding.owner = std::exchange(holding.next, {});
+    ++holding.epoch;
+    holding.since = wall(now);
+    holding.why = Why::rebalance;
+  }
+  write_chunk(chunk, assignment, now);
+}
+
+/// Ours, and promised to somebody who can take it.
+bool Machine::is_to_go(const Holding& holding) const {
+  return holding.owner == me_ && !holding.next.empty() && !view_.is_dead(holding.next);
+}
+
+bool Machine::has_stopped(std::uint32_t partition) const {
+  if (settings_.mutant == Mutant::hand_over_before_stopping) return true;
+  const auto work = work_.find(partition);
+  return work == work_.end() || work->second.state == Work::State::stopped;
+}
+
+/// Leaving: gives everything to its successors. False: there is nothing left to give.
+bool Machine::step_release(Instant now) {
+  if (!owns_any()) return false;
+  const Plan plan =
+      make_plan(view_, {.partitions = settings_.partitions, .now = wall(now), .leaving = me_});
+  if (plan.empty()) return false;  // What is left waits for the next life of the static id.
+  for (const auto& [number, assignment] : plan) {
+    if (may_write(number, now)) write_chunk(number, assignment, now);
+  }
+  return true;
+}
+
+void Machine::step_plan(Instant now) {
+  const bool partial = settings_.mutant == Mutant::plan_on_partial_snapshot;
+  if (!stands(SessionState::active) || leaving_ || (!complete_ && !partial) || now >= deadline_) {
+    return;
+  }
+  if (planned_shape_ != view_.shape()) {
+    planned_shape_ = view_.shape();
+    plan_ = make_plan(view_, {.partitions = settings_.partitions, .now = wall(now)});
+    if (plan_.empty()) plan_since_.reset();
+  }
+  if (plan_.empty()) return;
+  if (!plan_since_.has_value()) plan_since_ = now;
+  const Instant due = *plan_since_ + (kRankDelay * static_cast<std::int64_t>(rank()));
+  if (now < due) return wake_at(due);
+  for (const auto& [number, assignment] : plan_) {
+    if (may_write(number, now)) write_chunk(number, assignment, now);
+  }
+}
+
+}  // namespace baton::partition

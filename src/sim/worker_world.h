@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "base/time.h"
+#include "partition/fake_kv.h"
+#include "partition/machine.h"
+#include "sim/timeline.h"
+
+namespace baton {
+
+/// Workers that divide partitions over a store that is slow, loses requests and replies, goes away,
+/// and whose watches go blind; processes that stop for longer than their lease, crash, leave and
+/// come back; clocks that run at different rates and tell different times. Everything follows from
+/// the seed.
+class WorkerWorld {
+ public:
+  struct Options {
+    std::uint64_t seed = 0;
+    partition::Mutant mutant = partition::Mutant::none;
+    bool trace = false;
+  };
+
+  explicit WorkerWorld(Options options);
+  ~WorkerWorld();
+
+  /// Half of the seeds are full of faults, half of them quiet.
+  void run();
+
+  /// Empty: every promise was kept.
+  [[nodiscard]] const std::string& violation() const { return violation_; }
+  [[nodiscard]] const std::vector<std::string>& trace() const { return trace_; }
+  [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
+
+ private:
+  struct Process;
+
+  // Processes.
+  Process& spawn(const std::string& name, bool static_id);
+  void crash(Process& process);
+  void pause(Process& process, Duration time);
+  void leave(Process& process, bool for_good);
+  void deliver(Process& process, std::function<void(Process&)> event);
+  void handle_effects(Process& process);
+  void perform(Process& process, const partition::Effect& effect);
+  void arm_timer(Process& process);
+  [[nodiscard]] Instant clock_of(const Process& process) const;
+
+  // The network.
+  void send(Process& process, const partition::Request& request);
+  void open_watch(Process& process, const partition::OpenWatch& watch);
+  void on_change(const partition::Entry& entry, bool removed);
+  void watch_event(Process& process, partition::WatchEvent event);
+  Duration delay();
+
+  // What happens, and what must hold.
+  /// Faults, and at the end a quiet time in which everything must settle.
+  void run_chaos();
+  /// No faults: joins, leaves and restarts that must move no more partitions than they have to.
+  void run_quiet();
+  void chaos_step();
+  void check_acting();
+  void check_settled();
+  void check_assignment(const partition::Entry& entry);
+  void expect_moves(std::string_view what, std::size_t moves, std::size_t begun);
+  void run_for(Duration time);
+  void violate(std::string text);
+  void say(std::string text);
+  Process* pick_alive();
+  [[nodiscard]] std::vector<Process*> alive() const;
+
+  Options options_;
+  Random random_;
+  Timeline timeline_;
+  partition::FakeKv store_;
+  partition::Timing timing_;
+  std::uint32_t partitions_ = 0;
+  bool faults_ = false;
+  bool outage_ = false;
+  std::uint64_t names_ = 0;
+  std::uint64_t incarnations_ = 0;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::map<std::uint32_t, partition::Assignment> assignments_;  // As they stand in the store.
+  std::string writer_;                                          // Whose request is being executed.
+  std::size_t owner_changes_ = 0;
+  std::string violation_;
+  std::vector<std::string> trace_;
+  std::uint64_t acquired_ = 0;
+};
+
+}  // namespace baton
