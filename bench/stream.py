@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Measures Baton's streams: append and read rates, and how long a seat takes to change hands. Rounds of
-all variants are interleaved; every raw round goes to bench/results/stream.json.
+"""Measures Baton's streams: append and read rates, alone and at the same time, and how long a seat
+takes to change hands. Rounds of all variants are interleaved; every raw round goes to bench/results/stream.json.
 
-    ./dev bench stream [--quick] [--only append,read,handover] [--rounds N] [--peers]
+    ./dev bench stream [--quick] [--only append,read,catchup,handover] [--rounds N] [--peers]
 
 With --peers, NATS JetStream takes part in the rounds of append and read.
 """
 import argparse
+import concurrent.futures
 import os
 import subprocess
 
@@ -67,6 +68,26 @@ def read(broker, peers, options):
     return interleaved(variants, options.rounds, measure)
 
 
+CATCH_UP = "catch-up read 1024 B"
+
+
+def catchup(broker, _, options):
+    """A reader far behind reads on while a producer appends: neither should stop the other."""
+    def measure(variant):
+        fresh_stream(broker, "always")
+        broker.load(mode="append", size=1024, count=options.count)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            works = {mode: pool.submit(broker.load, mode=mode, size=1024, count=options.count)
+                     for mode in ("read", "append") if mode in variant}
+            return works[variant[0]].result()
+
+    return interleaved({CATCH_UP + ", alone": ("read",),
+                        CATCH_UP + ", while appending": ("read", "append"),
+                        "append 1024 B, alone": ("append",),
+                        "append 1024 B, while catching up": ("append", "read")},
+                       options.rounds, measure)
+
+
 def handover(broker, _, options):
     def measure(groups):
         fresh_stream(broker, "always", partitions=2)
@@ -81,6 +102,12 @@ def ratios(report):
     if "handover" in report:
         few, many = report["handover"].values()
         found["hand-over p50 at 10 000 groups / at 10"] = median(many, "p50_us") / median(few, "p50_us")
+    if "catchup" in report:
+        rates = {name: median(raw, "rate") for name, raw in report["catchup"].items()}
+        found[CATCH_UP + ": while appending / alone"] = (
+            rates[CATCH_UP + ", while appending"] / rates[CATCH_UP + ", alone"])
+        found["append 1024 B: while catching up / alone"] = (
+            rates["append 1024 B, while catching up"] / rates["append 1024 B, alone"])
     if "append" in report:
         rate = lambda name: median(report["append"][name], "rate")
         found["append fsync always / never, 1 024 B, 1"] = (
@@ -106,7 +133,7 @@ def peer_ratios(report, peers):
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench stream")
     parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
-    parser.add_argument("--only", default="append,read,handover")
+    parser.add_argument("--only", default="append,read,catchup,handover")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
     rivals.add_arguments(parser)
@@ -115,7 +142,7 @@ def main():
     options.handovers = 20 if options.quick else 200
     if options.quick:
         options.rounds = 2
-    suites = {"append": append, "read": read, "handover": handover}
+    suites = {"append": append, "read": read, "catchup": catchup, "handover": handover}
     wanted = options.only.split(",")
     unknown = [name for name in wanted if name not in suites]
     if unknown:

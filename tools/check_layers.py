@@ -47,7 +47,7 @@ POSIX = re.compile(
     r"endian|byteswap|errno|glob|wordexp|stdlib|string)\.h$")
 
 # Pure: no clock, no thread, no lock, no file, no socket, no logging.
-PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition"}
+PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition", "flow"}
 PURE_MAY_DEPEND_ON = {"base", "lease"}
 IMPURE_HEADERS = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|stop_token|"

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace baton::flow {
+
+/// What an error of a sink means for the records that met it.
+enum class ErrorClass : std::uint8_t {
+  outage,     // The sink is not there: keep the batch, wait, lose nothing.
+  retry,      // It passes by itself: again, in place.
+  config,     // Every record would fail: stop and say so.
+  poison,     // This record, once alone, will never go in: dead letter.
+  duplicate,  // It is in already: success.
+  unknown,    // Alone it gets a few attempts, and is then poison.
+};
+std::string_view to_string(ErrorClass error_class);
+
+/// What a sink says of a failure.
+struct SinkError {
+  ErrorClass error_class = ErrorClass::unknown;
+  std::string code{};  // SQLSTATE, SQLite's result code, HTTP status; empty: there was none.
+  std::string text{};
+  bool halve_batch = false;  // It may pass with fewer records.
+};
+
+/// By SQLSTATE. None at all means that the connection is gone: libpq gives none after a killed
+/// backend, whatever it says of the connection.
+ErrorClass class_of_sqlstate(std::string_view code);
+/// A statement that took too long may do with half the records.
+bool is_statement_timeout(std::string_view sqlstate);
+
+/// By SQLite's extended result code.
+ErrorClass class_of_sqlite(int code);
+
+/// By HTTP status; 0: no answer came.
+ErrorClass class_of_http(int status);
+
+}  // namespace baton::flow
