@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 
-from harness import BUILD, ROOT, Peer
+from harness import BUILD, ROOT, Peer, free_port
 
 PACKAGES = ["redis-server", "nats-server", "libhiredis-dev", "libnats-dev"]
 PROGRAMS = ["bench_peer_redis", "bench_peer_nats"]
+KEY_PACKAGES = ["etcd-server"]
+KEY_PROGRAMS = ["bench_kv_load"]  # Loads etcd, too.
 
 # Debian starts a daemon when it installs one, unless this policy forbids it; a policy that is already
 # there is somebody else's, and stays.
@@ -34,13 +36,13 @@ def add_arguments(parser):
                         help="where to build the peers' programs; default: %(default)s")
 
 
-def start(options, make):
+def start(options, make, packages=PACKAGES, programs=PROGRAMS):
     """The peers that `make` starts, or none when they were not asked for."""
     if not options.peers:
         return []
-    install()
+    install(packages)
     folder = os.path.join(ROOT, options.peers_build)
-    build(folder)
+    build(folder, programs)
     peers = make(folder)
     print("\npeers")
     for peer in peers:
@@ -54,8 +56,8 @@ def installed(package):
     return status == "installed"
 
 
-def install():
-    missing = [package for package in PACKAGES if not installed(package)]
+def install(packages):
+    missing = [package for package in packages if not installed(package)]
     if not missing:
         return
     as_root = ["env", "DEBIAN_FRONTEND=noninteractive"]
@@ -64,10 +66,10 @@ def install():
     subprocess.run([*as_root, "sh", "-c", INSTALL, "sh", *missing], check=True)
 
 
-def build(folder):
+def build(folder, programs):
     # Configures again: the libraries may be younger than the build folder.
     for command in (["cmake", "--preset", "release", "-B", folder],
-                    ["cmake", "--build", folder, "--target", *PROGRAMS]):
+                    ["cmake", "--build", folder, "--target", *programs]):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stdout + done.stderr)
@@ -119,6 +121,25 @@ def nats(folder, delivery):
                 version=version("nats-server", "libnats"), command=command,
                 load_program=os.path.join(folder, "bench_peer_nats"),
                 load_options={"delivery": delivery} if delivery else {}, settings=settings)
+
+
+def etcd(folder):
+    def command(port, data):
+        url = f"http://127.0.0.1:{port}"
+        among_servers = f"http://127.0.0.1:{free_port()}"
+        return [program("etcd"), "--data-dir", os.path.join(data, "etcd"), "--listen-client-urls", url,
+                "--advertise-client-urls", url, "--listen-peer-urls", among_servers,
+                "--initial-advertise-peer-urls", among_servers,
+                "--initial-cluster", f"default={among_servers}"]
+
+    output = subprocess.run([program("etcd"), "--version"], capture_output=True, text=True).stdout
+    return Peer(name="etcd", durability="fsync", version="etcd " + output.split()[2], command=command,
+                load_program=os.path.join(folder, "bench_kv_load"), load_options={"store": "etcd"},
+                settings="one member, defaults; Txn: if mod_revision is the expected one, put")
+
+
+def for_keys(folder):
+    return [etcd(folder)]
 
 
 def for_queues(folder):

@@ -16,10 +16,15 @@ pkg_check_modules(lz4 REQUIRED IMPORTED_TARGET GLOBAL liblz4)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET GLOBAL libzstd)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
 pkg_check_modules(snappy REQUIRED IMPORTED_TARGET GLOBAL snappy)
+pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET GLOBAL simdjson)
+# Not under its own name: gRPC's package would take our re2_FOUND for its own, and miss re2::re2.
+pkg_check_modules(re2_library REQUIRED IMPORTED_TARGET GLOBAL re2)
+add_library(PkgConfig::re2 ALIAS PkgConfig::re2_library)
 pkg_check_modules(rocksdb REQUIRED IMPORTED_TARGET GLOBAL rocksdb)
 pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET GLOBAL yaml-cpp)
 # The prometheus-cpp CMake package asks for curl and civetweb, which its core does not need.
 pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET GLOBAL prometheus-cpp-core)
+pkg_check_modules(nats REQUIRED IMPORTED_TARGET GLOBAL libnats)
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET GLOBAL cpp-httplib)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 

@@ -25,19 +25,22 @@ LIBRARIES = {
     "zstd": (r"zstd\.h$", "PkgConfig::zstd", {"stream"}),
     "zlib": (r"zlib\.h$", "PkgConfig::zlib", {"stream"}),
     "snappy": (r"snappy-c\.h$", "PkgConfig::snappy", {"stream"}),
+    "simdjson": (r"simdjson\.h$", "PkgConfig::simdjson", {"schema"}),
+    "re2": (r"re2/", "PkgConfig::re2", {"schema"}),
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
-    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", {"api", "client"}),
-    "protobuf": (r"google/", "gRPC::grpc++", {"api", "client"}),
+    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", {"api", "client", "coord"}),
+    "protobuf": (r"google/", "gRPC::grpc++", {"api", "client", "coord"}),
+    "nats": (r"nats/", "PkgConfig::nats", {"coord"}),
     "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
     "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "client", "cli"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", {"cli"}),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli"}),
-    "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json", {"cli", "partition"}),
+    "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json", {"cli", "coord", "partition"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
-# The schema's generated code, and the SDK's public headers.
-PROTO = re.compile(r"baton/v1/.*\.pb\.h$")
+# The schemas' generated code, and the SDK's public headers.
+PROTO = re.compile(r"(baton/v1|etcd)/.*\.pb\.h$")
 PUBLIC = re.compile(r"baton/")
 
 STANDARD = re.compile(r"[a-z_0-9]+$")
@@ -47,7 +50,7 @@ POSIX = re.compile(
     r"endian|byteswap|errno|glob|wordexp|stdlib|string)\.h$")
 
 # Pure: no clock, no thread, no lock, no file, no socket, no logging.
-PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition", "flow"}
+PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition", "flow", "schema"}
 PURE_MAY_DEPEND_ON = {"base", "lease"}
 IMPURE_HEADERS = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|stop_token|"

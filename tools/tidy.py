@@ -42,7 +42,7 @@ def ours(path):
 def common_digest():
     digest = hashlib.sha256()
     digest.update(subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout)
-    for path in [ROOT / ".clang-tidy", *sorted(ROOT.glob("proto/baton/v1/*.proto"))]:
+    for path in [ROOT / ".clang-tidy", *sorted(ROOT.glob("proto/**/*.proto"))]:
         digest.update(path.read_bytes())
     digest.update(" ".join(EXTRA).encode())
     return digest.hexdigest()

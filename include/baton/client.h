@@ -4,6 +4,8 @@
 #include <baton/admin_client.h>     // IWYU pragma: export
 #include <baton/connection.h>       // IWYU pragma: export
 #include <baton/consumer.h>         // IWYU pragma: export
+#include <baton/kv.h>               // IWYU pragma: export
+#include <baton/kv_client.h>        // IWYU pragma: export
 #include <baton/lease_stream.h>     // IWYU pragma: export
 #include <baton/message.h>          // IWYU pragma: export
 #include <baton/producer.h>         // IWYU pragma: export

@@ -37,6 +37,9 @@ enum class Code : std::uint32_t {  // NOLINT(performance-enum-size): as wide as 
   producer_fenced = 307,
   read_only = 308,
   handover_timeout = 309,
+  bucket_not_found = 401,
+  bucket_exists = 402,
+  revision_mismatch = 403,
 };
 
 /// What went wrong: a stable number and its name for programs, a sentence for people.

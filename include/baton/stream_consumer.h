@@ -81,6 +81,9 @@ struct StreamConsumerOptions {
   /// The seat is to be given up, or is lost already. The last handler has returned; offsets may
   /// still be stored.
   std::function<void(std::uint32_t partition)> on_step_down{};
+  /// The seat is about to go, or gone: a handler of this partition that waits for something should
+  /// return. Told at once, on a thread of the SDK, which must not be blocked.
+  std::function<void(std::uint32_t partition)> on_losing{};
   /// Given: asked for the offset to begin at, instead of the stored one.
   std::function<std::int64_t(const StreamPosition& position)> ask_offset{};
 

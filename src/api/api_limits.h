@@ -25,6 +25,15 @@ inline constexpr std::uint64_t kCreditMax = std::uint64_t{1} << 40U;
 // Threads that may wait for the disk.
 inline constexpr std::size_t kBackgroundThreads = 2;
 
+// Keys: a page of a list or of a snapshot, below the 4 MiB that a gRPC client accepts by default.
+inline constexpr std::uint32_t kKvListEntries = 1000;
+inline constexpr std::size_t kKvListBytes = 1 * kMiB;
+// What may be on its way to one watch; half of it at least is always free or under way.
+inline constexpr std::uint64_t kWatchChanges = 256;
+inline constexpr std::int64_t kWatchBytes = 1 * kMiB;
+// Hints beyond so many that wait are dropped: they are hints.
+inline constexpr std::size_t kWatchPieces = 4096;
+
 // Groups that /metrics shows one by one.
 inline constexpr std::uint64_t kGroupsInMetrics = 1000;
 

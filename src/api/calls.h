@@ -40,12 +40,15 @@ Wanted* answer_of(Command* done) {
   if (done == nullptr) return nullptr;
   if constexpr (std::is_constructible_v<QueueCommand, Wanted>) {
     return &std::get<Wanted>(std::get<QueueCommand>(*done));
+  } else if constexpr (std::is_constructible_v<KvCommand, Wanted>) {
+    return &std::get<Wanted>(std::get<KvCommand>(*done));
   } else {
     return &std::get<Wanted>(std::get<StreamCommand>(*done));
   }
 }
 
-/// Hands `command` to the shard of its queue or stream. `done` is called in any case, see CallThen.
+/// Hands `command` to the shard of its queue, stream or bucket. `done` is called in any case, see
+/// CallThen.
 template <class Done>
 void submit(Broker& broker, Command command, Broker::Admission admission, Done done) {
   std::unique_ptr<Call> call =

@@ -46,15 +46,26 @@ enum class Method : std::uint8_t {
   describe_group,
   evaluate_group,
   delete_group,
+  create_bucket,
+  delete_bucket,
+  list_buckets,
+  describe_bucket,
+  kv_get,
+  kv_put,
+  kv_delete,
+  kv_list,
+  kv_watch,
 };
-inline constexpr std::array<std::string_view, 34> kMethodNames = {
+inline constexpr std::array<std::string_view, 43> kMethodNames = {
     "CreateQueue",  "UpdateQueue",   "DeleteQueue",    "ListQueues",   "DescribeQueue",
     "Enqueue",      "EnqueueStream", "Lease",          "Consume",      "Ack",
     "Nack",         "Extend",        "Peek",           "Purge",        "Cancel",
     "Redrive",      "Inspect",       "Checkpoint",     "CreateStream", "UpdateStream",
     "DeleteStream", "ListStreams",   "DescribeStream", "InitProducer", "Append",
     "AppendStream", "Read",          "Subscribe",      "StoreOffset",  "QueryOffset",
-    "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup"};
+    "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup",  "CreateBucket",
+    "DeleteBucket", "ListBuckets",   "DescribeBucket", "KvGet",        "KvPut",
+    "KvDelete",     "KvList",        "KvWatch"};
 
 /// What the api layer counts for itself. Written and read by any thread.
 struct Counters {

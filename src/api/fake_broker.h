@@ -39,8 +39,8 @@ class FakeBroker final : public Broker {
   bool submit_to(std::size_t /*shard*/, std::unique_ptr<Call>& call, Admission admission) override {
     const std::lock_guard lock(mutex_);
     if (full_ && admission == Admission::bounded) return false;
-    // Streams are tried on a real shard.
-    if (refusing_ || std::holds_alternative<StreamCommand>(call->command)) return false;
+    // Streams and buckets are tried on a real shard.
+    if (refusing_ || !std::holds_alternative<QueueCommand>(call->command)) return false;
     auto& command = std::get<QueueCommand>(call->command);
     if (auto* detach = std::get_if<DetachCommand>(&command)) {
       detaches_.push_back(*detach);

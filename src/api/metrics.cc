@@ -120,6 +120,31 @@ constexpr std::array<StreamMetric, 11> kStreamMetrics = {{
      [](const StreamStats& all) { return all.groups.stale_epochs_total; }},
 }};
 
+/// One number of KvStats, and what it is called outside.
+struct KvMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  std::uint64_t (*value)(const KvStats&);
+};
+
+constexpr std::array<KvMetric, 8> kKvMetrics = {{
+    {"baton_kv_buckets", "Buckets.", kGauge, [](const KvStats& all) { return all.totals.buckets; }},
+    {"baton_kv_keys", "Keys.", kGauge, [](const KvStats& all) { return all.totals.keys; }},
+    {"baton_kv_bytes", "Bytes of keys and values.", kGauge,
+     [](const KvStats& all) { return all.totals.bytes; }},
+    {"baton_kv_changes_total", "Puts, removals and expiries.", kCounter,
+     [](const KvStats& all) { return all.totals.changes_total; }},
+    {"baton_kv_refused_total", "Writes whose expected revision was not the key's.", kCounter,
+     [](const KvStats& all) { return all.totals.refused_total; }},
+    {"baton_kv_expired_total", "Keys whose time ran out.", kCounter,
+     [](const KvStats& all) { return all.totals.expired_total; }},
+    {"baton_kv_watches", "Open watches.", kGauge, [](const KvStats& all) { return all.watches; }},
+    {"baton_kv_watches_fell_behind_total",
+     "Watches that were too slow, or came back too late, and began anew.", kCounter,
+     [](const KvStats& all) { return all.totals.fell_behind_total; }},
+}};
+
 MetricFamily calls(const Counters& counters) {
   MetricFamily family = make_family("baton_api_calls_total", "Calls that ended.", kCounter);
   for (std::size_t method = 0; method < kMethodNames.size(); ++method) {
@@ -162,6 +187,14 @@ std::string metrics_text(const ApiState& state) {
     for (std::size_t shard = 0; shard < shards.size(); ++shard) {
       add(family, {{"shard", std::to_string(shard)}},
           static_cast<double>(metric.value(shards[shard].streams)));
+    }
+  }
+  for (const KvMetric& metric : kKvMetrics) {
+    MetricFamily& family =
+        families.emplace_back(make_family(metric.name, metric.help, metric.type));
+    for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+      add(family, {{"shard", std::to_string(shard)}},
+          static_cast<double>(metric.value(shards[shard].kv)));
     }
   }
   families.push_back(handover_histogram(shards));

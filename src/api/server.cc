@@ -16,6 +16,7 @@
 #include "api/admin_service.h"
 #include "api/api_state.h"
 #include "api/http.h"
+#include "api/kv_service.h"
 #include "api/listen.h"
 #include "api/queue_service.h"
 #include "api/status.h"
@@ -26,11 +27,12 @@ namespace baton {
 // In the order in which they are made; taken apart in the opposite one.
 struct ApiServer::Parts {
   explicit Parts(std::shared_ptr<ApiState> shared)
-      : state(std::move(shared)), queues(state), streams(state), admin(state) {}
+      : state(std::move(shared)), queues(state), streams(state), kv(state), admin(state) {}
 
   std::shared_ptr<ApiState> state;
   QueueService queues;
   StreamService streams;
+  KvService kv;
   AdminService admin;
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<grpc::Server> server;
@@ -144,6 +146,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const Server
   builder.AddListeningPort(address.to_string(), security, &parts->grpc_port);
   builder.RegisterService(&parts->queues);
   builder.RegisterService(&parts->streams);
+  builder.RegisterService(&parts->kv);
   builder.RegisterService(&parts->admin);
   parts->server = builder.BuildAndStart();
   if (parts->server == nullptr) {

@@ -14,9 +14,11 @@ grpc::StatusCode status_code(Errc code) {
     case Errc::queue_not_found:
     case Errc::stream_not_found:
     case Errc::partition_not_found:
+    case Errc::bucket_not_found:
     case Errc::message_not_found: return grpc::StatusCode::NOT_FOUND;
     case Errc::already_exists:
     case Errc::queue_exists:
+    case Errc::bucket_exists:
     case Errc::stream_exists: return grpc::StatusCode::ALREADY_EXISTS;
     // RESOURCE_EXHAUSTED is for configured limits; a full disk is a state that passes.
     case Errc::journal_full:
@@ -32,6 +34,7 @@ grpc::StatusCode status_code(Errc code) {
     case Errc::producer_fenced:
     case Errc::read_only:
     case Errc::handover_timeout:
+    case Errc::revision_mismatch:
     case Errc::lease_lost: return grpc::StatusCode::FAILED_PRECONDITION;
     case Errc::deadline_exceeded: return grpc::StatusCode::DEADLINE_EXCEEDED;
     case Errc::cancelled: return grpc::StatusCode::CANCELLED;

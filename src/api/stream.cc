@@ -73,6 +73,10 @@ void Stream::set_broken(const grpc::Status& status) {
   broken_ = true;
 }
 
+bool Stream::ended_by_client() const {
+  return end_.has_value() && (end_->ok() || end_->error_code() == grpc::StatusCode::CANCELLED);
+}
+
 void Stream::pump() {
   Lock lock(mutex_);
   // Whoever pumps will see what the caller has changed, because it looks again before it leaves.

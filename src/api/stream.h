@@ -90,6 +90,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Nothing can or may be written any more: ends without waiting for the broker.
   void set_broken(const grpc::Status& status);
   [[nodiscard]] bool ending() const { return end_.has_value(); }
+  /// Whether it was the client who ended it, or broke it: not the broker.
+  [[nodiscard]] bool ended_by_client() const;
 
   /// Does whatever can be done now. Called without the lock, after every change.
   void pump();

@@ -33,8 +33,10 @@ class TurnBroker final : public Broker {
     {
       const std::lock_guard lock(mutex_);
       if (refusing_) return false;
-      const auto& command = std::get<StreamCommand>(call->command);
-      if (std::holds_alternative<ConnectionDownCommand>(command)) ++connections_down_;
+      const auto* command = std::get_if<StreamCommand>(&call->command);
+      if (command != nullptr && std::holds_alternative<ConnectionDownCommand>(*command)) {
+        ++connections_down_;
+      }
       calls_.push_back(std::move(call));
     }
     changed.notify_all();
@@ -44,7 +46,7 @@ class TurnBroker final : public Broker {
     return submit(call, admission);
   }
   [[nodiscard]] std::size_t shards() const override { return 1; }
-  ConsumerNumber next_consumer_number() override { return ConsumerNumber{1}; }
+  ConsumerNumber next_consumer_number() override { return ConsumerNumber{++consumers_}; }
   Ticket next_ticket() override { return Ticket{++tickets_}; }
   [[nodiscard]] ShardStats stats(std::size_t /*shard*/) const override { return shard_->stats(); }
   Status checkpoint() override { return {}; }
@@ -65,11 +67,10 @@ class TurnBroker final : public Broker {
   template <class Wanted>
   Wanted execute(Wanted command) {
     std::optional<Wanted> result;
-    baton::submit(*this, StreamCommand(std::move(command)), Admission::reserved,
-                  [&](Command* done) {
-                    Wanted* const answer = answer_of<Wanted>(done);
-                    if (answer != nullptr) result = std::move(*answer);
-                  });
+    baton::submit(*this, Command(std::move(command)), Admission::reserved, [&](Command* done) {
+      Wanted* const answer = answer_of<Wanted>(done);
+      if (answer != nullptr) result = std::move(*answer);
+    });
     turn();
     return *std::move(result);
   }
@@ -120,6 +121,7 @@ class TurnBroker final : public Broker {
   std::unique_ptr<Shard> shard_;
   std::atomic<std::int64_t> now_{1'700'000'000'000'000'000};
   std::atomic<std::uint64_t> tickets_{0};
+  std::atomic<std::uint64_t> consumers_{0};
   std::mutex mutex_;
   std::deque<std::unique_ptr<Call>> calls_;
   bool refusing_ = false;

@@ -10,13 +10,15 @@
 #include "base/fsync_mode.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "broker/kv_commands.h"
+#include "broker/kv_shard.h"
 #include "broker/stream_commands.h"
 #include "broker/stream_shard.h"
 #include "queue/commands.h"
 
 namespace baton {
 
-using Command = std::variant<QueueCommand, StreamCommand>;
+using Command = std::variant<QueueCommand, StreamCommand, KvCommand>;
 
 /// A command on its way through a shard and back. The api layer derives from it; the shard fills in
 /// the command's outcomes, and calls complete() when everything the outcomes rest on is durable.
@@ -58,6 +60,7 @@ struct ShardStats {
   std::uint64_t lease_lost = 0;
   std::uint64_t boot = 0;
   StreamStats streams;
+  KvStats kv;
 };
 
 /// A table of a shard's checkpoint, as `baton store inspect` shows it.
@@ -92,8 +95,8 @@ class Broker {
   /// detaches.
   enum class Admission : std::uint8_t { bounded, reserved };
 
-  /// Hands the call to the shard of its queue or stream. False when a bounded call finds the shard
-  /// full, or the broker is stopping: the call then stays the caller's.
+  /// Hands the call to the shard of its queue, stream or bucket. False when a bounded call finds
+  /// the shard full, or the broker is stopping: the call then stays the caller's.
   virtual bool submit(std::unique_ptr<Call>& call, Admission admission) = 0;
   /// As submit(), to the shard with that number: for lists.
   virtual bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) = 0;

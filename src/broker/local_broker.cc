@@ -32,6 +32,7 @@ std::string_view name_of(const Command& command) {
   if (const auto* stream = std::get_if<StreamCommand>(&command)) {
     return std::visit([](const auto& wanted) { return std::string_view(wanted.stream); }, *stream);
   }
+  if (const auto* kv = std::get_if<KvCommand>(&command)) return bucket_of(*kv);
   return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); },
                     std::get<QueueCommand>(command));
 }

@@ -63,6 +63,10 @@ Status Shard::load(CheckpointStore& store) {
     BATON_TRY_STATUS(
         for_each_row(store, table, [&](const Row& row) { return streams_.load(table, row); }));
   }
+  for (const Table table : {tables::kKvBuckets, tables::kKvEntries}) {
+    BATON_TRY_STATUS(
+        for_each_row(store, table, [&](const Row& row) { return kv_.load(table, row); }));
+  }
   return {};
 }
 
@@ -111,6 +115,11 @@ Status Shard::apply_fact(CheckpointStore& store, FactLayer layer, Decoder& in, c
     case FactLayer::coordinator: {
       BATON_TRY(const CoordinatorFact fact, decode_coordinator_fact(in));
       streams_.apply(fact);
+      return {};
+    }
+    case FactLayer::kv: {
+      BATON_TRY(KvFact fact, decode_kv_fact(in));
+      kv_.apply(std::move(fact));
       return {};
     }
   }
@@ -176,6 +185,8 @@ Status Shard::boot_up(Instant now) {
         record(layer, fact, must_sync);
       },
       now));
+  kv_.start(
+      [this](const std::function<void(Encoder&)>& fact) { record(FactLayer::kv, fact, true); });
   if (!facts_.empty()) {
     BATON_TRY_STATUS(journal_.append(journal_.next(), now, facts_));
     BATON_TRY_STATUS(journal_.sync());

@@ -20,8 +20,8 @@ bool adds_data(const QueueCommand& command) {
 
 Error disk_is_full() {
   return {Errc::disk_full,
-          "the disk of the data folder is full: there is no room for new messages; leases and acks "
-          "go on"};
+          "the disk of the data folder is full: there is no room for new messages and values; "
+          "leases, acks and removals go on"};
 }
 
 /// Answers a command that was not decided.
@@ -48,49 +48,14 @@ Result<bool> is_exhausted(const CheckpointStore& store, RowRange range,
   return next.empty();
 }
 
-/// What a command without messages takes.
-constexpr std::size_t kSmall = 64;
-
-std::size_t bytes_of(const std::optional<std::string>& field) {
-  return field.has_value() ? field->size() : 0;
-}
-
-std::size_t record_bytes(const NewRecord& record) {
-  std::size_t bytes = 2 * kSmall + bytes_of(record.key) + bytes_of(record.value);
-  for (const auto& [name, value] : record.headers) {
-    bytes += kSmall + name.size() + bytes_of(value);
-  }
-  return bytes;
-}
-
 QueueCommand& queue_command(Call& call) { return std::get<QueueCommand>(call.command); }
 
+void refuse(Command& command, const Error& error) {
+  if (auto* queue = std::get_if<QueueCommand>(&command)) refuse(*queue, error);
+  if (auto* kv = std::get_if<KvCommand>(&command)) refuse(*kv, error);
+}
+
 }  // namespace
-
-std::size_t command_bytes(const Command& command) {
-  if (const auto* queue = std::get_if<QueueCommand>(&command)) return command_bytes(*queue);
-  const auto* append = std::get_if<AppendCommand>(&std::get<StreamCommand>(command));
-  std::size_t bytes = kSmall;
-  if (append == nullptr) return bytes;
-  for (const NewBatch& batch : append->batches) bytes += kSmall + batch.bytes.size();
-  for (const NewRecord& record : append->records) bytes += record_bytes(record);
-  return bytes;
-}
-
-std::size_t command_bytes(const QueueCommand& command) {
-  if (const auto* transfer = std::get_if<TransferCommand>(&command)) {
-    return kSmall + transfer->message->bytes().size();
-  }
-  const auto* enqueue = std::get_if<EnqueueCommand>(&command);
-  if (enqueue == nullptr) return kSmall;
-  std::size_t bytes = 0;
-  for (const NewMessage& message : enqueue->messages) {
-    bytes += 2 * kSmall + message.payload.size() + message.fairness_key.size();
-    for (const auto& [name, value] : message.headers) bytes += name.size() + value.size() + 8;
-    for (const std::string& key : message.throttle_keys) bytes += key.size() + 4;
-  }
-  return bytes;
-}
 
 void Held::release() {
   // Calls first: a consumer's registration must be out before its first message.
@@ -102,13 +67,16 @@ void Held::release() {
   closed.clear();
   for (auto& [sink, effect] : streams.seats) sink->told(effect);
   streams.seats.clear();
+  for (auto& [sink, effect] : watches) sink->told(effect);
+  watches.clear();
 }
 
 Shard::Shard(Options options, const Parts& parts)
     : options_(options),
       journal_(parts.journal),
       machine_(options.machine, options.seed),
-      streams_(parts.disk, parts.streams_folder, options.streams) {}
+      streams_(parts.disk, parts.streams_folder, options.streams),
+      kv_(options.kv) {}
 
 void Shard::record(const QueueFact& fact) {
   Encoder out(facts_);
@@ -147,6 +115,7 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   more_ = machine_.expire(now, options_.round_deliveries);
   more_ = machine_.deliver(now, options_.round_deliveries) || more_;
   streams_.tick(now);
+  more_ = kv_.expire(now) || more_;
   collect_effects(held);
   append(held, now);
   return held;
@@ -203,22 +172,42 @@ void Shard::run_call(std::unique_ptr<Call> call, Held& held, Instant now) {
   if (auto* stream = std::get_if<StreamCommand>(&call->command)) {
     streams_.execute(*stream, now);
     held.calls.push_back(std::move(call));
+  } else if (std::holds_alternative<KvCommand>(call->command)) {
+    run_kv_call(std::move(call), held, now);
   } else {
     run_queue_call(std::move(call), held, now);
   }
 }
 
+void Shard::run_kv_call(std::unique_ptr<Call> call, Held& held, Instant now) {
+  auto& command = std::get<KvCommand>(call->command);
+  if (adds_data(command)) {
+    const bool fits = room_for(fact_bytes_max(command)) && !store_is_behind();
+    if (!fits) return turn_away(std::move(call), held);
+  } else if (journal_.room().everything <
+             facts_.size() + fact_bytes_max(command) + options_.small_round_bytes) {
+    // The reserve is nearly used up: the next checkpoint makes room.
+    deferred_.push_back(std::move(call));
+    return;
+  }
+  kv_.execute(command, now);
+  held.calls.push_back(std::move(call));
+}
+
+/// What adds data and finds no room. On a full disk there is no telling when there will be some.
+void Shard::turn_away(std::unique_ptr<Call> call, Held& held) {
+  if (disk_full_) {
+    refuse(call->command, disk_is_full());
+    held.calls.push_back(std::move(call));
+  } else {
+    deferred_.push_back(std::move(call));
+  }
+}
+
 void Shard::run_queue_call(std::unique_ptr<Call> call, Held& held, Instant now) {
   QueueCommand& command = queue_command(*call);
-  if (adds_data(command) && (!room_for(command) || store_is_behind())) {
-    // On a full disk there is no telling when there will be room.
-    if (disk_full_) {
-      refuse(command, disk_is_full());
-      held.calls.push_back(std::move(call));
-    } else {
-      deferred_.push_back(std::move(call));
-    }
-    return;
+  if (adds_data(command) && (!room_for(command_bytes(command)) || store_is_behind())) {
+    return turn_away(std::move(call), held);
   }
   const Progress progress = machine_.execute(command, now);
   if (auto* attach = std::get_if<AttachCommand>(&command)) {
@@ -256,10 +245,9 @@ Duration Shard::checkpoint_interval() const {
   return disk_full_ ? std::min(kSoon, options_.checkpoint_interval) : options_.checkpoint_interval;
 }
 
-/// Whether what the command adds fits into prepared room, with the rest of its round.
-bool Shard::room_for(const QueueCommand& command) const {
-  return journal_.room().additions >=
-         facts_.size() + command_bytes(command) + options_.small_round_bytes;
+/// Whether what a command adds fits into prepared room, with the rest of its round.
+bool Shard::room_for(std::size_t bytes) const {
+  return journal_.room().additions >= facts_.size() + bytes + options_.small_round_bytes;
 }
 
 void Shard::collect_effects(Held& held) {
@@ -285,6 +273,7 @@ void Shard::collect_effects(Held& held) {
   }
   stats_.rows_missing += effects.rows_missing;
   held.streams = streams_.take_effects();
+  held.watches = kv_.take_effects();
 }
 
 void Shard::append(Held& held, Instant now) {
@@ -301,7 +290,8 @@ void Shard::append(Held& held, Instant now) {
 }
 
 Instant Shard::next_deadline() const {
-  Instant next = std::min(machine_.next_deadline(), streams_.next_deadline());
+  Instant next =
+      std::min({machine_.next_deadline(), streams_.next_deadline(), kv_.next_deadline()});
   for (const auto& [number, waiting] : waiting_) next = std::min(next, waiting.until);
   if (delta_bytes() != 0 && !checkpoint_under_way()) {
     next = std::min(next, checkpointed_at_ + checkpoint_interval());
@@ -324,6 +314,7 @@ std::optional<CheckpointJob> Shard::next_checkpoint(Position durable, Instant no
                             .boot = boot_,
                             .now = now_};
     streams_.append_changed_rows(sealed_->rows);
+    kv_.append_changed_rows(sealed_->rows);
     sealed_after_spill_ = spills_sent_;
   }
   // The store must never be ahead of the journal, nor a checkpoint ahead of the rows it builds on.
@@ -364,6 +355,7 @@ ShardStats Shard::stats() const {
   stats.lease_lost = machine_.lease_lost_total();
   stats.boot = boot_;
   stats.streams = streams_.stats();
+  stats.kv = kv_.stats();
   return stats;
 }
 

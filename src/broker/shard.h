@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "broker/broker.h"
+#include "broker/kv_shard.h"
 #include "broker/shard_facts.h"
 #include "broker/stream_shard.h"
 #include "queue/machine.h"
@@ -60,7 +61,7 @@ Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job);
 /// A sealed delta on its way into the store.
 struct CheckpointJob {
   QueueDelta delta;
-  RowBatch rows;      // Of streams and groups.
+  RowBatch rows;      // Of streams, groups and buckets.
   Position position;  // The first round that is not in it.
   std::uint64_t boot = 0;
   Instant now;
@@ -71,17 +72,18 @@ Status run_checkpoint_job(CheckpointStore& store, const CheckpointJob& job);
 /// What a round wants to tell the world. Held back until `position` is durable.
 struct Held {
   Position position;         // The last round these effects rest on.
-  bool always_sync = false;  // Creates and deletes wait for the disk in every fsync mode.
+  bool always_sync = false;  // Creates, deletes and keys wait for the disk in every fsync mode.
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<std::pair<std::shared_ptr<ConsumerSink>, std::vector<Delivery>>> deliveries;
   std::vector<std::pair<std::shared_ptr<ConsumerSink>, Error>> closed;
   std::vector<QueueEffects::Transfer> transfers;
   std::vector<StoreJob> jobs;
   StreamEffects streams;
+  KvEffects watches;
 
   [[nodiscard]] bool empty() const {
     return calls.empty() && deliveries.empty() && closed.empty() && transfers.empty() &&
-           jobs.empty() && streams.empty();
+           jobs.empty() && streams.empty() && watches.empty();
   }
   /// Lets the calls and deliveries out; the rest is for whoever runs jobs.
   void release();
@@ -110,6 +112,7 @@ class Shard {
     std::size_t round_deliveries = limits::kRoundDeliveries;
     std::uint64_t small_round_bytes = kSmallRoundBytes;
     StreamShard::Options streams;
+    KvMachine::Options kv;
   };
 
   /// What a shard stands on. All of it outlives the shard.
@@ -185,15 +188,17 @@ class Shard {
   void send_spill(RowBatch rows, Held& held);
   void take_result(StoreResult& result, Held& held, Instant now);
   void run_call(std::unique_ptr<Call> call, Held& held, Instant now);
+  void run_kv_call(std::unique_ptr<Call> call, Held& held, Instant now);
   void run_queue_call(std::unique_ptr<Call> call, Held& held, Instant now);
   void proceed(std::unique_ptr<Call> call, Progress progress, Held& held);
   void resume_waiting(Held& held, Instant now);
   [[nodiscard]] bool store_is_behind() const;
   [[nodiscard]] std::uint64_t delta_bytes() const {
-    return machine_.delta_bytes() + streams_.changed_bytes();
+    return machine_.delta_bytes() + streams_.changed_bytes() + kv_.changed_bytes();
   }
   [[nodiscard]] Duration checkpoint_interval() const;
-  [[nodiscard]] bool room_for(const QueueCommand& command) const;
+  [[nodiscard]] bool room_for(std::size_t bytes) const;
+  void turn_away(std::unique_ptr<Call> call, Held& held);
   void collect_effects(Held& held);
   void append(Held& held, Instant now);
   void record(const QueueFact& fact);
@@ -203,12 +208,13 @@ class Shard {
   Journal& journal_;
   QueueMachine machine_;
   StreamShard streams_;
+  KvShard kv_;
   std::uint64_t boot_ = 0;
   Instant started_at_;
   Instant now_;
 
   std::string facts_;         // Of the round being decided.
-  bool always_sync_ = false;  // It holds a create or a delete.
+  bool always_sync_ = false;  // It holds what is synced in every fsync mode.
   bool more_ = false;
   std::unordered_map<ConsumerNumber, std::shared_ptr<ConsumerSink>> sinks_;
   std::map<std::uint64_t, Waiting> waiting_;  // Calls that wait for rows or for time.

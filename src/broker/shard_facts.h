@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/rows.h"
 #include "coordinator/rows.h"
+#include "kv/rows.h"
 #include "queue/rows.h"
 #include "storage/journal.h"
 #include "stream/catalog.h"
@@ -17,16 +18,18 @@ namespace baton {
 
 /// The tables of a shard's checkpoint: those of all its machines.
 inline constexpr auto kShardTables = [] {
-  std::array<TableName, tables::kAll.size() + tables::kCoordinator.size() + tables::kStream.size()>
+  std::array<TableName, tables::kAll.size() + tables::kCoordinator.size() + tables::kStream.size() +
+                            tables::kKv.size()>
       all{};
   auto end = std::ranges::copy(tables::kAll, all.begin()).out;
   end = std::ranges::copy(tables::kCoordinator, end).out;
-  std::ranges::copy(tables::kStream, end);
+  end = std::ranges::copy(tables::kStream, end).out;
+  std::ranges::copy(tables::kKv, end);
   return all;
 }();
 
 /// The byte each fact in a round begins with: whose it is.
-enum class FactLayer : std::uint8_t { shard = 0, queue = 1, stream = 2, coordinator = 3 };
+enum class FactLayer : std::uint8_t { shard = 0, queue = 1, stream = 2, coordinator = 3, kv = 4 };
 
 /// The shard's only fact: it began to serve under this boot number.
 struct Booted {

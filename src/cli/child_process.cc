@@ -97,12 +97,18 @@ void ChildProcess::kill() {
 std::optional<int> ChildProcess::stop(std::chrono::milliseconds timeout) {
   if (pid_ <= 0) return std::nullopt;
   ::kill(pid_, SIGTERM);
+  const std::optional<int> code = wait(timeout);
+  if (!code.has_value()) kill();
+  return code;
+}
+
+std::optional<int> ChildProcess::wait(std::chrono::milliseconds timeout) {
   const auto deadline = Clock::now() + timeout;
-  while (Clock::now() < deadline) {
+  while (pid_ > 0) {
     if (const auto code = reap(WNOHANG)) return code;
+    if (Clock::now() >= deadline) return std::nullopt;
     std::this_thread::sleep_for(kReapPoll);
   }
-  kill();
   return std::nullopt;
 }
 

@@ -35,6 +35,8 @@ class ChildProcess {
   std::optional<int> stop(std::chrono::milliseconds timeout);
   /// Whether it ended by itself.
   bool has_ended();
+  /// Waits for it to end by itself. Its exit code; nothing after `timeout`.
+  std::optional<int> wait(std::chrono::milliseconds timeout);
 
  private:
   void close_output();

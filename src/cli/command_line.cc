@@ -95,6 +95,9 @@ ExitCode run(int argc, const char* const* argv) {
     add_queue_commands(app, action);
     add_stream_commands(app, action);
     add_group_commands(app, action);
+    add_kv_commands(app, action);
+    add_worker_commands(app, action);
+    add_bench_commands(app, action);
     add_store_commands(app, action);
     add_demo_command(app, action);
     try {

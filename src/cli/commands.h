@@ -29,6 +29,9 @@ void add_server_command(CLI::App& app, Action& action);
 void add_queue_commands(CLI::App& app, Action& action);
 void add_stream_commands(CLI::App& app, Action& action);
 void add_group_commands(CLI::App& app, Action& action);
+void add_kv_commands(CLI::App& app, Action& action);
+void add_worker_commands(CLI::App& app, Action& action);
+void add_bench_commands(CLI::App& app, Action& action);
 void add_store_commands(CLI::App& app, Action& action);
 void add_demo_command(CLI::App& app, Action& action);
 
@@ -41,6 +44,10 @@ void add_queue_tools(CLI::App& queue, Action& action);
 void add_stream_append(CLI::App& stream, Action& action);
 void add_stream_read(CLI::App& stream, Action& action);
 void add_stream_subscribe(CLI::App& stream, Action& action);
+
+// The verbs of `baton kv` that have a file of their own.
+void add_kv_keys(CLI::App& kv, Action& action);
+void add_kv_watch(CLI::App& kv, Action& action);
 
 /// Reads the line and does what it asks for.
 ExitCode run(int argc, const char* const* argv);

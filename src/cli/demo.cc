@@ -33,6 +33,7 @@ constexpr std::array kActs = std::to_array<Act>({
     {"The broker dies, under load", act_broker_dies},
     {"How fast", act_throughput},
     {"A stream, and who may read it", act_stream_seats},
+    {"Workers divide partitions", act_partition_leases},
 });
 
 void play(Stage& stage) {
@@ -76,9 +77,9 @@ void add_demo_command(CLI::App& app, Action& action) {
   CLI::App* command = add_verb(
       app,
       {.name = "demo",
-       .help = "Show queues and streams at work, on a broker of its own; ends by itself.",
+       .help = "Show queues, streams and workers at work, on a broker of its own; ends by itself.",
        .example =
-           "baton demo        (about 15 s; exits with 1 when anything is not as it should be)"},
+           "baton demo        (about 20 s; exits with 1 when anything is not as it should be)"},
       flags, run_demo, action);
   command->add_flag("--json", flags->json, "Print one JSON document at the end.");
 }

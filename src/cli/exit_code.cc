@@ -9,11 +9,13 @@ ExitCode exit_code_of(client::Code code) {
     case Code::not_found:
     case Code::queue_not_found:
     case Code::message_not_found:
+    case Code::bucket_not_found:
     case Code::stream_not_found:
     case Code::partition_not_found:
     case Code::offset_out_of_range: return ExitCode::not_found;
     case Code::already_exists:
     case Code::queue_exists:
+    case Code::bucket_exists:
     case Code::stream_exists: return ExitCode::already_exists;
     case Code::unavailable:
     case Code::deadline_exceeded: return ExitCode::unreachable;
@@ -23,6 +25,7 @@ ExitCode exit_code_of(client::Code code) {
     case Code::lease_lost: return ExitCode::partial;
     case Code::disk_full: return ExitCode::folder_unusable;
     case Code::read_only: return ExitCode::folder_damaged;
+    case Code::revision_mismatch: return ExitCode::revision_mismatch;
     default: return ExitCode::failure;
   }
 }
@@ -51,16 +54,17 @@ std::string_view exit_code_help() {
          "  0  done\n"
          "  1  failed for another reason than those below\n"
          "  2  the command line, a setting or a value in it is wrong\n"
-         "  3  no such queue, message, stream, partition, offset or group\n"
+         "  3  no such queue, message, stream, partition, offset, group, bucket or key\n"
          "  4  it exists already\n"
          "  5  the broker cannot be reached, or cannot take it now\n"
          "  6  refused by a configured limit\n"
          "  7  a lease was lost, or some of the items failed\n"
-         "  8  no message or record came within --wait\n"
+         "  8  no message, record or change came within --wait\n"
          "  9  the data folder is in use by another process\n"
          "  10 the data folder is damaged\n"
          "  11 the data folder was written by a newer version\n"
-         "  12 the data folder cannot be read or written, or its disk is full\n";
+         "  12 the data folder cannot be read or written, or its disk is full\n"
+         "  13 the key was not at the expected revision\n";
 }
 
 }  // namespace baton::cli

@@ -23,6 +23,7 @@ enum class ExitCode : int {  // NOLINT(performance-enum-size): as exit() takes i
   folder_damaged = 10,
   folder_too_new = 11,
   folder_unusable = 12,
+  revision_mismatch = 13,
 };
 
 /// For calls to a broker, and items of them.

@@ -166,6 +166,7 @@ TEST(ExitCodes, AreTheDocumentedNumbers) {
   EXPECT_EQ(static_cast<int>(ExitCode::folder_damaged), 10);
   EXPECT_EQ(static_cast<int>(ExitCode::folder_too_new), 11);
   EXPECT_EQ(static_cast<int>(ExitCode::folder_unusable), 12);
+  EXPECT_EQ(static_cast<int>(ExitCode::revision_mismatch), 13);
 }
 
 TEST(LogLine, FieldsBecomeMembers) {

@@ -8,24 +8,15 @@
 
 #include <baton/queue.h>
 
+#include "base/parse.h"
 #include "base/result.h"
 
-/// What people write on a command line or in a config file. Pure; every error says what would be
-/// right.
+/// What people write on a command line, beside what base/parse.h reads. Pure; every error says what
+/// would be right.
 namespace baton::cli {
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// A whole number in [min, max].
-Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std::uint64_t max);
-/// "true" or "false".
-Result<bool> parse_bool(std::string_view text);
-/// "4096", "64KiB", "1MiB", "2GiB"; kB, MB and GB are powers of 1000.
-Result<std::uint64_t> parse_size(std::string_view text);
-/// A duration of whole milliseconds, as the wire carries it.
-Result<Milliseconds> parse_milliseconds(std::string_view text);
-/// A duration in [min, max].
-Result<Milliseconds> parse_milliseconds(std::string_view text, Milliseconds min, Milliseconds max);
 /// Messages a second: a number of at least 0.
 Result<double> parse_rate(std::string_view text);
 /// "message" or "byte".

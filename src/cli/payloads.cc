@@ -22,22 +22,6 @@ constexpr std::chrono::milliseconds kProgressEvery{500};
 constexpr std::uint64_t kBytesMax = limits::kPayloadBytesMax;
 static_assert(kBytesMax == limits::kStreamBatchBytesMax);
 
-Result<std::string> read_file(const std::string& path, const PayloadWords& words) {
-  std::ifstream file(path, std::ios::binary);
-  // One byte more than fits tells that it does not.
-  std::string text(kBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    return Error{Errc::invalid_argument, fmt::format("--file: cannot read '{}'", path)};
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kBytesMax) {
-    return Error{Errc::invalid_argument, fmt::format("--file: '{}' is larger than a {} may be ({})",
-                                                     path, words.payload, format_bytes(kBytesMax))};
-  }
-  return text;
-}
-
 void send_lines(const std::function<void(std::string)>& send) {
   std::string line;
   while (std::getline(std::cin, line)) send(std::move(line));
@@ -66,6 +50,22 @@ Result<std::uint64_t> read_count(std::string_view text) {
 }
 
 }  // namespace
+
+Result<std::string> read_payload_file(const std::string& path, const PayloadWords& words) {
+  std::ifstream file(path, std::ios::binary);
+  // One byte more than fits tells that it does not.
+  std::string text(kBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
+    return Error{Errc::invalid_argument, fmt::format("--file: cannot read '{}'", path)};
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > kBytesMax) {
+    return Error{Errc::invalid_argument, fmt::format("--file: '{}' is larger than a {} may be ({})",
+                                                     path, words.payload, format_bytes(kBytesMax))};
+  }
+  return text;
+}
 
 void add_payload_flags(CLI::App& command, PayloadFlags& flags, const PayloadWords& words) {
   command
@@ -101,7 +101,7 @@ Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& word
     return Payloads{.each = send_lines, .total = std::nullopt};
   }
   if (!flags.file.empty()) {
-    BATON_TRY(std::string payload, read_file(flags.file, words));
+    BATON_TRY(std::string payload, read_payload_file(flags.file, words));
     return repeated({std::move(payload)}, flags.count);
   }
   if (flags.size) return repeated({std::string(*flags.size, 'x')}, flags.count);

@@ -39,6 +39,9 @@ struct Payloads {
 /// MESSAGE, --file, --size and --count. `flags` must outlive the command.
 void add_payload_flags(CLI::App& command, PayloadFlags& flags, const PayloadWords& words);
 
+/// The content of a file, which may be as large as a payload.
+Result<std::string> read_payload_file(const std::string& path, const PayloadWords& words);
+
 /// Reads the file, if one is named. Exactly one source must be given.
 Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& words);
 

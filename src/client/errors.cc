@@ -43,6 +43,9 @@ static_assert(same(Code::sequence_gap, Errc::sequence_gap));
 static_assert(same(Code::producer_fenced, Errc::producer_fenced));
 static_assert(same(Code::read_only, Errc::read_only));
 static_assert(same(Code::handover_timeout, Errc::handover_timeout));
+static_assert(same(Code::bucket_not_found, Errc::bucket_not_found));
+static_assert(same(Code::bucket_exists, Errc::bucket_exists));
+static_assert(same(Code::revision_mismatch, Errc::revision_mismatch));
 
 Code code_of(grpc::StatusCode code) {
   switch (code) {

@@ -24,8 +24,9 @@ Status check_single_active(const StreamConsumerOptions& options) {
     if (options.group.empty()) return wrong("a single-active consumer needs a group");
     return {};
   }
-  if (options.on_active || options.on_step_down || options.ask_offset) {
-    return wrong("on_active, on_step_down and ask_offset are for single-active consumers");
+  if (options.on_active || options.on_step_down || options.on_losing || options.ask_offset) {
+    return wrong(
+        "on_active, on_step_down, on_losing and ask_offset are for single-active consumers");
   }
   return {};
 }

@@ -42,9 +42,10 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
   for (const v1::Closed& closed : response.closed()) take_closed(lock, closed);
   changed_.notify_all();
   advance(lock);
-  auto errors = std::exchange(errors_, {});
+  const auto errors = std::exchange(errors_, {});
+  const auto losing = std::exchange(losing_, {});
   lock.unlock();
-  report(errors);
+  report(errors, losing);
 }
 
 void SubscribeLink::take_started(const v1::Started& started) {
@@ -65,6 +66,7 @@ void SubscribeLink::take_update(const v1::Update& update) {
                              .generation = update.generation()};
   if (update.has_offset()) told.offset = update.offset();
   seat->update(told);
+  if (!told.active) losing_.push_back(update.partition());
   refresh(*seat);
 }
 
@@ -109,6 +111,7 @@ void SubscribeLink::take_closed(Lock& lock, const v1::Closed& closed) {
   for (const std::uint32_t partition : subscription->partitions) {
     PartitionSeat& seat = seats_.at(partition);
     seat.lost();
+    losing_.push_back(partition);
     refresh(seat);
   }
   if (leaving_) return;
@@ -124,10 +127,12 @@ void SubscribeLink::take_closed(Lock& lock, const v1::Closed& closed) {
 
 void SubscribeLink::disconnected(const Error& error, bool over) {
   std::vector<Error> errors;
+  std::vector<std::uint32_t> losing;
   {
     const Lock lock(mutex_);
     for (auto& [partition, seat] : seats_) {
       seat.lost();
+      losing.push_back(partition);
       refresh(seat);
     }
     for (Subscription& subscription : subscriptions_) subscription.start_sent = false;
@@ -137,10 +142,14 @@ void SubscribeLink::disconnected(const Error& error, bool over) {
     if (!closing_) errors.push_back(error);
     changed_.notify_all();
   }
-  report(errors);
+  report(errors, losing);
 }
 
-void SubscribeLink::report(const std::vector<Error>& errors) const {
+void SubscribeLink::report(const std::vector<Error>& errors,
+                           const std::vector<std::uint32_t>& losing) const {
+  if (options_.on_losing) {
+    for (const std::uint32_t partition : losing) options_.on_losing(partition);
+  }
   if (!options_.on_error) return;
   for (const Error& error : errors) options_.on_error(error);
 }

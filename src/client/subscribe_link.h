@@ -101,7 +101,7 @@ class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeRespo
   /// Leaves, once the end is there and nothing is owed; writes what can be written.
   void advance(Lock& lock);
   [[nodiscard]] bool all_done() const;
-  void report(const std::vector<Error>& errors) const;
+  void report(const std::vector<Error>& errors, const std::vector<std::uint32_t>& losing) const;
 
   const StreamConsumerOptions options_;
   const std::unique_ptr<v1::Streams::Stub> stub_;
@@ -123,6 +123,7 @@ class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeRespo
   std::optional<Status> result_;        // How it ended.
   std::optional<Error> store_failure_;  // The first, for stop().
   std::vector<Error> errors_;           // To be reported once the lock is gone.
+  std::vector<std::uint32_t> losing_;   // Partitions; likewise.
   StreamConsumer::Stats stats_;
 };
 

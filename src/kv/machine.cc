@@ -41,7 +41,7 @@ Result<std::pair<KvBucketDescription, bool>> KvMachine::create_bucket(std::strin
   BATON_TRY_STATUS(validate(settings));
   if (const auto there = find(name); there.has_value()) {
     if ((*there)->settings == settings) return std::pair(description_of(**there), false);
-    return Error{Errc::already_exists,
+    return Error{Errc::bucket_exists,
                  fmt::format("bucket '{}' exists with other settings; delete it first", name)};
   }
   if (buckets_.size() >= options_.buckets_max) {
@@ -92,7 +92,7 @@ KvBucketDescription KvMachine::description_of(const Bucket& bucket) const {
 Result<const KvMachine::Bucket*> KvMachine::find(std::string_view name) const {
   const auto entry = names_.find(name);
   if (entry == names_.end()) {
-    return Error{Errc::not_found, fmt::format("there is no bucket '{}'", name)};
+    return Error{Errc::bucket_not_found, fmt::format("there is no bucket '{}'", name)};
   }
   return &buckets_.at(entry->second);
 }
@@ -123,6 +123,22 @@ Status KvMachine::check(const KvWrite& write, const Bucket& bucket) {
   return too_long("value", write.value.size(), bucket.settings.value_bytes_max);
 }
 
+Status KvMachine::check_room(const Bucket& bucket, const KvWrite& write,
+                             const KvEntryRef& current) const {
+  if (current == nullptr && bucket.entries.size() >= bucket.settings.keys_max) {
+    return Error{Errc::resource_exhausted,
+                 fmt::format("bucket '{}' has {} keys, which is its limit", bucket.name,
+                             bucket.entries.size())};
+  }
+  const std::uint64_t grown = write.key.size() + write.value.size();
+  const std::uint64_t former = current == nullptr ? 0 : current->key.size() + current->value.size();
+  // One that shrinks is always fine: it is how an operator makes room.
+  if (grown <= former || totals_.bytes - former + grown <= options_.bytes_max) return {};
+  return Error{Errc::resource_exhausted,
+               fmt::format("the buckets of this shard hold {} bytes, and may hold {}",
+                           totals_.bytes, options_.bytes_max)};
+}
+
 KvOutcome KvMachine::refuse(const Bucket& bucket, KvEntryRef current) {
   ++totals_.refused_total;
   return {.verdict = KvOutcome::Verdict::refused,
@@ -137,11 +153,7 @@ Result<KvOutcome> KvMachine::put(KvWrite write, Instant now) {
   if (write.expected.has_value() && *write.expected != revision_of(current)) {
     return refuse(*bucket, std::move(current));
   }
-  if (current == nullptr && bucket->entries.size() >= bucket->settings.keys_max) {
-    return Error{Errc::resource_exhausted,
-                 fmt::format("bucket '{}' has {} keys, which is its limit", write.bucket,
-                             bucket->entries.size())};
-  }
+  BATON_TRY_STATUS(check_room(*bucket, write, current));
   const Revision revision = next(bucket->revision());
   commit(KvPut{.bucket = bucket->id,
                .revision = revision,
@@ -222,10 +234,12 @@ Status KvMachine::watch(const KvWatchRequest& request) {
         Errc::resource_exhausted,
         fmt::format("there are {} watches in this shard, which is the limit", watches_.size())};
   }
-  KvWatches::Watch watch{.filter = request.filter,
-                         .credit = std::min(request.credit, limits::kKvWatchCreditMax),
-                         .session = request.session,
-                         .waiting = {}};
+  KvWatches::Watch watch{
+      .filter = request.filter,
+      .credit = std::min(request.credit, limits::kKvWatchCreditMax),
+      .credit_bytes = std::min(request.credit_bytes, limits::kKvWatchCreditBytesMax),
+      .session = request.session,
+      .waiting = {}};
   const Revision after = request.after.value_or(bucket->revision());
   if (!watches_.add(request.watch, bucket->id, std::move(watch), bucket->history, after)) {
     ++totals_.fell_behind_total;
@@ -233,9 +247,9 @@ Status KvMachine::watch(const KvWatchRequest& request) {
   return {};
 }
 
-void KvMachine::grant(KvWatchId watch, std::uint64_t changes) {
+void KvMachine::grant(KvWatchId watch, std::uint64_t changes, std::int64_t bytes) {
   const std::optional<BucketId> bucket = watches_.bucket_of(watch);
-  if (bucket.has_value()) watches_.grant(watch, changes, buckets_.at(*bucket).history);
+  if (bucket.has_value()) watches_.grant(watch, changes, bytes, buckets_.at(*bucket).history);
 }
 
 void KvMachine::unwatch(KvWatchId watch) { watches_.remove(watch); }

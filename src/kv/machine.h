@@ -71,7 +71,8 @@ struct KvWatchRequest {
   std::string bucket;
   KvFilter filter;
   std::optional<Revision> after;  // The last one seen. None: only what is to come.
-  std::uint64_t credit = 0;
+  std::uint64_t credit = 0;       // Changes, and
+  std::int64_t credit_bytes = limits::kKvWatchCreditBytesMax;  // bytes of keys and values.
   std::string session;  // A key whose holder is behind this watch; empty: none.
 };
 
@@ -115,6 +116,7 @@ class KvMachine {
   struct Options {
     std::size_t buckets_max = limits::kBucketsPerShard;
     std::size_t watches_max = limits::kKvWatchesPerShard;
+    std::uint64_t bytes_max = limits::kKvBytesPerShard;  // Of keys and values: they are in memory.
   };
   /// Takes each fact as it happens, before it is applied: the journal.
   using Recorder = std::function<void(const KvFact&)>;
@@ -142,8 +144,11 @@ class KvMachine {
   // Watches. They make no facts; a restart ends them all.
   /// What follows comes as effects, beginning with one that confirms it or ends it.
   Status watch(const KvWatchRequest& request);
-  /// The watch has worked off this many changes. Unknown ones are fine: it has ended meanwhile.
-  void grant(KvWatchId watch, std::uint64_t changes);
+  /// The watch has worked off so much. Unknown ones are fine: it has ended meanwhile.
+  void grant(KvWatchId watch, std::uint64_t changes,
+             std::int64_t bytes = limits::kKvWatchCreditBytesMax);
+  /// Lets an effect say how far the watch is, even when there is nothing to send.
+  void report(KvWatchId watch) { watches_.report(watch); }
   /// Ended by its client. Nothing more is sent.
   void unwatch(KvWatchId watch);
   /// Ended without a word. If it named a session that is there, the others hear of it.
@@ -168,6 +173,8 @@ class KvMachine {
   Status load(Table table, const Row& row);
 
   [[nodiscard]] const KvTotals& totals() const { return totals_; }
+  [[nodiscard]] std::size_t watches() const { return watches_.size(); }
+  [[nodiscard]] bool has_watch(KvWatchId watch) const { return watches_.find(watch) != nullptr; }
 
  private:
   using Entries = std::map<std::string, KvEntryRef, std::less<>>;
@@ -197,6 +204,8 @@ class KvMachine {
   void expire_key(const Bucket& bucket, std::string_view key);
   KvOutcome refuse(const Bucket& bucket, KvEntryRef current);
   [[nodiscard]] static Status check(const KvWrite& write, const Bucket& bucket);
+  [[nodiscard]] Status check_room(const Bucket& bucket, const KvWrite& write,
+                                  const KvEntryRef& current) const;
   [[nodiscard]] static Entries::const_iterator page_begin(const Bucket& bucket,
                                                           const KvListing& listing);
   [[nodiscard]] KvBucketDescription description_of(const Bucket& bucket) const;

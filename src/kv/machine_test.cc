@@ -170,7 +170,7 @@ TEST_F(KvMachineTest, CreatingABucketAgainIsFineWithTheSameSettingsOnly) {
   EXPECT_FALSE(again->second);
   const auto other = world_.machine().create_bucket("b", {.keys_max = 3}, world_.now());
   ASSERT_FALSE(other.has_value());
-  EXPECT_EQ(other.error().code, Errc::already_exists);
+  EXPECT_EQ(other.error().code, Errc::bucket_exists);
 }
 
 TEST_F(KvMachineTest, BucketsAreListedByNameWithTheirCounts) {
@@ -206,10 +206,25 @@ TEST_F(KvMachineTest, RefusesWhatIsOutOfItsLimitsByName) {
   write.ttl = Duration{0};
   EXPECT_EQ(code(write), Errc::invalid_argument);
   write.bucket = "none";
-  EXPECT_EQ(code(write), Errc::not_found);
+  EXPECT_EQ(code(write), Errc::bucket_not_found);
   EXPECT_FALSE(machine.create_bucket("x y", {}, now).has_value());
   EXPECT_FALSE(machine.create_bucket("x", {.history_changes_max = 0}, now).has_value());
-  EXPECT_EQ(machine.get("none", "k", now).error().code, Errc::not_found);
+  EXPECT_EQ(machine.get("none", "k", now).error().code, Errc::bucket_not_found);
+}
+
+// Keys and values are in memory, whatever the buckets allow.
+TEST(KvMachineLimits, AShardHoldsOnlySoManyBytes) {
+  World world({.bytes_max = 20});
+  world.create("b");
+  world.put("k", "123456789");
+  world.put("l", "123456789");
+  KvWrite write{.bucket = "b", .key = "m", .value = "", .expected = {}, .ttl = {}};
+  EXPECT_EQ(world.machine().put(write, world.now()).error().code, Errc::resource_exhausted);
+  write = {.bucket = "b", .key = "k", .value = "123456789+", .expected = {}, .ttl = {}};
+  EXPECT_EQ(world.machine().put(write, world.now()).error().code, Errc::resource_exhausted);
+  world.put("k", "987654321");
+  world.remove("l");
+  world.put("m", "123456789");
 }
 
 TEST(KvMachineLimits, AShardHasOnlySoManyBuckets) {

@@ -31,6 +31,8 @@ inline constexpr std::size_t kKvPageEntries = 10'000;
 inline constexpr std::size_t kKvPageBytes = 4 * kMiB;
 inline constexpr std::size_t kKvWatchesPerShard = 100'000;
 inline constexpr std::uint64_t kKvWatchCreditMax = 1'000'000;
+inline constexpr std::int64_t kKvWatchCreditBytesMax = 1024 * kMiB;
+inline constexpr std::uint64_t kKvBytesPerShard = 2048 * kMiB;
 }  // namespace limits
 
 /// The number of a bucket, never given twice in a shard: its rows carry it.

@@ -181,6 +181,39 @@ TEST_F(KvWatchTest, WithoutCreditItWaitsAndGoesOnWhereItStopped) {
   EXPECT_EQ(told(), "1: k=3@4 k=4@5 to 5");
 }
 
+// Few changes can be many bytes: what is on its way to a slow watch must be bounded in both.
+TEST_F(KvWatchTest, CreditOfBytesIsSpentAsWell) {
+  create(10);
+  KvWatchRequest request{.watch = kOne,
+                         .bucket = "b",
+                         .filter = {},
+                         .after = {},
+                         .credit = 100,
+                         .credit_bytes = 15,
+                         .session = {}};
+  ASSERT_TRUE(world_.machine().watch(request).has_value());
+  for (int i = 0; i < 4; ++i) world_.put("k", std::string(9, static_cast<char>('0' + i)));
+  // The second one uses up more than is left, and is sent whole.
+  EXPECT_EQ(told(), "1: k=000000000@1 k=111111111@2 to 2");
+  world_.machine().grant(kOne, 2, 5);  // Back to 0, which is not enough.
+  EXPECT_EQ(told(), "");
+  world_.machine().grant(kOne, 0, 1);
+  EXPECT_EQ(told(), "1: k=222222222@3 to 3");
+}
+
+TEST_F(KvWatchTest, AReportSaysHowFarItIs) {
+  create(10);
+  watch(kOne, "k", 0, 0);
+  told();
+  world_.put("other", "x");
+  world_.machine().report(kOne);
+  EXPECT_EQ(told(), "1: to 1");
+  world_.put("k", "1");
+  world_.machine().report(kOne);
+  world_.machine().report(kTwo);  // Nobody.
+  EXPECT_EQ(told(), "1: to 1");
+}
+
 TEST_F(KvWatchTest, OneThatDoesNotKeepUpIsToldAndEndedNeverSkipped) {
   create(3);
   watch(kOne, "k", 0, 1);
@@ -308,7 +341,7 @@ TEST_F(KvWatchTest, RefusesWhatItCannotServe) {
   EXPECT_EQ(world_.machine().watch(request).error().code, Errc::already_exists);
   request.watch = kTwo;
   request.bucket = "none";
-  EXPECT_EQ(world_.machine().watch(request).error().code, Errc::not_found);
+  EXPECT_EQ(world_.machine().watch(request).error().code, Errc::bucket_not_found);
   request.bucket = "b";
   request.filter.text = std::string(limits::kKvKeyBytes + 1, 'x');
   EXPECT_EQ(world_.machine().watch(request).error().code, Errc::invalid_argument);

@@ -34,14 +34,21 @@ void KvWatches::remove(KvWatchId id) {
   buckets_of_.erase(known);
 }
 
-void KvWatches::grant(KvWatchId id, std::uint64_t changes, const KvHistory& history) {
+void KvWatches::grant(KvWatchId id, std::uint64_t changes, std::int64_t bytes,
+                      const KvHistory& history) {
   const auto known = buckets_of_.find(id);
   if (known == buckets_of_.end()) return;
   OfBucket& bucket = buckets_.at(known->second);
   Watch& watch = bucket.watches.at(id);
   const std::uint64_t room = limits::kKvWatchCreditMax - watch.credit;
   watch.credit += std::min(changes, room);
+  const std::int64_t bytes_room = limits::kKvWatchCreditBytesMax - watch.credit_bytes;
+  watch.credit_bytes += std::min(bytes, bytes_room);
   if (watch.waiting.has_value()) catch_up(bucket, id, history, *watch.waiting);
+}
+
+void KvWatches::report(KvWatchId id) {
+  if (buckets_of_.contains(id)) effect_of(id);
 }
 
 std::size_t KvWatches::changed(BucketId bucket, const KvHistory& history) {
@@ -52,7 +59,7 @@ std::size_t KvWatches::changed(BucketId bucket, const KvHistory& history) {
   for (auto& [id, watch] : place->second.watches) {
     // One that waits finds it in the history, after what comes before it.
     if (watch.waiting.has_value() || !watch.filter.matches(change.entry->key)) continue;
-    if (watch.credit == 0) {
+    if (!watch.has_credit()) {
       set_waiting(place->second, id, change.entry->revision);
     } else {
       send(id, watch, change);
@@ -127,8 +134,10 @@ std::vector<KvWatchEffect> KvWatches::take_effects() {
 }
 
 void KvWatches::send(KvWatchId id, Watch& watch, const KvChange& change) {
-  BATON_ASSERT(watch.credit > 0);
+  BATON_ASSERT(watch.has_credit());
   --watch.credit;
+  watch.credit_bytes -= static_cast<std::int64_t>(change.entry->key.size()) +
+                        static_cast<std::int64_t>(change.entry->value.size());
   effect_of(id).changes.push_back(change);
 }
 
@@ -137,7 +146,7 @@ void KvWatches::catch_up(OfBucket& bucket, KvWatchId id, const KvHistory& histor
   for (Revision at = from; at <= history.last(); at = next(at)) {
     const KvChange& change = history.at(at);
     if (!watch.filter.matches(change.entry->key)) continue;
-    if (watch.credit == 0) return set_waiting(bucket, id, at);
+    if (!watch.has_credit()) return set_waiting(bucket, id, at);
     send(id, watch, change);
   }
   set_waiting(bucket, id, std::nullopt);

@@ -39,9 +39,13 @@ class KvWatches {
  public:
   struct Watch {
     KvFilter filter;
-    std::uint64_t credit = 0;         // Changes it may be sent before it grants more.
+    std::uint64_t credit = 0;  // Changes it may be sent before it grants more.
+    /// Bytes, likewise. The change that uses them up is sent whole, so it may go below 0.
+    std::int64_t credit_bytes = limits::kKvWatchCreditBytesMax;
     std::string session;              // Empty: none.
     std::optional<Revision> waiting;  // The first change that it matches and lacks credit for.
+
+    [[nodiscard]] bool has_credit() const { return credit > 0 && credit_bytes > 0; }
   };
 
   /// Sends what `history` has after `after`, as far as the credit goes. Answers whether it has all
@@ -49,7 +53,8 @@ class KvWatches {
   bool add(KvWatchId id, BucketId bucket, Watch watch, const KvHistory& history, Revision after);
   /// It is gone, and wants to hear nothing more. Unknown ones are fine.
   void remove(KvWatchId id);
-  void grant(KvWatchId id, std::uint64_t changes, const KvHistory& history);
+  void grant(KvWatchId id, std::uint64_t changes, std::int64_t bytes, const KvHistory& history);
+  void report(KvWatchId id);
   /// `history` has a new last change, and may have forgotten some: the watches that still wait for
   /// one of those end. Answers how many.
   std::size_t changed(BucketId bucket, const KvHistory& history);

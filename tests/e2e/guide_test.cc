@@ -60,7 +60,8 @@ TEST_P(Guide, ItsExamplesDoWhatItSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Docs, Guide, testing::Values("streams.md"));
+INSTANTIATE_TEST_SUITE_P(Docs, Guide,
+                         testing::Values("streams.md", "kv.md", "partition-leases.md"));
 
 }  // namespace
 }  // namespace baton::e2e

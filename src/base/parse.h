@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+/// Values as people write them on a command line or in a config file. Every error says what would
+/// be right.
+namespace baton {
+
+/// A whole number in [min, max].
+Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std::uint64_t max);
+/// "true" or "false".
+Result<bool> parse_bool(std::string_view text);
+/// "4096", "64KiB", "1MiB", "2GiB"; kB, MB and GB are powers of 1000.
+Result<std::uint64_t> parse_size(std::string_view text);
+/// A duration of whole milliseconds, as the wire carries it.
+Result<std::chrono::milliseconds> parse_milliseconds(std::string_view text);
+/// A duration in [min, max].
+Result<std::chrono::milliseconds> parse_milliseconds(std::string_view text,
+                                                     std::chrono::milliseconds min,
+                                                     std::chrono::milliseconds max);
+
+}  // namespace baton

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "coord/deadline.h"
+#include "coord/kv_store.h"
+#include "coord/store_url.h"
+
+namespace baton::coord {
+
+/// A bucket of a Baton broker, through the SDK. The only store that tells the other watches when
+/// the connection behind a session breaks.
+Result<std::unique_ptr<KvStore>> open_broker_store(const StoreUrl& url, const Deadline& deadline);
+
+}  // namespace baton::coord

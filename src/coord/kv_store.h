@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace baton::coord {
+
+/// Of one key's state: grows with each change of the key, removals and what follows them included.
+/// 0: there is no such key.
+using KvRevision = std::uint64_t;
+
+struct StoredEntry {
+  std::string key{};
+  std::string value{};
+  KvRevision revision = 0;
+};
+
+/// How a compare-and-set ended. An Error instead means that nobody knows: it may have happened.
+struct CasOutcome {
+  bool done = false;        // false: the key was not at the expected revision.
+  KvRevision revision = 0;  // Done: of the new state (of a removal: meaningless).
+};
+
+/// Something a watch saw.
+struct WatchEvent {
+  enum class Kind : std::uint8_t {
+    put,           // Of the snapshot, or a change.
+    removed,       // Removed or expired; the revision is the removal's own.
+    snapshot_end,  // Every key that was there when the watch began has been shown.
+    session_lost,  // A hint (broker only): the connection that named `key` as its session broke.
+    broken,        // The last one: the watch has ended by itself; `entry.value` says why.
+  };
+  Kind kind = Kind::put;
+  StoredEntry entry{};
+};
+
+/// Called one event at a time, on a thread of the store, and never once the Watch is destroyed. It
+/// must not block, and must not destroy the Watch.
+using WatchCallback = std::function<void(WatchEvent)>;
+
+struct WatchOptions {
+  std::string prefix{};
+  /// The key whose holder is behind this watch (broker only): when the connection breaks without a
+  /// word, the other watchers get session_lost. Empty: none.
+  std::string session{};
+};
+
+/// A running watch; the destructor ends it, waiting for a callback in progress.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() = default;
+};
+
+/// A key-value store as the workers need it: single-key compare-and-set and a watch.
+///
+/// Thread-safe. Every call waits for at most `timeout`, and then fails with `unavailable` or
+/// `deadline_exceeded`. Keys match [A-Za-z0-9_.-]+ (a NATS subject).
+class KvStore {
+ public:
+  KvStore() = default;
+  KvStore(const KvStore&) = delete;
+  KvStore& operator=(const KvStore&) = delete;
+  virtual ~KvStore() = default;
+
+  /// Linearizable: sees every write that was confirmed before it was called.
+  virtual Result<std::optional<StoredEntry>> get(std::string_view key, Duration timeout) = 0;
+  /// Writes if the key is at `expected` (0: if there is no such key). With a `ttl` the store may
+  /// drop the key once that long has passed without a write: garbage collection, never a lease.
+  virtual Result<CasOutcome> cas(std::string_view key, KvRevision expected, std::string_view value,
+                                 std::optional<Duration> ttl, Duration timeout) = 0;
+  virtual Result<CasOutcome> remove(std::string_view key, KvRevision expected,
+                                    Duration timeout) = 0;
+  /// Every key under the prefix, each as linearizable as get(); not one instant of all of them.
+  virtual Result<std::vector<StoredEntry>> list(std::string_view prefix, Duration timeout) = 0;
+
+  /// A hint: may be late, may die, and then says `broken` or nothing at all. Begins with a
+  /// snapshot. Each key's events come in the order of its changes, though some may be left out.
+  virtual Result<std::unique_ptr<Watch>> watch(WatchOptions options, WatchCallback callback,
+                                               Duration timeout) = 0;
+
+  /// "baton://127.0.0.1:7470/baton-leases", for messages.
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Requests sent so far, watches included: what a group costs its store.
+  [[nodiscard]] virtual std::uint64_t requests() const = 0;
+};
+
+struct StoreOptions {
+  /// The longest wait for the connection and the bucket. Individual calls name their own.
+  Duration connect_timeout = std::chrono::seconds(5);
+};
+
+/// Opens baton://HOST:PORT[/BUCKET], nats://HOST:PORT[,HOST:PORT...][/BUCKET][?replicas=N] or
+/// etcd://HOST:PORT[,HOST:PORT...][/BUCKET]; the bucket is `baton-leases` unless named, made on
+/// first use, history 1. Then runs the self-test.
+Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOptions& options);
+
+/// Races compare-and-sets on a scratch key under `_selftest.`; fails unless each has one winner.
+Status self_test(KvStore& store, Duration timeout);
+
+}  // namespace baton::coord

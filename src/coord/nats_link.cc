@@ -1,0 +1,214 @@
+#include "coord/nats_link.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "coord/limits.h"
+
+namespace baton::coord {
+namespace {
+
+constexpr int kUnavailable = 10'008;  // The JetStream system has no leader just now.
+constexpr std::int64_t kConnectMaxMs = 2'000;
+constexpr std::int64_t kReconnectWaitMs = 50;
+constexpr std::int64_t kReconnectJitterMs = 50;
+// A server that vanished without closing its connections is noticed after two unanswered pings.
+constexpr std::int64_t kPingIntervalMs = 1'000;
+constexpr int kPingsUnanswered = 2;
+constexpr std::string_view kScheme = "nats://";
+
+// The first call that fails decides; libnats has no other way to say it.
+template <class... Statuses>
+natsStatus first_failure(Statuses... statuses) {
+  natsStatus found = NATS_OK;
+  ((found = found == NATS_OK ? statuses : found), ...);
+  return found;
+}
+
+bool is_temporary(const nlohmann::json& answer) {
+  const auto error = answer.find("error");
+  return error != answer.end() && error->is_object() && error->value("err_code", 0) == kUnavailable;
+}
+
+}  // namespace
+
+NatsOutcome nats_outcome(natsStatus status, int code) {
+  NatsOutcome outcome{.status = status, .code = code};
+  if (status == NATS_OK) return outcome;
+  natsStatus last = NATS_OK;
+  const char* text = nats_GetLastError(&last);
+  // The text of an earlier failure stays until the next one.
+  outcome.text =
+      last == status && text != nullptr && *text != '\0' ? text : natsStatus_GetText(status);
+  return outcome;
+}
+
+Error nats_error(const NatsOutcome& outcome, std::string_view doing) {
+  std::string text = fmt::format("{}: {}", doing, outcome.text);
+  if (outcome.code != 0) text += fmt::format(" (JetStream error {})", outcome.code);
+  switch (outcome.status) {
+    case NATS_TIMEOUT: return {Errc::deadline_exceeded, std::move(text)};
+    case NATS_MAX_PAYLOAD: return {Errc::invalid_argument, std::move(text)};
+    default: return {Errc::unavailable, std::move(text)};
+  }
+}
+
+Result<NatsOptions> NatsLink::make_options(const std::vector<std::string>& addresses,
+                                           const Deadline& deadline, void* closure) {
+  natsOptions* raw = nullptr;
+  natsStatus status = natsOptions_Create(&raw);
+  NatsOptions options(raw);
+  if (status != NATS_OK) return nats_error(nats_outcome(status), "NATS");
+  std::vector<std::string> urls;
+  urls.reserve(addresses.size());
+  for (const std::string& address : addresses) urls.push_back(fmt::format("nats://{}", address));
+  std::vector<const char*> pointers;
+  pointers.reserve(urls.size());
+  for (const std::string& url : urls) pointers.push_back(url.c_str());
+  // Each server gets its share of the time; not more than a little, since reconnecting goes by it.
+  const auto share = std::clamp<std::int64_t>(
+      deadline.left().count() / static_cast<std::int64_t>(addresses.size()), 1, kConnectMaxMs);
+  status = first_failure(
+      natsOptions_SetServers(raw, pointers.data(), static_cast<int>(pointers.size())),
+      natsOptions_SetName(raw, "baton"), natsOptions_SetTimeout(raw, share),
+      natsOptions_SetMaxReconnect(raw, INT_MAX),
+      natsOptions_SetReconnectWait(raw, kReconnectWaitMs),
+      natsOptions_SetReconnectJitter(raw, kReconnectJitterMs, kReconnectJitterMs),
+      // The least there is: what is not sent now must not be sent later.
+      natsOptions_SetReconnectBufSize(raw, 1), natsOptions_SetFailRequestsOnDisconnect(raw, true),
+      natsOptions_SetPingInterval(raw, kPingIntervalMs),
+      natsOptions_SetMaxPingsOut(raw, kPingsUnanswered),
+      natsOptions_SetDisconnectedCB(raw, &NatsLink::on_disconnected, closure),
+      natsOptions_SetReconnectedCB(raw, &NatsLink::on_reconnected, closure),
+      natsOptions_SetClosedCB(raw, &NatsLink::on_closed, closure));
+  if (status != NATS_OK) return nats_error(nats_outcome(status), "NATS");
+  return options;
+}
+
+Result<std::shared_ptr<NatsLink>> NatsLink::connect(const std::vector<std::string>& addresses,
+                                                    const Deadline& deadline) {
+  std::shared_ptr<NatsLink> link(new NatsLink);
+  // Released by on_closed(), the last of the callbacks.
+  auto closure = std::make_unique<std::shared_ptr<Shared>>(link->shared_);
+  BATON_TRY(const NatsOptions options, make_options(addresses, deadline, closure.get()));
+  natsConnection* connection = nullptr;
+  const natsStatus connected = natsConnection_Connect(&connection, options.get());
+  if (connected != NATS_OK) {
+    return Error{Errc::unavailable,
+                 fmt::format("cannot reach NATS at {}: {}", fmt::join(addresses, ","),
+                             nats_outcome(connected).text)};
+  }
+  (void)closure.release();  // NOLINT(bugprone-unused-return-value): libnats has the pointer.
+  link->connection_.reset(connection);
+  jsCtx* jetstream = nullptr;
+  const natsStatus status = natsConnection_JetStream(&jetstream, connection, nullptr);
+  if (status != NATS_OK) return nats_error(nats_outcome(status), "JetStream");
+  link->jetstream_.reset(jetstream);
+  return link;
+}
+
+NatsLink::~NatsLink() {
+  jetstream_.reset();
+  connection_.reset();
+}
+
+void NatsLink::on_disconnected(natsConnection* /*connection*/, void* closure) {
+  Shared& shared = **static_cast<std::shared_ptr<Shared>*>(closure);
+  const std::lock_guard lock(shared.mutex);
+  for (natsSubscription* subscription : shared.subscriptions) {
+    natsSubscription_Unsubscribe(subscription);
+  }
+}
+
+void NatsLink::on_reconnected(natsConnection* /*connection*/, void* closure) {
+  Shared& shared = **static_cast<std::shared_ptr<Shared>*>(closure);
+  const std::lock_guard lock(shared.mutex);
+  shared.changed.notify_all();
+}
+
+void NatsLink::on_closed(natsConnection* /*connection*/, void* closure) {
+  const std::unique_ptr<std::shared_ptr<Shared>> owned(
+      static_cast<std::shared_ptr<Shared>*>(closure));
+  const std::lock_guard lock((*owned)->mutex);
+  (*owned)->changed.notify_all();
+}
+
+Status NatsLink::wait_until_connected(const Deadline& deadline) {
+  while (true) {
+    if (natsConnection_Status(connection_.get()) == NATS_CONN_STATUS_CONNECTED) return {};
+    if (deadline.has_passed()) {
+      return Error{Errc::unavailable, "the connection to NATS is broken, and did not come back"};
+    }
+    std::unique_lock lock(shared_->mutex);
+    // Looks again by itself: the callback may come late, or have come before this.
+    shared_->changed.wait_for(lock, std::min(deadline.left(), limits::kRetryPause));
+  }
+}
+
+Result<nlohmann::json> NatsLink::api(const std::string& subject, const std::string& body,
+                                     const Deadline& deadline) {
+  while (true) {
+    BATON_TRY_STATUS(wait_until_connected(deadline));
+    count_request();
+    natsMsg* raw = nullptr;
+    const natsStatus status =
+        natsConnection_Request(&raw, connection_.get(), subject.c_str(), body.data(),
+                               static_cast<int>(body.size()), deadline.left().count() + 1);
+    const NatsMessage reply(raw);
+    if (status == NATS_OK) {
+      const char* data = natsMsg_GetData(raw);
+      auto answer = nlohmann::json::parse(data, data + natsMsg_GetDataLength(raw), nullptr, false);
+      if (!answer.is_object()) {
+        return Error{Errc::unavailable, fmt::format("{}: an answer that is not JSON", subject)};
+      }
+      if (!is_temporary(answer) || deadline.has_passed()) return answer;
+    } else if (status != NATS_NO_RESPONDERS || deadline.has_passed()) {
+      return nats_error(nats_outcome(status), subject);
+    }
+    std::this_thread::sleep_for(limits::kRetryPause);
+  }
+}
+
+std::vector<std::string> NatsLink::servers() {
+  std::vector<std::string> found;
+  const auto add = [&found](std::string_view url) {
+    if (const auto at = url.find(kScheme); at != std::string_view::npos) {
+      url.remove_prefix(at + kScheme.size());
+    }
+    if (!url.empty() && std::ranges::find(found, url) == found.end()) found.emplace_back(url);
+  };
+  std::array<char, 512> url{};
+  if (natsConnection_GetConnectedUrl(connection_.get(), url.data(), url.size()) == NATS_OK) {
+    add(url.data());
+  }
+  char** servers = nullptr;
+  int count = 0;
+  if (natsConnection_GetServers(connection_.get(), &servers, &count) == NATS_OK) {
+    for (int i = 0; i < count; ++i) {
+      add(servers[i]);
+      std::free(servers[i]);  // NOLINT: libnats' way to give it away.
+    }
+    std::free(servers);  // NOLINT
+  }
+  return found;
+}
+
+void NatsLink::end_when_broken(natsSubscription* subscription) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->subscriptions.insert(subscription);
+}
+
+void NatsLink::forget(natsSubscription* subscription) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->subscriptions.erase(subscription);
+}
+
+}  // namespace baton::coord

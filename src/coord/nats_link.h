@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/result.h"
+#include "coord/deadline.h"
+#include "coord/nats_handles.h"
+
+namespace baton::coord {
+
+/// What a call of libnats ended with. An answer of the server's comes with its JetStream code.
+struct NatsOutcome {
+  natsStatus status = NATS_OK;
+  int code = 0;
+  std::string text{};
+
+  [[nodiscard]] bool ok() const { return status == NATS_OK; }
+  /// Nobody was there to take the request, so that it may be sent again whatever it asks for.
+  [[nodiscard]] bool found_nobody() const { return status == NATS_NO_RESPONDERS; }
+};
+
+/// The outcome of a call that this thread has just made.
+NatsOutcome nats_outcome(natsStatus status, int code = 0);
+/// As an Error; `doing` begins its text.
+Error nats_error(const NatsOutcome& outcome, std::string_view doing);
+
+/// One connection to a NATS server or a cluster. It comes back by itself, to whichever member
+/// answers. Shared by a store and its watches; thread-safe.
+class NatsLink {
+ public:
+  /// Fails at once when no server listens, and with the deadline when none answers.
+  static Result<std::shared_ptr<NatsLink>> connect(const std::vector<std::string>& addresses,
+                                                   const Deadline& deadline);
+  NatsLink(const NatsLink&) = delete;
+  NatsLink& operator=(const NatsLink&) = delete;
+  ~NatsLink();
+
+  natsConnection* connection() { return connection_.get(); }
+  jsCtx* jetstream() { return jetstream_.get(); }
+
+  /// Nothing is sent before it holds: libnats would keep it, and send it after its caller has
+  /// given up.
+  Status wait_until_connected(const Deadline& deadline);
+  /// Sends a request of the JetStream API and answers the body of its reply, which may be an error
+  /// in JSON. Asks again while there is nobody to answer.
+  Result<nlohmann::json> api(const std::string& subject, const std::string& body,
+                             const Deadline& deadline);
+  /// "host:port" of every server of the cluster that the connected one knows, itself first.
+  std::vector<std::string> servers();
+
+  void count_request() { requests_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t requests() const { return requests_.load(std::memory_order_relaxed); }
+
+  /// From here on a broken connection ends the subscription, so that its reader wakes up.
+  void end_when_broken(natsSubscription* subscription);
+  /// It is about to be destroyed.
+  void forget(natsSubscription* subscription);
+
+ private:
+  /// What libnats' own threads touch. It may outlive the link: they call back until the very end.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::set<natsSubscription*> subscriptions;
+  };
+  static void on_disconnected(natsConnection* connection, void* closure);
+  static void on_reconnected(natsConnection* connection, void* closure);
+  static void on_closed(natsConnection* connection, void* closure);
+
+  NatsLink() = default;
+  static Result<NatsOptions> make_options(const std::vector<std::string>& addresses,
+                                          const Deadline& deadline, void* closure);
+
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  NatsConnection connection_;
+  NatsJetStream jetstream_;
+  std::atomic<std::uint64_t> requests_ = 0;
+};
+
+}  // namespace baton::coord

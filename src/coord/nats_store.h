@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "coord/deadline.h"
+#include "coord/kv_store.h"
+#include "coord/store_url.h"
+
+namespace baton::coord {
+
+/// A bucket of NATS JetStream. Reads go to the leader of the bucket, writes are conditional on the
+/// last sequence number of the key's subject.
+///
+/// A time-to-live is kept by servers from 2.11 on, in whole seconds; older ones (Debian's 2.9 among
+/// them) have none, and keep the key.
+Result<std::unique_ptr<KvStore>> open_nats_store(const StoreUrl& url, const Deadline& deadline);
+
+}  // namespace baton::coord

@@ -1,0 +1,269 @@
+#include "worker/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+#include <variant>
+
+namespace baton::worker {
+namespace {
+
+partition::Entry to_entry(coord::StoredEntry entry) {
+  return {std::move(entry.key), std::move(entry.value), entry.revision};
+}
+
+partition::Reply failed(const Error& error) {
+  return {.verdict = partition::Reply::Verdict::failed,
+          .revision = 0,
+          .entries = {},
+          .error = to_string(error)};
+}
+
+partition::Reply to_reply(const Result<coord::CasOutcome>& outcome) {
+  if (!outcome.has_value()) return failed(outcome.error());
+  using Verdict = partition::Reply::Verdict;
+  return {.verdict = outcome->done ? Verdict::done : Verdict::refused,
+          .revision = outcome->revision,
+          .entries = {},
+          .error = {}};
+}
+
+partition::Reply to_reply(Result<std::vector<coord::StoredEntry>> entries) {
+  if (!entries.has_value()) return failed(entries.error());
+  partition::Reply reply{
+      .verdict = partition::Reply::Verdict::done, .revision = 0, .entries = {}, .error = {}};
+  for (coord::StoredEntry& entry : *entries) reply.entries.push_back(to_entry(std::move(entry)));
+  return reply;
+}
+
+partition::WatchEvent::Kind to_kind(coord::WatchEvent::Kind kind) {
+  using From = coord::WatchEvent::Kind;
+  using To = partition::WatchEvent::Kind;
+  switch (kind) {
+    case From::put: return To::put;
+    case From::removed: return To::removed;
+    case From::snapshot_end: return To::snapshot_end;
+    case From::session_lost: return To::session_lost;
+    case From::broken: break;
+  }
+  return To::broken;
+}
+
+template <class Callback, class Effect>
+void tell(const Callback& callback, const Effect& effect) {
+  if (callback) callback(effect);
+}
+
+}  // namespace
+
+Instant boot_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return {(std::int64_t{time.tv_sec} * 1'000'000'000) + time.tv_nsec};
+}
+
+Lane::Lane() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+Lane::~Lane() {
+  thread_.request_stop();
+  wake_.notify_all();
+}
+
+void Lane::post(std::function<void()> task) {
+  {
+    const std::scoped_lock lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+void Lane::run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (wake_.wait(lock, stop, [this] { return !tasks_.empty(); }) && !stop.stop_requested()) {
+    const std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+Runner::Runner(std::unique_ptr<coord::KvStore> store, const partition::Settings& settings,
+               RunnerEvents events)
+    : store_(std::move(store)),
+      request_timeout_(settings.timing.request_timeout()),
+      fenced_(settings.fenced),
+      session_prefix_(partition::session_key(settings.group, settings.worker + ".")),
+      events_(std::move(events)),
+      machine_(settings),
+      epochs_(settings.partitions),
+      thread_([this] { run(); }) {}
+
+Runner::~Runner() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Runner::post(Event event) {
+  {
+    const std::scoped_lock lock(mutex_);
+    inbox_.push_back(std::move(event));
+  }
+  wake_.notify_one();
+}
+
+std::deque<Runner::Event> Runner::wait_for_events(Instant until) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return !inbox_.empty() || ending_; };
+  // The condition's clock stands still while the machine sleeps; it wakes now and then to look.
+  constexpr Duration kLook = std::chrono::milliseconds(500);
+  const Duration wait = std::min(until - boot_time(), kLook);
+  if (wait > Duration::zero()) wake_.wait_for(lock, wait, ready);
+  return std::exchange(inbox_, {});
+}
+
+void Runner::run() {
+  machine_.start(boot_time());
+  while (true) {
+    for (const partition::Effect& effect : machine_.take_effects()) perform(effect);
+    blind_.store(machine_.blind(), std::memory_order_relaxed);
+    {
+      const std::scoped_lock lock(mutex_);
+      if (ending_ || end_.has_value()) return;
+    }
+    for (const Event& event : wait_for_events(machine_.next_deadline())) {
+      event(machine_, boot_time());
+    }
+    const Instant now = boot_time();
+    if (now >= machine_.next_deadline()) machine_.tick(now);
+  }
+}
+
+void Runner::perform(const partition::Effect& effect) {
+  std::visit([this](const auto& known) { on(known); }, effect);
+}
+
+void Runner::on(const partition::Request& request) {
+  const bool renewal = request.key.starts_with(session_prefix_);
+  (renewal ? renewals_ : others_).post([this, request] { execute(request); });
+}
+
+void Runner::execute(const partition::Request& request) {
+  using Kind = partition::Request::Kind;
+  partition::Reply reply;
+  switch (request.kind) {
+    case Kind::get: {
+      const auto entry = store_->get(request.key, request_timeout_);
+      if (!entry.has_value()) {
+        reply = failed(entry.error());
+      } else {
+        std::vector<coord::StoredEntry> entries;
+        if (const auto& found = *entry; found.has_value()) entries.push_back(*found);
+        reply = to_reply(std::move(entries));
+      }
+      break;
+    }
+    case Kind::list: reply = to_reply(store_->list(request.key, request_timeout_)); break;
+    case Kind::cas:
+      reply = to_reply(store_->cas(request.key, request.expected, request.value, std::nullopt,
+                                   request_timeout_));
+      break;
+    case Kind::remove:
+      reply = to_reply(store_->remove(request.key, request.expected, request_timeout_));
+      break;
+  }
+  post([id = request.id, reply = std::move(reply)](partition::Machine& machine, Instant now) {
+    machine.on_reply(id, reply, now);
+  });
+}
+
+void Runner::on(const partition::OpenWatch& watch) {
+  wanted_watch_ = watch.watch;
+  others_.post([this, watch] {
+    watch_.reset();
+    if (wanted_watch_ != watch.watch) return;
+    const auto tell_machine = [this, id = watch.watch](coord::WatchEvent event) {
+      partition::WatchEvent seen{
+          .watch = id, .kind = to_kind(event.kind), .entry = to_entry(std::move(event.entry))};
+      post([seen = std::move(seen)](partition::Machine& machine, Instant now) {
+        machine.on_watch(seen, now);
+      });
+    };
+    auto opened = store_->watch({.prefix = watch.prefix, .session = watch.session}, tell_machine,
+                                request_timeout_);
+    if (opened.has_value()) {
+      watch_ = *std::move(opened);
+      return;
+    }
+    tell_machine({.kind = coord::WatchEvent::Kind::broken,
+                  .entry = {.key = {}, .value = to_string(opened.error()), .revision = 0}});
+  });
+}
+
+void Runner::on(const partition::CloseWatch& watch) {
+  std::uint64_t closed = watch.watch;
+  if (!wanted_watch_.compare_exchange_strong(closed, 0)) return;
+  others_.post([this] {
+    if (wanted_watch_ == 0) watch_.reset();
+  });
+}
+
+void Runner::on(const partition::Acquired& acquired) {
+  epochs_[acquired.partition].store(acquired.epoch, std::memory_order_release);
+  held_.fetch_add(1, std::memory_order_relaxed);
+  tell(events_.acquired, acquired);
+}
+
+void Runner::on(const partition::Revoking& revoking) { tell(events_.revoking, revoking); }
+
+void Runner::on(const partition::Lost& lost) {
+  epochs_[lost.partition].store(0, std::memory_order_release);
+  tell(events_.lost, lost);
+}
+
+void Runner::on(const partition::Renewed& renewed) {
+  deadline_.store(renewed.deadline.ns, std::memory_order_release);
+  tell(events_.renewed, renewed);
+}
+
+void Runner::on(const partition::Note& note) { tell(events_.note, note); }
+
+void Runner::on(const partition::Finished& finished) {
+  const std::scoped_lock lock(mutex_);
+  end_ = finished.status;
+  ended_.notify_all();
+}
+
+void Runner::stopped(std::uint32_t partition) {
+  if (partition >= epochs_.size()) return;
+  epochs_[partition].store(0, std::memory_order_release);
+  post([this, partition](partition::Machine& machine, Instant now) {
+    if (!machine.stopped(partition, now)) return;
+    held_.fetch_sub(1, std::memory_order_relaxed);
+  });
+}
+
+void Runner::leave(bool for_good) {
+  post([for_good](partition::Machine& machine, Instant now) { machine.leave(for_good, now); });
+}
+
+bool Runner::may_act(std::uint32_t partition, std::uint64_t epoch) const {
+  if (partition >= epochs_.size() || epoch == 0) return false;
+  if (epochs_[partition].load(std::memory_order_acquire) != epoch) return false;
+  return fenced_ || boot_time().ns < deadline_.load(std::memory_order_acquire);
+}
+
+std::optional<Status> Runner::wait_for(Duration time) {
+  std::unique_lock lock(mutex_);
+  ended_.wait_for(lock, time, [this] { return end_.has_value(); });
+  return end_;
+}
+
+}  // namespace baton::worker

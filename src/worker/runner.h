@@ -1,0 +1,120 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "coord/kv_store.h"
+#include "partition/machine.h"
+
+namespace baton::worker {
+
+/// The clock of leases: it runs while the machine sleeps, so that nobody wakes up before a deadline
+/// that has passed.
+Instant boot_time();
+
+/// What a Runner tells of its partitions; called on its thread.
+struct RunnerEvents {
+  std::function<void(const partition::Acquired&)> acquired;
+  std::function<void(const partition::Revoking&)> revoking;
+  std::function<void(const partition::Lost&)> lost;
+  std::function<void(const partition::Renewed&)> renewed;
+  std::function<void(const partition::Note&)> note;
+};
+
+/// Tasks one after another on a thread of its own.
+class Lane {
+ public:
+  Lane();
+  /// Tasks that have not begun are dropped.
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  void post(std::function<void()> task);
+
+ private:
+  void run(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<std::function<void()>> tasks_;
+  std::jthread thread_;
+};
+
+/// Drives a partition::Machine with a real clock and a real store. Thread-safe.
+///
+/// One thread owns the machine; two more wait for the store, one of them for nothing but renewals,
+/// which must not stand behind a slow request.
+class Runner {
+ public:
+  Runner(std::unique_ptr<coord::KvStore> store, const partition::Settings& settings,
+         RunnerEvents events);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  void stopped(std::uint32_t partition);
+  void leave(bool for_good);
+  [[nodiscard]] bool may_act(std::uint32_t partition, std::uint64_t epoch) const;
+  std::optional<Status> wait_for(Duration time);
+
+  [[nodiscard]] std::uint64_t requests() const { return store_->requests(); }
+  [[nodiscard]] std::uint32_t held() const { return held_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool blind() const { return blind_.load(std::memory_order_relaxed); }
+
+ private:
+  using Event = std::function<void(partition::Machine&, Instant now)>;
+
+  void post(Event event);
+  void run();
+  std::deque<Event> wait_for_events(Instant until);
+  void perform(const partition::Effect& effect);
+  void on(const partition::Request& request);
+  void on(const partition::OpenWatch& watch);
+  void on(const partition::CloseWatch& watch);
+  void on(const partition::Acquired& acquired);
+  void on(const partition::Revoking& revoking);
+  void on(const partition::Lost& lost);
+  void on(const partition::Renewed& renewed);
+  void on(const partition::Finished& finished);
+  void on(const partition::Note& note);
+  void execute(const partition::Request& request);
+
+  std::unique_ptr<coord::KvStore> store_;
+  const Duration request_timeout_;
+  const bool fenced_;
+  const std::string session_prefix_;
+  RunnerEvents events_;
+  partition::Machine machine_;
+
+  // For may_act(), from any thread. An epoch of 0: not held.
+  std::vector<std::atomic<std::uint64_t>> epochs_;
+  std::atomic<std::int64_t> deadline_{0};
+  std::atomic<std::uint32_t> held_{0};
+  std::atomic<bool> blind_{false};
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Event> inbox_;
+  bool ending_ = false;
+  std::optional<Status> end_;
+  std::condition_variable ended_;
+
+  // Used by the other lane alone. Its callbacks post to the inbox: it goes before that does.
+  std::unique_ptr<coord::Watch> watch_;
+  std::atomic<std::uint64_t> wanted_watch_{0};
+  Lane renewals_;
+  Lane others_;
+  std::jthread thread_;
+};
+
+}  // namespace baton::worker

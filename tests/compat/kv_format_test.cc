@@ -1,0 +1,136 @@
+// Golden bytes of everything that buckets write to disk. A broker must read what any earlier one
+// wrote, so the lines of kv_v1.txt never change; a new form gets new lines. BATON_RECORD=1 appends
+// those that are missing.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "broker/shard_facts.h"
+#include "compat/golden.h"
+#include "kv/facts.h"
+#include "kv/rows.h"
+
+namespace baton {
+namespace {
+
+using golden::Samples;
+using golden::to_hex;
+
+const std::string kFile = std::string(BATON_TEST_FOLDER) + "/kv_v1.txt";
+
+constexpr BucketId kBucket{300};
+constexpr Instant kAt{1'700'000'000'000'000'001};
+const KvSettings kSettings{.value_bytes_max = 1000,
+                           .keys_max = 5,
+                           .history_changes_max = 300,
+                           .history_bytes_max = 70'000};
+
+std::string fact(const KvFact& happened) {
+  std::string bytes;
+  Encoder out(bytes);
+  // As a round of the journal holds it.
+  out.u8(static_cast<std::uint8_t>(FactLayer::kv));
+  encode(out, happened);
+  return bytes;
+}
+
+Samples today() {
+  return {
+      {"fact.bucket_created",
+       fact(KvBucketCreated{kBucket, "leases", kSettings, Revision{17}, kAt})},
+      {"fact.bucket_deleted", fact(KvBucketDeleted{kBucket})},
+      {"fact.put", fact(KvPut{kBucket, Revision{301}, "g.a", "value", kAt})},
+      {"fact.put_forever", fact(KvPut{kBucket, Revision{302}, "g.a", "", Instant::never()})},
+      {"fact.removed", fact(KvRemoved{kBucket, Revision{303}, "g.a"})},
+      {"fact.expired", fact(KvExpired{kBucket, Revision{304}, "g.b"})},
+      {"row.bucket.key", bucket_row_key(kBucket)},
+      {"row.bucket", encode_row(KvBucketRow{"leases", kSettings, Revision{301}, kAt})},
+      {"row.next", encode_row(KvNextRow{BucketId{301}, Revision{18}})},
+      {"row.entry.key", entry_row_key(kBucket, "g.a")},
+      {"row.entry", encode_row(KvEntry{.key = {},
+                                       .value = "v",
+                                       .revision = Revision{301},
+                                       .created_revision = Revision{7},
+                                       .version = 3,
+                                       .expires_at = kAt})},
+  };
+}
+
+class KvGolden : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { golden::record_missing(kFile, today()); }
+  KvGolden() : bytes_(golden::read(kFile)) {}
+
+  const std::string& bytes(const std::string& name) { return bytes_.at(name); }
+  template <class Fact>
+  Fact read(const std::string& name) {
+    Decoder in(bytes(name));
+    EXPECT_EQ(in.u8(), 4) << name;  // FactLayer::kv.
+    auto decoded = decode_kv_fact(in);
+    EXPECT_TRUE(decoded.has_value() && in.empty()) << name;
+    return std::get<Fact>(*decoded);
+  }
+
+ private:
+  Samples bytes_;
+};
+
+TEST_F(KvGolden, EveryKindHasItsLineAndIsWrittenLikeIt) {
+  for (const auto& [name, written] : today()) {
+    EXPECT_EQ(to_hex(written), to_hex(bytes(name))) << name;
+  }
+}
+
+TEST_F(KvGolden, OldFactsMeanWhatTheyMeant) {
+  const auto created = read<KvBucketCreated>("fact.bucket_created");
+  EXPECT_EQ(created.bucket, kBucket);
+  EXPECT_EQ(created.name, "leases");
+  EXPECT_EQ(created.settings, kSettings);
+  EXPECT_EQ(created.revision, Revision{17});
+  EXPECT_EQ(created.at, kAt);
+  EXPECT_EQ(read<KvBucketDeleted>("fact.bucket_deleted").bucket, kBucket);
+  const auto put = read<KvPut>("fact.put");
+  EXPECT_EQ(put.revision, Revision{301});
+  EXPECT_EQ(put.key, "g.a");
+  EXPECT_EQ(put.value, "value");
+  EXPECT_EQ(put.expires_at, kAt);
+  EXPECT_EQ(read<KvPut>("fact.put_forever").expires_at, Instant::never());
+  EXPECT_EQ(read<KvRemoved>("fact.removed").revision, Revision{303});
+  EXPECT_EQ(read<KvExpired>("fact.expired").key, "g.b");
+}
+
+TEST_F(KvGolden, OldRowsMeanWhatTheyMeant) {
+  EXPECT_EQ(*decode_bucket_row_key(bytes("row.bucket.key")), kBucket);
+  const auto bucket = decode_bucket_row(bytes("row.bucket"));
+  ASSERT_TRUE(bucket.has_value());
+  EXPECT_EQ(bucket->name, "leases");
+  EXPECT_EQ(bucket->settings, kSettings);
+  EXPECT_EQ(bucket->revision, Revision{301});
+  EXPECT_EQ(bucket->created_at, kAt);
+  const auto next_row = decode_kv_next_row(bytes("row.next"));
+  ASSERT_TRUE(next_row.has_value());
+  EXPECT_EQ(next_row->bucket, BucketId{301});
+  EXPECT_EQ(next_row->revision, Revision{18});
+  const auto key = decode_entry_row_key(bytes("row.entry.key"));
+  ASSERT_TRUE(key.has_value());
+  EXPECT_EQ(key->bucket, kBucket);
+  EXPECT_EQ(key->key, "g.a");
+  const auto entry = decode_entry_row(bytes("row.entry"));
+  ASSERT_TRUE(entry.has_value());
+  EXPECT_EQ(entry->value, "v");
+  EXPECT_EQ(entry->revision, Revision{301});
+  EXPECT_EQ(entry->created_revision, Revision{7});
+  EXPECT_EQ(entry->version, 3U);
+  EXPECT_EQ(entry->expires_at, kAt);
+}
+
+// The numbers of tables and layers are on the disk as well.
+TEST_F(KvGolden, TablesAndLayersKeepTheirNumbers) {
+  EXPECT_EQ(tables::kKvBuckets.value, 14);
+  EXPECT_EQ(tables::kKvEntries.value, 15);
+  EXPECT_EQ(static_cast<int>(FactLayer::kv), 4);
+}
+
+}  // namespace
+}  // namespace baton

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "coord/kv_store.h"
+#include "stores/server.h"
+
+/// What the tests of every store share.
+namespace baton::stores {
+
+using coord::CasOutcome;
+using coord::KvRevision;
+using coord::KvStore;
+using coord::StoredEntry;
+using coord::WatchEvent;
+using Kinds = WatchEvent::Kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kTimeout{5};
+
+/// What a watch has seen, for a test to wait on.
+class Seen {
+ public:
+  coord::WatchCallback callback() {
+    return [this](WatchEvent event) { add(std::move(event)); };
+  }
+  void add(WatchEvent event);
+  /// True once `holds` is true of all events so far.
+  bool wait(const std::function<bool(const std::vector<WatchEvent>&)>& holds,
+            milliseconds within = seconds{10});
+  /// Waits for an event of that kind (and key, unless empty).
+  bool wait_for(Kinds kind, const std::string& key = {}, milliseconds within = seconds{10});
+  std::vector<WatchEvent> events();
+  /// "+key=value" of a put, "-key" of a removal, "|" of the snapshot's end, "!" of broken.
+  std::vector<std::string> lines();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<WatchEvent> events_;
+};
+
+/// Opens a store; ends the test when that does not work, so only for the test's own thread.
+std::unique_ptr<KvStore> open(const std::string& url);
+
+/// Writes, and answers the new revision; fails the test unless it is done.
+KvRevision must_write(KvStore& store, std::string_view key, KvRevision expected,
+                      std::string_view value);
+void must_remove(KvStore& store, std::string_view key, KvRevision expected);
+/// The value, "(none)" or "(error)".
+std::string value_of(KvStore& store, std::string_view key);
+
+/// A name that no other test of this program has, nor an earlier run of the same one.
+std::string new_bucket();
+
+/// The program's own server of that kind, which may have to be started.
+Server& shared_server(Kind kind);
+
+/// A test against each kind of store. The servers are started once per program; every test has a
+/// bucket of its own.
+class Contract : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override;
+
+  static Server& server() { return shared_server(GetParam()); }
+  [[nodiscard]] std::string url() const { return server().url(bucket_); }
+  [[nodiscard]] const std::string& bucket() const { return bucket_; }
+  /// A client of its own.
+  [[nodiscard]] std::unique_ptr<KvStore> client() const { return open(url()); }
+
+ private:
+  std::string bucket_;
+};
+
+// NOLINTNEXTLINE
+#define BATON_FOR_EACH_STORE(suite)                                                              \
+  INSTANTIATE_TEST_SUITE_P(Stores, suite, testing::Values(Kind::broker, Kind::nats, Kind::etcd), \
+                           [](const auto& each) { return std::string(name_of(each.param)); })
+
+}  // namespace baton::stores

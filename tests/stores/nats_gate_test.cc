@@ -1,0 +1,112 @@
+// Which buckets of NATS are refused: those where a compare-and-set may have two winners, and those
+// that are not what the URL says.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "coord/nats_link.h"
+#include "stores/contract.h"
+#include "stores/programs.h"
+
+namespace baton::stores {
+namespace {
+
+std::string refusal(const std::string& url) {
+  const auto store = coord::open_store(url, {.connect_timeout = seconds{5}});
+  if (store) return "opened";
+  EXPECT_EQ(store.error().code, Errc::failed_precondition);
+  return store.error().text;
+}
+
+/// A request of JetStream's API, past our own store.
+nlohmann::json ask(Server& server, const std::string& subject, const std::string& body = {}) {
+  const coord::Deadline deadline(kTimeout);
+  const auto link = coord::NatsLink::connect({server.member(0).address()}, deadline).value();
+  return link->api(subject, body, deadline).value();
+}
+
+class NatsGate : public testing::Test {
+ protected:
+  /// A server of that program; skips the test when there is none.
+  static std::unique_ptr<Server> start(const Program& program, int members = 1) {
+    auto server = std::make_unique<Server>(
+        ServerOptions{.kind = Kind::nats, .members = members, .program = program.path});
+    EXPECT_TRUE(server->start());
+    return server;
+  }
+};
+
+// The real thing: Debian's server.
+TEST_F(NatsGate, AReplicatedBucketOnAnOldServerIsRefusedByVersion) {
+  const Program program = debian_nats_program();
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  const auto version = nats_version_of(program.path);
+  if (version >= coord::kNatsReplicatedMin)
+    GTEST_SKIP() << "SKIPPED: Debian's server is new enough";
+  const auto server = start(program);
+
+  EXPECT_EQ(refusal(server->url("leases", "?replicas=3")),
+            fmt::format("the NATS server at {} is version {}, and a bucket with 3 replicas needs "
+                        "2.9.21: before it, a compare-and-set on such a bucket may have several "
+                        "winners. replicas=1 is sound on this version",
+                        server->member(0).address(), to_string(version)));
+  // Nothing was made, and with one copy it is fine.
+  EXPECT_EQ(ask(*server, "$JS.API.STREAM.INFO.KV_leases")["error"]["err_code"], 10059);
+  EXPECT_NE(open(server->url("leases", "?replicas=1")), nullptr);
+}
+
+// Somebody else may have made it, with whatever tool.
+TEST_F(NatsGate, AReplicatedBucketThatIsThereIsRefusedAsWell) {
+  const Program program = debian_nats_program();
+  if (!e2e::is_long_run()) GTEST_SKIP() << "a cluster: only with BATON_LONG";
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  if (nats_version_of(program.path) >= coord::kNatsReplicatedMin) {
+    GTEST_SKIP() << "SKIPPED: Debian's server is new enough";
+  }
+  const auto server = start(program, 3);
+  const nlohmann::json config{{"name", "KV_leases"},   {"subjects", {"$KV.leases.>"}},
+                              {"num_replicas", 3},     {"storage", "file"},
+                              {"retention", "limits"}, {"max_msgs_per_subject", 1}};
+  const auto made = ask(*server, "$JS.API.STREAM.CREATE.KV_leases", config.dump());
+  ASSERT_FALSE(made.contains("error")) << made.dump();
+
+  EXPECT_NE(refusal(server->url("leases")).find("a bucket with 3 replicas needs 2.9.21"),
+            std::string::npos);
+}
+
+TEST_F(NatsGate, ABucketIsWhatTheUrlSaysOrRefused) {
+  const Program program = nats_program({});
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  const auto server = start(program);
+  ASSERT_NE(open(server->url("leases")), nullptr);
+  const nlohmann::json forgetful{{"name", "KV_forgetful"},   {"subjects", {"$KV.forgetful.>"}},
+                                 {"num_replicas", 1},        {"storage", "file"},
+                                 {"retention", "limits"},    {"max_msgs_per_subject", 1},
+                                 {"max_age", 60'000'000'000}};
+  ask(*server, "$JS.API.STREAM.CREATE.KV_forgetful", forgetful.dump());
+
+  EXPECT_EQ(refusal(server->url("leases", "?replicas=3")),
+            "bucket leases has 1 replicas, and the URL asks for 3");
+  EXPECT_EQ(refusal(server->url("forgetful")),
+            "bucket forgetful forgets its keys after a while (max_age), which leases must not");
+}
+
+// History 1, and no reads from replicas behind our back.
+TEST_F(NatsGate, ABucketIsMadeForLeases) {
+  const Program program = nats_program({});
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  const auto server = start(program);
+  ASSERT_NE(open(server->url("leases")), nullptr);
+
+  const auto config = ask(*server, "$JS.API.STREAM.INFO.KV_leases")["config"];
+
+  EXPECT_EQ(config["max_msgs_per_subject"], 1);
+  EXPECT_EQ(config["num_replicas"], 1);
+  EXPECT_EQ(config["storage"], "file");
+  EXPECT_EQ(config.value("allow_direct", false), false);
+  EXPECT_EQ(config.value("max_age", 0), 0);
+}
+
+}  // namespace
+}  // namespace baton::stores

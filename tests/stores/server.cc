@@ -1,0 +1,295 @@
+#include "stores/server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "e2e/broker_process.h"
+#include "stores/programs.h"
+
+namespace baton::stores {
+namespace {
+
+using e2e::milliseconds;
+using e2e::seconds;
+
+constexpr seconds kStartWithin{30};
+
+bool is_free(int port) {
+  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<std::uint16_t>(port));
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool free = ::bind(probe, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
+  ::close(probe);
+  return free;
+}
+
+/// Below the ports that the system lends to outgoing connections: a server that is down for a while
+/// finds its port free again.
+int free_port() {
+  static std::set<int> taken;
+  static std::mt19937 random(std::random_device{}());
+  while (true) {
+    const int port = std::uniform_int_distribution<int>(20'000, 32'000)(random);
+    if (!taken.contains(port) && is_free(port)) {
+      taken.insert(port);
+      return port;
+    }
+  }
+}
+
+std::string at(int port) { return fmt::format("127.0.0.1:{}", port); }
+
+/// Looks without taking notice: the end of the process is somebody else's to wait for.
+bool is_stopped(idtype_t which, id_t id) {
+  siginfo_t info{};
+  return ::waitid(which, id, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
+/// A server that is a program with flags, and writes a certain line when it serves.
+class ProcessMember final : public Member {
+ public:
+  struct Options {
+    std::string name{};
+    std::vector<std::string> command{};
+    std::string address{};
+    std::string log_file{};
+    std::string ready_line{};
+  };
+  explicit ProcessMember(Options options) : options_(std::move(options)) {}
+
+  bool start() override {
+    const std::size_t logged = log().size();
+    child_ = std::make_unique<e2e::ChildProcess>(
+        e2e::ChildProcess::Options{.command = options_.command, .err_file = options_.log_file});
+    e2e::eventually([&] { return !is_running() || is_ready(logged); }, kStartWithin);
+    if (is_running() && is_ready(logged)) return true;
+    ADD_FAILURE() << options_.name << " did not start: " << log().substr(logged);
+    return false;
+  }
+  void signal(int number) override {
+    if (child_) child_->signal(number);
+  }
+  void wait() override {
+    if (child_ && !child_->wait(kStartWithin)) {
+      ADD_FAILURE() << options_.name << " does not end";
+      child_->kill();
+    }
+  }
+  bool is_running() override { return child_ && !child_->exit_code(); }
+  bool is_paused() const override {
+    return child_ && is_stopped(P_PID, static_cast<id_t>(child_->pid()));
+  }
+  std::string address() const override { return options_.address; }
+  std::string log() const override { return e2e::read_file(options_.log_file); }
+  std::string name() const override { return options_.name; }
+
+ private:
+  [[nodiscard]] bool is_ready(std::size_t logged) const {
+    return log().find(options_.ready_line, logged) != std::string::npos;
+  }
+
+  Options options_;
+  std::unique_ptr<e2e::ChildProcess> child_;
+};
+
+Program newest_nats(const ServerOptions& options) {
+  return nats_program(options.members > 1 ? coord::kNatsReplicatedMin : coord::NatsVersion{});
+}
+
+class BrokerMember final : public Member {
+ public:
+  bool start() override {
+    if (broker_.start(kStartWithin)) return true;
+    ADD_FAILURE() << "the broker did not start: " << broker_.log();
+    return false;
+  }
+  void signal(int number) override {
+    if (broker_.is_running()) broker_.signal(number);
+  }
+  void wait() override { EXPECT_TRUE(broker_.wait(kStartWithin).has_value()); }
+  bool is_running() override { return broker_.is_running(); }
+  // It does not show its id; a test stops one broker at a time.
+  bool is_paused() const override { return is_stopped(P_ALL, 0); }
+  std::string address() const override { return broker_.address(); }
+  std::string log() const override { return broker_.log(); }
+  std::string name() const override { return "broker"; }
+
+ private:
+  e2e::BrokerProcess broker_;
+};
+
+}  // namespace
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::broker: return "broker";
+    case Kind::nats: return "nats";
+    case Kind::etcd: return "etcd";
+  }
+  return "";
+}
+
+void Member::stop() {
+  signal(SIGTERM);
+  wait();
+}
+
+void Member::kill() {
+  signal(SIGKILL);
+  wait();
+}
+
+void Member::pause() {
+  signal(SIGSTOP);
+  // Its threads run on until one of them has been given the signal.
+  EXPECT_TRUE(e2e::eventually([this] { return is_paused(); }));
+}
+
+void Member::resume() { signal(SIGCONT); }
+
+std::string Server::missing(const ServerOptions& options) {
+  switch (options.kind) {
+    case Kind::broker: return {};
+    case Kind::nats: return options.program.empty() ? newest_nats(options).missing : "";
+    case Kind::etcd: return etcd_program().missing;
+  }
+  return {};
+}
+
+Server::Server(ServerOptions options) : options_(std::move(options)) {
+  switch (options_.kind) {
+    case Kind::broker: members_.push_back(std::make_unique<BrokerMember>()); break;
+    case Kind::nats: make_nats(); break;
+    case Kind::etcd: make_etcd(); break;
+  }
+}
+
+void Server::make_nats() {
+  const std::string program =
+      options_.program.empty() ? newest_nats(options_).path : options_.program;
+  std::vector<int> cluster_ports;
+  std::vector<std::string> routes;
+  for (int i = 0; i < options_.members; ++i) {
+    cluster_ports.push_back(free_port());
+    routes.push_back("nats://" + at(cluster_ports.back()));
+  }
+  for (int i = 0; i < options_.members; ++i) {
+    const std::string name = fmt::format("n{}", i + 1);
+    const int port = free_port();
+    std::vector<std::string> command{program, "--name",      name, "-js",
+                                     "-a",    "127.0.0.1",   "-p", std::to_string(port),
+                                     "-sd",   folder_ / name};
+    if (options_.members > 1) {
+      const std::string own = routes[static_cast<std::size_t>(i)];
+      command.insert(command.end(), {"--cluster_name", "baton-test", "--cluster", own, "--routes",
+                                     fmt::format("{}", fmt::join(routes, ","))});
+    }
+    members_.push_back(std::make_unique<ProcessMember>(
+        ProcessMember::Options{.name = name,
+                               .command = std::move(command),
+                               .address = at(port),
+                               .log_file = folder_ / (name + ".log"),
+                               .ready_line = "Server is ready"}));
+  }
+}
+
+void Server::make_etcd() {
+  std::vector<std::string> peers;
+  std::vector<std::string> cluster;
+  for (int i = 0; i < options_.members; ++i) {
+    peers.push_back("http://" + at(free_port()));
+    cluster.push_back(fmt::format("n{}={}", i + 1, peers.back()));
+  }
+  for (int i = 0; i < options_.members; ++i) {
+    const std::string name = fmt::format("n{}", i + 1);
+    const std::string peer = peers[static_cast<std::size_t>(i)];
+    const std::string address = at(free_port());
+    members_.push_back(std::make_unique<ProcessMember>(
+        ProcessMember::Options{.name = name,
+                               .command = {etcd_program().path,
+                                           "--name",
+                                           name,
+                                           "--data-dir",
+                                           folder_ / name,
+                                           "--listen-client-urls",
+                                           "http://" + address,
+                                           "--advertise-client-urls",
+                                           "http://" + address,
+                                           "--listen-peer-urls",
+                                           peer,
+                                           "--initial-advertise-peer-urls",
+                                           peer,
+                                           "--initial-cluster",
+                                           fmt::format("{}", fmt::join(cluster, ",")),
+                                           "--initial-cluster-state",
+                                           "new",
+                                           "--initial-cluster-token",
+                                           "baton-test",
+                                           "--logger",
+                                           "zap",
+                                           "--log-outputs",
+                                           "stderr"},
+                               .address = address,
+                               .log_file = folder_ / (name + ".log"),
+                               .ready_line = options_.members > 1 ? "starting an etcd server"
+                                                                  : "serving client traffic"}));
+  }
+}
+
+bool Server::start() {
+  bool all = true;
+  for (const auto& member : members_) {
+    if (!member->is_running()) all = member->start() && all;
+  }
+  return all && (size() == 1 || wait_for_leader());
+}
+
+bool Server::wait_for_leader() {
+  const std::string_view line = kind() == Kind::nats ? "metadata leader" : "serving client traffic";
+  const bool found = e2e::eventually(
+      [&] {
+        return std::ranges::all_of(members_, [&](const auto& member) {
+          return member->log().find(line) != std::string::npos;
+        });
+      },
+      kStartWithin);
+  EXPECT_TRUE(found) << "no leader: " << member(0).log();
+  return found;
+}
+
+void Server::stop() {
+  for (const auto& member : members_) member->stop();
+}
+void Server::kill() {
+  for (const auto& member : members_) member->kill();
+}
+void Server::pause() {
+  for (const auto& member : members_) member->pause();
+}
+void Server::resume() {
+  for (const auto& member : members_) member->resume();
+}
+
+std::string Server::url(std::string_view bucket, std::string_view more) const {
+  std::vector<std::string> addresses;
+  for (const auto& member : members_) addresses.push_back(member->address());
+  const std::string_view scheme = kind() == Kind::broker ? "baton" : name_of(kind());
+  return fmt::format("{}://{}/{}{}", scheme, fmt::join(addresses, ","), bucket, more);
+}
+
+}  // namespace baton::stores
