@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kReconnectMinMs = 100;
 constexpr int kReconnectMaxMs = 1'000;
+constexpr int kConnectMs = 3'000;
 // etcd hangs up on clients that ping more often than every 5 s, or while they ask for nothing.
 constexpr int kKeepaliveMs = 6'000;
 constexpr int kKeepaliveTimeoutMs = 2'000;
@@ -26,7 +27,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMinMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
+  // By this name gRPC means how long an attempt may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMaxMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
@@ -101,11 +103,13 @@ Result<const EtcdLink::Member*> EtcdLink::reach(const Deadline& deadline, Patien
       return Error{Errc::unavailable,
                    fmt::format("cannot reach etcd at {}", fmt::join(addresses, ","))};
     }
-    // Whoever waits for one channel makes gRPC work for all of them; nobody else does.
+    // Whoever waits for one channel makes gRPC work for all of them; nobody else does. In slices
+    // only if another one may be faster: very short ones get gRPC nowhere.
     const Member& first = members_[current_];
-    first.channel->WaitForStateChange(
-        first.channel->GetState(true),
-        std::chrono::system_clock::now() + std::min(deadline.left(), limits::kConnectPoll));
+    const auto wait =
+        members_.size() > 1 ? std::min(deadline.left(), limits::kConnectPoll) : deadline.left();
+    first.channel->WaitForStateChange(first.channel->GetState(true),
+                                      std::chrono::system_clock::now() + wait);
   }
 }
 

@@ -29,7 +29,7 @@ inline constexpr milliseconds kWatchSilence{3'000};
 /// Before asking again a server that cannot answer yet.
 inline constexpr milliseconds kRetryPause{20};
 /// How often it is looked whether a connection is there.
-inline constexpr milliseconds kConnectPoll{5};
+inline constexpr milliseconds kConnectPoll{20};
 
 /// The self-test: so many threads race in each of its rounds.
 inline constexpr std::size_t kRacers = 4;

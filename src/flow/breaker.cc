@@ -51,7 +51,7 @@ bool Breaker::failed(std::string why, Instant now) {
   if (state_ != State::closed) return false;
   record(false, now);
   const bool too_many = calls_.size() >= options_.window_calls &&
-                        failing_ * 100 >= calls_.size() * options_.failing_percent;
+                        std::size_t{failing_} * 100 >= calls_.size() * options_.failing_percent;
   if (too_many) open(std::move(why), now);
   return too_many;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/assert.h"
+
 namespace baton {
 namespace {
 
@@ -10,6 +12,7 @@ namespace {
 std::vector<std::size_t> shares(std::size_t things, std::span<const std::uint32_t> weights,
                                 std::span<const std::size_t> had) {
   const auto total = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
+  BATON_ASSERT(total > 0);
   struct Candidate {
     std::size_t holder;
     std::uint64_t fraction;  // Of the quota, in units of 1/total.

@@ -25,7 +25,9 @@ std::size_t moves(const Holders& before, const Holders& after) {
 
 std::vector<std::size_t> counts(const Holders& holders, std::size_t number) {
   std::vector<std::size_t> result(number);
-  for (const HolderIndex& holder : holders) ++result.at(holder.value());
+  for (std::size_t i = 0; i < number; ++i) {
+    result[i] = static_cast<std::size_t>(std::ranges::count(holders, HolderIndex{i}));
+  }
   return result;
 }
 
@@ -37,8 +39,8 @@ std::size_t moves_of_join(std::size_t from) {
 std::size_t moves_of_leave(std::size_t from) {
   Holders before = balanced(64, from);
   std::ranges::replace(before, HolderIndex{0}, HolderIndex{});  // It has the most.
-  for (HolderIndex& holder : before) {
-    if (holder.has_value()) --*holder;
+  for (std::size_t i = 1; i < from; ++i) {
+    std::ranges::replace(before, HolderIndex{i}, HolderIndex{i - 1});
   }
   return moves(before, assign_sticky(before, std::vector<std::uint32_t>(from - 1, 1)));
 }

@@ -107,12 +107,47 @@ class Holders {
     if (is_new) names_.push_back(session);
     return at->second;
   }
-  Json names_;  // NOLINT(misc-non-private-member-variables-in-classes): a list, moved out at the
-                // end.
+  Json take_names() { return std::move(names_); }
 
  private:
+  Json names_ = Json::array();
   std::map<SessionId, std::int64_t> places_;
 };
+
+std::vector<SessionId> read_sessions(Fields& fields) {
+  std::vector<SessionId> sessions;
+  for (const Json& session : fields.list("sessions")) {
+    if (!session.is_string()) fields.fail("\"sessions\" must be texts");
+    sessions.push_back(session.is_string() ? session.get<std::string>() : std::string());
+  }
+  return sessions;
+}
+
+SessionId read_place(Fields& fields, const Json& place, const std::vector<SessionId>& sessions) {
+  const auto at = static_cast<std::int64_t>(
+      fields.checked(place, "holdings: session", kNobody, std::ssize(sessions) - 1));
+  return at == kNobody || !fields.good() ? SessionId() : sessions[static_cast<std::size_t>(at)];
+}
+
+Holding read_holding(Fields& fields, const Json& row, const std::vector<SessionId>& sessions) {
+  Holding holding;
+  if (!row.is_array() || row.size() != 5) {
+    fields.fail("\"holdings\" must be lists of 5");
+    return holding;
+  }
+  holding.owner = read_place(fields, row[0], sessions);
+  holding.epoch = fields.checked(row[1], "holdings: epoch", 0, kMillisecondsMax);
+  holding.next = read_place(fields, row[2], sessions);
+  holding.since = WallTime(fields.checked(row[3], "holdings: since", 0, kMillisecondsMax));
+  holding.why = static_cast<Why>(fields.checked(row[4], "holdings: why", 0, kWhys.size() - 1));
+  return holding;
+}
+
+bool is_whole(const Assignment& assignment) {
+  return assignment.first % kChunkPartitions == 0 && assignment.first < assignment.partitions &&
+         assignment.holdings.size() ==
+             size_of_chunk(assignment.partitions, assignment.first / kChunkPartitions);
+}
 
 }  // namespace
 
@@ -162,7 +197,6 @@ Result<Session> decode_session(std::string_view text) {
 
 std::string encode(const Assignment& assignment) {
   Holders holders;
-  holders.names_ = Json::array();
   Json rows = Json::array();
   for (const Holding& holding : assignment.holdings) {
     rows.push_back({holders.place_of(holding.owner), holding.epoch, holders.place_of(holding.next),
@@ -171,7 +205,7 @@ std::string encode(const Assignment& assignment) {
   return Json{{"version", kVersion},
               {"partitions", assignment.partitions},
               {"first", assignment.first},
-              {"sessions", std::move(holders.names_)},
+              {"sessions", holders.take_names()},
               {"holdings", std::move(rows)}}
       .dump();
 }
@@ -181,34 +215,12 @@ Result<Assignment> decode_assignment(std::string_view text) {
   Assignment result;
   result.partitions = static_cast<std::uint32_t>(fields.number("partitions", 1, kPartitionsMax));
   result.first = static_cast<std::uint32_t>(fields.number("first", 0, kPartitionsMax));
-  std::vector<SessionId> sessions;
-  for (const Json& session : fields.list("sessions")) {
-    if (!session.is_string()) fields.fail("\"sessions\" must be texts");
-    sessions.push_back(session.is_string() ? session.get<std::string>() : std::string());
-  }
-  const auto session_at = [&](const Json& place) {
-    const auto at = static_cast<std::int64_t>(
-        fields.checked(place, "holdings: session", kNobody, std::ssize(sessions) - 1));
-    return at == kNobody || !fields.good() ? SessionId() : sessions[static_cast<std::size_t>(at)];
-  };
+  const std::vector<SessionId> sessions = read_sessions(fields);
   for (const Json& row : fields.list("holdings")) {
-    if (!row.is_array() || row.size() != 5) {
-      fields.fail("\"holdings\" must be lists of 5");
-      break;
-    }
-    Holding holding;
-    holding.owner = session_at(row[0]);
-    holding.epoch = fields.checked(row[1], "holdings: epoch", 0, kMillisecondsMax);
-    holding.next = session_at(row[2]);
-    holding.since = WallTime(fields.checked(row[3], "holdings: since", 0, kMillisecondsMax));
-    holding.why = static_cast<Why>(fields.checked(row[4], "holdings: why", 0, kWhys.size() - 1));
-    result.holdings.push_back(std::move(holding));
+    result.holdings.push_back(read_holding(fields, row, sessions));
+    if (!fields.good()) break;
   }
-  if (fields.good() && (result.first % kChunkPartitions != 0 || result.first >= result.partitions ||
-                        result.holdings.size() !=
-                            size_of_chunk(result.partitions, result.first / kChunkPartitions))) {
-    fields.fail("does not hold the partitions that it says");
-  }
+  if (fields.good() && !is_whole(result)) fields.fail("does not hold the partitions that it says");
   if (!fields.good()) return fields.error();
   return result;
 }

@@ -43,7 +43,7 @@ void Machine::request(Request::Kind kind, Pending pending, Instant now, std::str
   pending_.emplace(id, std::move(pending));
 }
 
-void Machine::on_reply(RequestId id, Reply reply, Instant now) {
+void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
   const auto found = pending_.find(id);
   if (found == pending_.end() || finished()) return;
   const Pending pending = std::move(found->second);
@@ -136,35 +136,38 @@ void Machine::learn(const Entry& entry, Instant now) {
   }
 }
 
-void Machine::on_watch(WatchEvent event, Instant now) {
+void Machine::on_watch(const WatchEvent& event, Instant now) {
   if (!watching_ || event.watch != watch_ || finished()) return;
+  const bool own = event.entry.key == session_key(settings_.group, me_);
   switch (event.kind) {
     case WatchEvent::Kind::put:
       if (in_snapshot_) shown_.insert(event.entry.key);
       learn(event.entry, now);
-      if (event.entry.key == session_key(settings_.group, me_)) {
-        see_own(event.entry.revision, now);
-        if (revision_ != 0 && view_.is_dead(me_) && phase_ == Phase::joined) must_read_ = true;
-      }
+      if (own) see_own(event.entry.revision, now);
+      // Somebody else has written it, or removed it.
+      if (own && view_.is_dead(me_) && phase_ == Phase::joined) must_read_ = true;
       break;
     case WatchEvent::Kind::removed:
       view_.removed(event.entry.key, event.entry.revision);
-      if (event.entry.key == session_key(settings_.group, me_) && revision_ != 0) must_read_ = true;
+      if (own && revision_ != 0) must_read_ = true;
       break;
-    case WatchEvent::Kind::snapshot_end:
-      if (in_snapshot_) view_.keep_only(shown_, watch_opened_);
-      in_snapshot_ = false;
-      shown_.clear();
-      complete_ = true;
-      break;
-    case WatchEvent::Kind::session_lost:
-      if (const auto session = session_of_key(settings_.group, event.entry.key)) {
-        if (*session != me_) hints_.try_emplace(*session, now);
-      }
-      break;
+    case WatchEvent::Kind::snapshot_end: end_snapshot(); break;
+    case WatchEvent::Kind::session_lost: take_hint(event.entry.key, now); break;
     case WatchEvent::Kind::broken: lose_sight(event.entry.value, now); break;
   }
   pump(now);
+}
+
+void Machine::end_snapshot() {
+  if (in_snapshot_) view_.keep_only(shown_, watch_opened_);
+  in_snapshot_ = false;
+  shown_.clear();
+  complete_ = true;
+}
+
+void Machine::take_hint(std::string_view key, Instant now) {
+  const auto session = session_of_key(settings_.group, key);
+  if (session.has_value() && *session != me_) hints_.try_emplace(*session, now);
 }
 
 bool Machine::stopped(std::uint32_t partition, Instant now) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,8 +40,8 @@ class Machine {
   void start(Instant now);
   /// To be called at next_deadline(), at the latest.
   void tick(Instant now) { pump(now); }
-  void on_reply(RequestId id, Reply reply, Instant now);
-  void on_watch(WatchEvent event, Instant now);
+  void on_reply(RequestId id, const Reply& reply, Instant now);
+  void on_watch(const WatchEvent& event, Instant now);
   /// The work on it has ended, after Revoking or Lost, or by itself. False: there was none.
   bool stopped(std::uint32_t partition, Instant now);
   /// Drains, hands everything over and finishes. A static id keeps its partitions for its return,
@@ -91,6 +92,10 @@ class Machine {
     Instant deadline{};    // revoking: when it is called lost.
     Instant stopped_at{};  // stopped: it may not be taken up again for a while.
   };
+  struct ReadyChunks {
+    std::set<std::uint32_t> chunks{};
+    bool waiting = false;  // For more that is to go.
+  };
   struct Attempt {
     Session session;
     Instant sent_at;
@@ -103,6 +108,8 @@ class Machine {
   void on_list(const Pending& pending, const Reply& reply, Instant now);
   void on_read(const Pending& pending, const Reply& reply, Instant now);
   void learn(const Entry& entry, Instant now);
+  void end_snapshot();
+  void take_hint(std::string_view key, Instant now);
   void finish(Status status);
   void note(bool warning, std::string text);
   void wake_at(Instant at) { next_ = std::min(next_, at); }
@@ -110,7 +117,9 @@ class Machine {
   // session.cc: the worker's own session.
   void begin_life(Instant now);
   void step_session(Instant now);
-  void step_look(Instant now);
+  void step_look();
+  void read_session(Instant now);
+  bool must_end_for_static_id();
   void step_closing(Instant now);
   [[nodiscard]] Session wanted_session(Instant now) const;
   [[nodiscard]] SessionState wanted_state() const;
@@ -133,6 +142,7 @@ class Machine {
   void lose_sight(std::string why, Instant now);
   void see_own(Revision revision, Instant now);
   void step_evict(Instant now);
+  void consider_evicting(const SessionId& id, const GroupView::KnownSession& known, Instant now);
   void read_unknown_owners(Instant now);
   [[nodiscard]] std::optional<Instant> eviction_due(const SessionId& id,
                                                     const GroupView::KnownSession& known,
@@ -148,6 +158,8 @@ class Machine {
   void begin_work(Instant now);
   void lose(std::uint32_t partition, Work& work, std::string why);
   void step_hand_over(Instant now);
+  void step_leave(Instant now);
+  [[nodiscard]] ReadyChunks ready_chunks() const;
   void hand_over(std::uint32_t chunk, Instant now);
   [[nodiscard]] bool is_to_go(const Holding& holding) const;
   [[nodiscard]] bool has_stopped(std::uint32_t partition) const;

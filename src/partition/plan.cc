@@ -118,7 +118,8 @@ class Planner {
     }
     const std::vector<HolderIndex> target = assign_sticky(holders, weights_);
     for (std::size_t i = 0; i < open.size(); ++i) {
-      change(*open[i], target[i].has_value() ? members_[*target[i]] : SessionId());
+      const HolderIndex& member = target[i];
+      change(*open[i], member.has_value() ? members_[*member] : SessionId());
     }
   }
 

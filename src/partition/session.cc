@@ -89,26 +89,18 @@ Session Machine::wanted_session(Instant now) const {
 
 void Machine::step_session(Instant now) {
   if (leaving_ && now >= leave_by_) {
-    finish(Error{Errc::deadline_exceeded, "could not hand everything over in time"});
-    return;
+    return finish(Error{Errc::deadline_exceeded, "could not hand everything over in time"});
   }
   if (leaving_) wake_at(leave_by_);
-  if (phase_ == Phase::looking) return step_look(now);
-  const bool owner = stands(SessionState::active);
-  if (settings_.static_id && !owner && !leaving_ && static_id_in_use()) {
+  if (phase_ == Phase::looking) step_look();
+  if (phase_ == Phase::looking || phase_ == Phase::finished) return;
+  if (must_end_for_static_id()) {
     return finish(Error{Errc::already_exists,
                         fmt::format("another worker of group {} lives under the static id {}",
                                     settings_.group, settings_.worker)});
   }
   if (session_busy_) return;
-  if (must_read_) {
-    if (now < read_at_) return wake_at(read_at_);
-    must_read_ = false;
-    session_busy_ = true;
-    request(Request::Kind::get, {.purpose = Purpose::read_session}, now,
-            session_key(settings_.group, me_));
-    return;
-  }
+  if (must_read_) return read_session(now);
   if (phase_ == Phase::closing) return step_closing(now);
   if (phase_ == Phase::creating && leaving_) return finish({});
   const bool another_state = phase_ == Phase::joined && wanted_state() != written_.state;
@@ -116,7 +108,20 @@ void Machine::step_session(Instant now) {
   write_session(wanted_session(now), now);
 }
 
-void Machine::step_look(Instant now) {
+void Machine::read_session(Instant now) {
+  if (now < read_at_) return wake_at(read_at_);
+  must_read_ = false;
+  session_busy_ = true;
+  request(Request::Kind::get, {.purpose = Purpose::read_session}, now,
+          session_key(settings_.group, me_));
+}
+
+/// Only one that is not at work itself steps back.
+bool Machine::must_end_for_static_id() {
+  return settings_.static_id && !leaving_ && !stands(SessionState::active) && static_id_in_use();
+}
+
+void Machine::step_look() {
   if (leaving_) return finish({});
   const bool partial = settings_.mutant == Mutant::plan_on_partial_snapshot;
   if (!complete_ && !partial) return;
@@ -129,7 +134,6 @@ void Machine::step_look(Instant now) {
                     chunk->second.assignment.partitions, settings_.partitions)});
   }
   phase_ = Phase::creating;
-  step_session(now);
 }
 
 /// The last word; then nothing is renewed any more.

@@ -120,21 +120,21 @@ void Machine::step_evict(Instant now) {
     return known == nullptr || known->session.dead() || known->seen_at >= hint.second;
   });
   for (const auto& [id, known] : view_.sessions()) {
-    if (id == me_ || known.session.dead() || evicting_.contains(id) || reading_.contains(id)) {
-      continue;
-    }
-    std::optional<Instant> due = eviction_due(id, known, now);
-    if (!due.has_value()) continue;
-    if (const auto again = evict_again_.find(id); again != evict_again_.end()) {
-      due = std::max(*due, again->second);
-    }
-    if (now < *due) {
-      wake_at(*due);
-      continue;
-    }
-    const bool left = known.session.state == SessionState::restarting && known.session.stopped;
-    evict(id, known, left ? SessionState::gone : SessionState::evicted, now);
+    const bool busy = evicting_.contains(id) || reading_.contains(id);
+    if (id != me_ && !known.session.dead() && !busy) consider_evicting(id, known, now);
   }
+}
+
+void Machine::consider_evicting(const SessionId& id, const GroupView::KnownSession& known,
+                                Instant now) {
+  std::optional<Instant> due = eviction_due(id, known, now);
+  if (!due.has_value()) return;
+  if (const auto again = evict_again_.find(id); again != evict_again_.end()) {
+    due = std::max(*due, again->second);
+  }
+  if (now < *due) return wake_at(*due);
+  const bool left = known.session.state == SessionState::restarting && known.session.stopped;
+  evict(id, known, left ? SessionState::gone : SessionState::evicted, now);
 }
 
 /// An owner without a session is either news or long dead: the store knows.

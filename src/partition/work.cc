@@ -103,33 +103,40 @@ void Machine::write_chunk(std::uint32_t chunk, const Assignment& assignment, Ins
 
 void Machine::step_hand_over(Instant now) {
   if (phase_ != Phase::joined) return;
-  if (leaving_) {
-    const bool early = settings_.mutant == Mutant::release_before_draining;
-    if (!idle() || (wanted_state() != written_.state && !early)) return;
-    if (wanted_state() != SessionState::restarting && step_release(now)) return;
-    phase_ = Phase::closing;
-    next_renewal_ = now;
-    return step_session(now);
-  }
-  bool waiting = false;
-  std::set<std::uint32_t> chunks;
-  for (const auto& [number, chunk] : view_.chunks()) {
-    for (std::uint32_t i = 0; i < chunk.assignment.holdings.size(); ++i) {
-      const Holding& holding = chunk.assignment.holdings[i];
-      if (!is_to_go(holding)) continue;
-      if (has_stopped(chunk.assignment.first + i)) {
-        chunks.insert(number);
-      } else {
-        waiting = true;
-      }
-    }
-  }
-  if (chunks.empty()) return ready_since_.reset();
+  if (leaving_) return step_leave(now);
+  const ReadyChunks ready = ready_chunks();
+  if (ready.chunks.empty()) return ready_since_.reset();
   if (!ready_since_.has_value()) ready_since_ = now;
-  if (waiting && now < *ready_since_ + kGather) return wake_at(*ready_since_ + kGather);
-  for (const std::uint32_t number : chunks) {
+  const Instant due = *ready_since_ + kGather;
+  if (ready.waiting && now < due) return wake_at(due);
+  for (const std::uint32_t number : ready.chunks) {
     if (may_write(number, now)) hand_over(number, now);
   }
+}
+
+/// Once everything has stopped: gives it all away, and then says the last word.
+void Machine::step_leave(Instant now) {
+  const bool early = settings_.mutant == Mutant::release_before_draining;
+  if (!idle() || (wanted_state() != written_.state && !early)) return;
+  if (wanted_state() != SessionState::restarting && step_release(now)) return;
+  phase_ = Phase::closing;
+  next_renewal_ = now;
+  step_session(now);
+}
+
+/// The chunks in which something that has stopped is promised to another.
+Machine::ReadyChunks Machine::ready_chunks() const {
+  ReadyChunks ready;
+  for (const auto& [number, chunk] : view_.chunks()) {
+    const Assignment& assignment = chunk.assignment;
+    for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
+      if (!is_to_go(assignment.holdings[i])) continue;
+      const bool stopped = has_stopped(assignment.first + i);
+      if (stopped) ready.chunks.insert(number);
+      ready.waiting |= !stopped;
+    }
+  }
+  return ready;
 }
 
 void Machine::hand_over(std::uint32_t chunk, Instant now) {

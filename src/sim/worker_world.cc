@@ -284,31 +284,36 @@ void WorkerWorld::check_acting() {
   }
 }
 
-/// Epochs grow with each change of the owner, and only then; and nobody but the owner takes a
-/// partition from a session that lives.
 void WorkerWorld::check_assignment(const Entry& entry) {
   const Result<Assignment> assignment = partition::decode_assignment(entry.value);
   if (!assignment.has_value()) return violate(to_string(assignment.error()));
   Assignment& last = assignments_[assignment->first];
   last.holdings.resize(assignment->holdings.size());
   for (std::size_t i = 0; i < last.holdings.size(); ++i) {
-    const Holding& before = last.holdings[i];
-    const Holding& after = assignment->holdings[i];
-    if (before.owner == after.owner) {
-      if (before.epoch != after.epoch) violate("an epoch changed without its owner");
-      continue;
-    }
-    if (after.epoch <= before.epoch) violate("an owner changed without a new epoch");
-    if (partition::worker_of(before.owner) != partition::worker_of(after.owner)) ++owner_changes_;
-    if (before.owner.empty() || partition::worker_of(before.owner) == writer_) continue;
-    for (const Entry& other : store_.list(partition::session_key(kGroup, before.owner))) {
-      const auto session = partition::decode_session(other.value);
-      if (session.has_value() && !session->dead()) {
-        violate(fmt::format("{} took partition {} from {}, which lives", writer_, i, before.owner));
-      }
-    }
+    check_change(assignment->first + static_cast<std::uint32_t>(i), last.holdings[i],
+                 assignment->holdings[i]);
   }
   last = *assignment;
+}
+
+/// Epochs grow with each change of the owner, and only then; and nobody but the owner takes a
+/// partition from a session that lives.
+void WorkerWorld::check_change(std::uint32_t partition, const Holding& before,
+                               const Holding& after) {
+  if (before.owner == after.owner) {
+    if (before.epoch != after.epoch) violate("an epoch changed without its owner");
+    return;
+  }
+  if (after.epoch <= before.epoch) violate("an owner changed without a new epoch");
+  const std::string_view worker = partition::worker_of(before.owner);
+  if (worker != partition::worker_of(after.owner)) ++owner_changes_;
+  if (before.owner.empty() || worker == writer_) return;
+  for (const Entry& other : store_.list(partition::session_key(kGroup, before.owner))) {
+    const auto session = partition::decode_session(other.value);
+    if (!session.has_value() || session->dead()) continue;
+    violate(
+        fmt::format("{} took partition {} from {}, which lives", writer_, partition, before.owner));
+  }
 }
 
 std::vector<WorkerWorld::Process*> WorkerWorld::alive() const {
@@ -321,36 +326,33 @@ std::vector<WorkerWorld::Process*> WorkerWorld::alive() const {
 
 /// Complete, balanced, and every worker at work on what the assignment gives it.
 void WorkerWorld::check_settled() {
-  const std::vector<Process*> living = alive();
-  if (living.empty()) return;
   std::map<std::string, std::size_t> counts;
-  for (Process* process : living) counts[process->machine->session()] = 0;
+  for (const Process* process : alive()) counts[process->machine->session()] = 0;
+  if (counts.empty()) return;
   for (const auto& [first, assignment] : assignments_) {
     for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
-      const Holding& holding = assignment.holdings[i];
-      const auto owner = counts.find(holding.owner);
-      if (owner == counts.end()) {
-        return violate(fmt::format("partition {} belongs to \"{}\", who is not alive", first + i,
-                                   holding.owner));
-      }
-      if (!holding.next.empty())
-        return violate(fmt::format("partition {} is still to move", first + i));
-      ++owner->second;
-      for (Process* process : living) {
-        if (process->machine->session() == holding.owner &&
-            !process->machine->may_act(first + i, clock_of(*process))) {
-          return violate(
-              fmt::format("{} does not work on its partition {}", holding.owner, first + i));
-        }
-      }
+      check_held(first + i, assignment.holdings[i]);
+      ++counts[assignment.holdings[i].owner];
     }
   }
   const auto [least, most] =
-      std::ranges::minmax_element(counts, {}, [](const auto& c) { return c.second; });
+      std::ranges::minmax_element(counts, {}, [](const auto& count) { return count.second; });
   if (most->second > least->second + 1) {
     violate(fmt::format("{} has {} partitions, and {} has {}", most->first, most->second,
                         least->first, least->second));
   }
+}
+
+void WorkerWorld::check_held(std::uint32_t partition, const Holding& holding) {
+  if (!holding.next.empty())
+    return violate(fmt::format("partition {} is still to move", partition));
+  for (const Process* process : alive()) {
+    if (process->machine->session() != holding.owner) continue;
+    if (process->machine->may_act(partition, clock_of(*process))) return;
+    return violate(fmt::format("{} does not work on its partition {}", holding.owner, partition));
+  }
+  violate(
+      fmt::format("partition {} belongs to \"{}\", who is not alive", partition, holding.owner));
 }
 
 void WorkerWorld::run_for(Duration time) {

@@ -71,7 +71,10 @@ class WorkerWorld {
   void chaos_step();
   void check_acting();
   void check_settled();
+  void check_held(std::uint32_t partition, const partition::Holding& holding);
   void check_assignment(const partition::Entry& entry);
+  void check_change(std::uint32_t partition, const partition::Holding& before,
+                    const partition::Holding& after);
   void expect_moves(std::string_view what, std::size_t moves, std::size_t begun);
   void run_for(Duration time);
   void violate(std::string text);

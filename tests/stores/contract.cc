@@ -73,7 +73,7 @@ std::vector<std::string> Seen::lines() {
 }
 
 std::unique_ptr<KvStore> open(const std::string& url) {
-  auto store = coord::open_store(url, {.connect_timeout = seconds{20}});
+  auto store = coord::open_store(url, {.connect_timeout = 4 * kTimeout});
   if (store) return *std::move(store);
   // Ends the test; gtest reports it.
   throw std::runtime_error(url + ": " + to_string(store.error()));

@@ -24,7 +24,17 @@ using Kinds = WatchEvent::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kTimeout{5};
+// How much longer things take under a sanitizer.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kSlower = 20;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr int kSlower = 3;
+#else
+constexpr int kSlower = 1;
+#endif
+constexpr seconds kTimeout{5 * kSlower};
+/// How often something is repeated, if `count` times are enough where nothing slows it down.
+constexpr int times(int count) { return count / kSlower + 5; }
 
 /// What a watch has seen, for a test to wait on.
 class Seen {
@@ -35,9 +45,10 @@ class Seen {
   void add(WatchEvent event);
   /// True once `holds` is true of all events so far.
   bool wait(const std::function<bool(const std::vector<WatchEvent>&)>& holds,
-            milliseconds within = seconds{10});
+            milliseconds within = seconds{10} * kSlower);
   /// Waits for an event of that kind (and key, unless empty).
-  bool wait_for(Kinds kind, const std::string& key = {}, milliseconds within = seconds{10});
+  bool wait_for(Kinds kind, const std::string& key = {},
+                milliseconds within = seconds{10} * kSlower);
   std::vector<WatchEvent> events();
   /// "+key=value" of a put, "-key" of a removal, "|" of the snapshot's end, "!" of broken.
   std::vector<std::string> lines();

@@ -133,7 +133,7 @@ TEST_P(Contract, AReadSeesEveryWriteConfirmedBeforeIt) {
   const auto reader = client();
   KvRevision revision = 0;
 
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < times(100); ++i) {
     revision = must_write(*writer, "a", revision, std::to_string(i));
     ASSERT_EQ(value_of(*reader, "a"), std::to_string(i));
   }
@@ -142,7 +142,7 @@ TEST_P(Contract, AReadSeesEveryWriteConfirmedBeforeIt) {
 // The one promise that everything else stands on.
 TEST_P(Contract, OfRacingWritesExactlyOneHasSuccess) {
   constexpr int kThreads = 8;
-  constexpr int kRounds = 50;
+  constexpr int kRounds = times(50);
   const std::array clients{client(), client()};
   KvRevision revision = 0;
 
@@ -175,7 +175,7 @@ TEST_P(Contract, OfRacingWritesExactlyOneHasSuccess) {
 // Everybody who adds one by compare-and-set adds exactly one.
 TEST_P(Contract, NoIncrementIsLostOrCountedTwice) {
   constexpr int kThreads = 4;
-  constexpr int kEach = 25;
+  constexpr int kEach = times(25);
   const auto store = client();
   must_write(*store, "counter", 0, "0");
 
@@ -212,7 +212,7 @@ TEST_P(Contract, ManyMayOpenANewBucketAtOnce) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < kClients; ++i) {
     threads.emplace_back([&] {
-      const auto store = coord::open_store(url(), {.connect_timeout = seconds{20}});
+      const auto store = coord::open_store(url(), {.connect_timeout = 4 * kTimeout});
       if (store) {
         ++opened;
       } else {

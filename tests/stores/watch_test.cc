@@ -62,7 +62,7 @@ TEST_P(WatchContract, ASnapshotOfNothingEndsAtOnce) {
 
   const auto running = watch(*store, "g.", seen);
 
-  EXPECT_TRUE(seen.wait_for(Kinds::snapshot_end, {}, milliseconds{500}));
+  EXPECT_TRUE(seen.wait_for(Kinds::snapshot_end, {}, milliseconds{500} * kSlower));
   EXPECT_EQ(seen.lines(), (Lines{"|"}));
 }
 
@@ -108,7 +108,7 @@ TEST_P(WatchContract, EveryWatcherSeesWhatOtherClientsChange) {
 
 TEST_P(WatchContract, EachKeysChangesComeInOrder) {
   constexpr int kKeys = 4;
-  constexpr int kChanges = 40;
+  constexpr int kChanges = times(40);
   const auto store = client();
   const auto writer = client();
   Seen seen;
@@ -158,7 +158,7 @@ TEST_P(WatchContract, TheSnapshotIsCompleteAlsoWhileKeysChange) {
     }
   });
 
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < times(10); ++round) {
     Seen seen;
     const auto running = watch(*store, "k.", seen);
     ASSERT_TRUE(seen.wait_for(Kinds::snapshot_end));
@@ -182,7 +182,7 @@ TEST_P(WatchContract, NothingIsCalledOnceTheWatchIsDestroyed) {
     while (!done) revision = must_write(*writer, "k.x", revision, "y");
   });
 
-  for (int round = 0; round < 15; ++round) {
+  for (int round = 0; round < times(15); ++round) {
     auto alive = std::make_unique<std::atomic<int>>(0);
     auto running = store->watch(
         {.prefix = "k."},
