@@ -46,6 +46,8 @@ sigset_t handled_signals() {
   return signals;
 }
 
+constexpr Duration kOneWish = std::chrono::milliseconds(200);
+
 /// Runs one worker until it has left: signals in, an exit code out.
 class Running {
  public:
@@ -66,6 +68,10 @@ class Running {
     if (forward && !flags_.command.empty()) return host_.signal(signal);
     // Without handlers a hang-up ends the worker, as it would end any program.
     if (forward && signal != SIGHUP) return;
+    // timeout(1) and some supervisors signal the process and its group: that is one wish, not two.
+    const Instant now = worker::boot_time();
+    if (asked_to_leave_ > 0 && now < last_asked_ + kOneWish) return;
+    last_asked_ = now;
     switch (++asked_to_leave_) {
       case 1: return host_.leave(false);
       case 2: host_.leave(true); return host_.hurry();
@@ -76,6 +82,7 @@ class Running {
   const RunFlags& flags_;
   worker::WorkerHost& host_;
   int asked_to_leave_ = 0;
+  Instant last_asked_{};
 };
 
 /// Another number of partitions is a wrong flag, like those that are found before asking the store.

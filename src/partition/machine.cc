@@ -38,6 +38,7 @@ void Machine::request(Request::Kind kind, Pending pending, Instant now, std::str
                       Revision expected) {
   const RequestId id = next_request_++;
   pending.sent_at = now;
+  if (kind == Request::Kind::cas) pending.expected = expected;
   effects_.emplace_back(Request{
       .id = id, .kind = kind, .key = std::move(key), .expected = expected, .value = pending.value});
   pending_.emplace(id, std::move(pending));
@@ -61,8 +62,10 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
         learn({assignment_key(settings_.group, pending.chunk), pending.value, reply.revision}, now);
       } else {
         // Somebody was faster, or nobody knows: what stands there decides.
-        request(Request::Kind::get, {.purpose = Purpose::read_chunk, .chunk = pending.chunk}, now,
-                assignment_key(settings_.group, pending.chunk));
+        request(
+            Request::Kind::get,
+            {.purpose = Purpose::read_chunk, .chunk = pending.chunk, .expected = pending.expected},
+            now, assignment_key(settings_.group, pending.chunk));
       }
       break;
     case Purpose::evict:
@@ -111,6 +114,11 @@ void Machine::on_read(const Pending& pending, const Reply& reply, Instant now) {
     }
     for (const Entry& entry : reply.entries) learn(entry, now);
     if (reply.entries.empty()) next_list_ = now;  // Removed: the list says so to the view.
+    // Nothing new, as when it cannot be read: the next attempt would end the same way.
+    const auto known = view_.chunks().find(pending.chunk);
+    if (known != view_.chunks().end() && known->second.revision == pending.expected) {
+      retry_chunk_at_[pending.chunk] = now + settings_.timing.request_timeout();
+    }
     return;
   }
   reading_.erase(pending.session);
@@ -180,9 +188,9 @@ bool Machine::stopped(std::uint32_t partition, Instant now) {
 }
 
 void Machine::leave(bool for_good, Instant now) {
-  if (leaving_ || finished()) return;
-  leaving_ = true;
-  for_good_ = for_good;
+  if (finished()) return;
+  for_good_ = for_good_ || for_good;
+  if (std::exchange(leaving_, true)) return pump(now);
   leave_by_ = now + settings_.timing.drain + (settings_.timing.lease * 2);
   pump(now);
 }

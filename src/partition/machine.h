@@ -82,6 +82,7 @@ class Machine {
     SessionId session{};      // evict, read.
     std::uint32_t chunk = 0;  // chunk, read_chunk.
     std::string value{};      // What a cas writes.
+    Revision expected = 0;    // What it expects to find.
     Instant sent_at{};
   };
   /// What the one who does the work was told of a partition.

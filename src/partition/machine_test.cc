@@ -105,6 +105,7 @@ class Group {
 
   Instant now{seconds(1000).count() * 1'000'000'000};
   bool away = false;
+  std::uint64_t requests = 0;
 
  private:
   bool drain(Member& member) {
@@ -116,6 +117,7 @@ class Group {
   }
   void perform(Member& member, const Effect& effect) {
     if (const auto* request = std::get_if<Request>(&effect)) {
+      ++requests;
       const Reply reply = away ? Reply{.entries = {}, .error = "away"} : store_.execute(*request);
       member.machine->on_reply(request->id, reply, now);
     } else if (const auto* open = std::get_if<OpenWatch>(&effect)) {
@@ -305,6 +307,36 @@ TEST(Machine, AStaticIdFindsItsPartitionsAgain) {
   const auto& again = group.join(settings);
   EXPECT_EQ(again.at_work, (Partitions{0, 1}));
   EXPECT_TRUE(second.revoking.empty());
+}
+
+TEST(Machine, AStaticIdMayChangeItsMindAndLeaveForGood) {
+  Group group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  auto& first = group.join(settings);
+  const auto& second = group.join("w2");
+  first.obedient = false;
+  first.machine->leave(false, group.now);
+  group.settle();
+  first.machine->leave(true, group.now);
+  group.settle();
+  for (const std::uint32_t partition : first.revoking) {
+    first.machine->stopped(partition, group.now);
+  }
+  group.settle();
+  EXPECT_TRUE(first.ended && first.end.has_value());
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+TEST(Machine, OneThatLeavesOverGarbageDoesNotHammerTheStore) {
+  Group group(4);
+  auto& first = group.join("w1");
+  group.put("g.g.a", "garbage");
+  first.machine->leave(true, group.now);
+  group.settle();
+  const std::uint64_t before = group.requests;
+  group.pass(seconds(10));
+  EXPECT_LT(group.requests - before, 100U);
 }
 
 TEST(Machine, AStaticIdThatDoesNotReturnIsReplacedAfterTheGrace) {

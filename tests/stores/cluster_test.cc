@@ -117,7 +117,7 @@ class Cluster : public testing::TestWithParam<Kind> {
   /// A lease must outlast this.
   static void report(std::string_view what, milliseconds took) {
     fmt::print("  {}: {}: writes go on after {} ms\n", name_of(GetParam()), what, took.count());
-    EXPECT_LE(took, GetParam() == Kind::nats ? seconds{10} : seconds{5});
+    EXPECT_LE(took, GetParam() == Kind::nats ? seconds{20} : seconds{7});
   }
 
   std::unique_ptr<Server> server_;

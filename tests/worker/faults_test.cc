@@ -59,7 +59,7 @@ TEST_P(Faults, AStoppedWorkerDoesNotActWhenItWakes) {
 }
 
 TEST_P(Faults, AStoreThatIsAwayForLessThanTheLeaseChangesNothing) {
-  Fleet& fleet = settled_fleet({"--profile", "fast", "--lease-ttl", "4s", "--heartbeat", "500ms"});
+  Fleet& fleet = settled_fleet({"--profile", "fast", "--lease-ttl", "10s", "--heartbeat", "500ms"});
   server_->pause();
   std::this_thread::sleep_for(milliseconds{1'500});
   server_->resume();
@@ -91,7 +91,7 @@ TEST_P(Faults, AStoreThatIsAwayForLongerStopsAllWorkUntilItIsBack) {
 }
 
 TEST_P(Faults, ARestartOfTheStoreIsHardlyNoticed) {
-  Fleet& fleet = settled_fleet({"--profile", "fast", "--lease-ttl", "6s", "--heartbeat", "500ms"});
+  Fleet& fleet = settled_fleet({"--profile", "fast", "--lease-ttl", "30s", "--heartbeat", "500ms"});
   server_->stop();
   ASSERT_TRUE(server_->start());
   std::this_thread::sleep_for(milliseconds{1'000});
