@@ -99,6 +99,7 @@ Result<const EtcdLink::Member*> EtcdLink::reach(const Deadline& deadline, Patien
     if (const Member* member = connected_from(current_, hopeless)) return member;
     if (deadline.has_passed() || (hopeless && patience == Patience::fail_at_once)) {
       std::vector<std::string> addresses;
+      addresses.reserve(members_.size());
       for (const Member& member : members_) addresses.push_back(member.address);
       return Error{Errc::unavailable,
                    fmt::format("cannot reach etcd at {}", fmt::join(addresses, ","))};
