@@ -220,7 +220,9 @@ void WorkerWorld::open_watch(Process& process, const partition::OpenWatch& watch
     // One by one and at times slowly: a worker that looks at half of them sees half of them.
     const bool slow = random_.chance(1, 2);
     for (const Entry& entry : store_.list(watch.prefix)) {
-      if (slow) process.watch_clear = std::max(process.watch_clear, timeline_.now()) + delay() * 50;
+      if (slow)
+        process.watch_clear =
+            std::max(process.watch_clear, timeline_.now()) + milliseconds(random_.below(100));
       watch_event(process,
                   {.watch = watch.watch, .kind = partition::WatchEvent::Kind::put, .entry = entry});
     }
