@@ -25,6 +25,9 @@ pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET GLOBAL yaml-cpp)
 # The prometheus-cpp CMake package asks for curl and civetweb, which its core does not need.
 pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET GLOBAL prometheus-cpp-core)
 pkg_check_modules(nats REQUIRED IMPORTED_TARGET GLOBAL libnats)
+pkg_check_modules(sqlite REQUIRED IMPORTED_TARGET GLOBAL sqlite3)
+pkg_check_modules(postgres REQUIRED IMPORTED_TARGET GLOBAL libpq)
+pkg_check_modules(rdkafka REQUIRED IMPORTED_TARGET GLOBAL rdkafka)
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET GLOBAL cpp-httplib)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 

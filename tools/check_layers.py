@@ -30,13 +30,17 @@ LIBRARIES = {
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
     "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", {"api", "client", "coord"}),
     "protobuf": (r"google/", "gRPC::grpc++", {"api", "client", "coord"}),
-    "nats": (r"nats/", "PkgConfig::nats", {"coord"}),
-    "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api"}),
+    "nats": (r"nats/", "PkgConfig::nats", {"coord", "source"}),
+    "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"kafka"}),
+    "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"sink"}),
+    "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"sink"}),
+    "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api", "sink", "pipeline"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
     "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "client", "cli"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", {"cli"}),
-    "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli"}),
-    "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json", {"cli", "coord", "partition"}),
+    "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli", "pipeline"}),
+    "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
+                 {"cli", "coord", "partition", "sink", "pipeline"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, and the SDK's public headers.

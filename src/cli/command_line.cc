@@ -97,6 +97,7 @@ ExitCode run(int argc, const char* const* argv) {
     add_group_commands(app, action);
     add_kv_commands(app, action);
     add_worker_commands(app, action);
+    add_pipeline_commands(app, action);
     add_bench_commands(app, action);
     add_store_commands(app, action);
     add_demo_command(app, action);

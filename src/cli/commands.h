@@ -31,6 +31,7 @@ void add_stream_commands(CLI::App& app, Action& action);
 void add_group_commands(CLI::App& app, Action& action);
 void add_kv_commands(CLI::App& app, Action& action);
 void add_worker_commands(CLI::App& app, Action& action);
+void add_pipeline_commands(CLI::App& app, Action& action);
 void add_bench_commands(CLI::App& app, Action& action);
 void add_store_commands(CLI::App& app, Action& action);
 void add_demo_command(CLI::App& app, Action& action);
@@ -48,6 +49,12 @@ void add_stream_subscribe(CLI::App& stream, Action& action);
 // The verbs of `baton kv` that have a file of their own.
 void add_kv_keys(CLI::App& kv, Action& action);
 void add_kv_watch(CLI::App& kv, Action& action);
+
+// The verbs of `baton pipeline` that have a file of their own.
+void add_pipeline_run(CLI::App& pipeline, Action& action);
+void add_pipeline_status(CLI::App& pipeline, Action& action);
+void add_pipeline_dead_letters(CLI::App& pipeline, Action& action);
+void add_pipeline_generate(CLI::App& pipeline, Action& action);
 
 /// Reads the line and does what it asks for.
 ExitCode run(int argc, const char* const* argv);

@@ -35,7 +35,14 @@ ExitCode exit_code_of(Errc code) {
     case Errc::invalid_argument:
     // Flags that do not go together, or not with the data folder.
     case Errc::failed_precondition: return ExitCode::usage;
-    case Errc::not_found: return ExitCode::not_found;
+    case Errc::not_found:
+    case Errc::queue_not_found:
+    case Errc::message_not_found:
+    case Errc::stream_not_found:
+    case Errc::partition_not_found:
+    case Errc::offset_out_of_range: return ExitCode::not_found;
+    case Errc::unavailable:
+    case Errc::deadline_exceeded: return ExitCode::unreachable;
     case Errc::folder_in_use: return ExitCode::folder_in_use;
     case Errc::journal_corrupt:
     case Errc::store_corrupt:
@@ -64,7 +71,8 @@ std::string_view exit_code_help() {
          "  10 the data folder is damaged\n"
          "  11 the data folder was written by a newer version\n"
          "  12 the data folder cannot be read or written, or its disk is full\n"
-         "  13 the key was not at the expected revision\n";
+         "  13 the key was not at the expected revision\n"
+         "  75 the sink of a pipeline was out for longer than it may be\n";
 }
 
 }  // namespace baton::cli

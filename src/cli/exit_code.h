@@ -24,6 +24,7 @@ enum class ExitCode : int {  // NOLINT(performance-enum-size): as exit() takes i
   folder_too_new = 11,
   folder_unusable = 12,
   revision_mismatch = 13,
+  outage = 75,  // EX_TEMPFAIL: whoever starts it again does right.
 };
 
 /// For calls to a broker, and items of them.

@@ -6,4 +6,9 @@ namespace baton::cli {
 void watch_for_interrupt();
 [[nodiscard]] bool is_interrupted();
 
+/// From now on SIGHUP is only noted.
+void watch_for_reload();
+/// Whether there was one since the last time.
+[[nodiscard]] bool take_reload();
+
 }  // namespace baton::cli

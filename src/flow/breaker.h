@@ -31,6 +31,9 @@ class Breaker {
 
   Breaker(Options options, Random random) : options_(options), random_(random) {}
 
+  /// Other limits, from now on.
+  void set_options(Options options) { options_ = options; }
+
   /// May this lane send now? In HALF_OPEN the first one who asks gets the trial.
   bool may_send(Instant now);
   /// How a call ended. A record that is poison or a duplicate proves that the sink is up.

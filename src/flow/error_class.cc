@@ -49,8 +49,8 @@ constexpr int kSqliteRowId = 2579;
 }  // namespace
 
 std::string_view to_string(ErrorClass error_class) {
-  static constexpr std::array<std::string_view, 6> kNames = {"outage", "retry",     "config",
-                                                             "poison", "duplicate", "unknown"};
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "outage", "retry", "config", "poison", "duplicate", "unknown", "fenced"};
   return kNames.at(std::to_underlying(error_class));
 }
 

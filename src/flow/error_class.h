@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/time.h"
+
 namespace baton::flow {
 
 /// What an error of a sink means for the records that met it.
@@ -14,6 +16,7 @@ enum class ErrorClass : std::uint8_t {
   poison,     // This record, once alone, will never go in: dead letter.
   duplicate,  // It is in already: success.
   unknown,    // Alone it gets a few attempts, and is then poison.
+  fenced,     // The partition is another worker's by now: stop writing for it.
 };
 std::string_view to_string(ErrorClass error_class);
 
@@ -23,6 +26,7 @@ struct SinkError {
   std::string code{};  // SQLSTATE, SQLite's result code, HTTP status; empty: there was none.
   std::string text{};
   bool halve_batch = false;  // It may pass with fewer records.
+  Duration retry_after{};    // The sink asks to be left alone for so long.
 };
 
 /// By SQLSTATE. None at all means that the connection is gone: libpq gives none after a killed

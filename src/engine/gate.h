@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/random.h"
+#include "base/time.h"
+#include "flow/breaker.h"
+#include "flow/storm_guard.h"
+
+namespace baton::pipeline {
+
+/// CLOCK_BOOTTIME.
+Instant boot_time();
+
+/// The breaker of a sink and the guard against storms, shared by the lanes. Thread-safe.
+class Gate {
+ public:
+  struct Shown {
+    flow::Breaker::State state = flow::Breaker::State::closed;
+    std::string why{};
+    std::optional<Duration> outage{};
+  };
+
+  Gate(flow::Breaker::Options breaker, flow::StormGuard::Options storm, Random random)
+      : breaker_(breaker, random), storm_(storm), max_outage_(breaker.max_outage) {}
+
+  /// Waits until a batch may be sent; false: `give_up` came true first.
+  bool wait(const std::function<bool()>& give_up);
+  void succeeded();
+  /// An attempt failed, and there will be another.
+  void failed(const std::string& why);
+  void open(const std::string& why);
+  void halt(const std::string& why);
+  void resume();
+  /// A record is poison, or is not. False: there are too many, and the gate is halted now.
+  bool admit(bool poison);
+  /// Dead letters cannot be written, or can be again: while they cannot, the sink counts as out.
+  void letters_failed(const std::string& why);
+  void letters_succeeded();
+  /// Other limits, from now on.
+  void set_options(flow::Breaker::Options breaker, flow::StormGuard::Options storm);
+
+  [[nodiscard]] std::optional<Instant> probe_at() const;
+  void probed(const std::optional<std::string>& error);
+
+  [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool outage_is_too_long() const;
+  [[nodiscard]] std::uint32_t batch_percent() const;
+  [[nodiscard]] Shown shown() const;
+
+ private:
+  void changed();
+
+  mutable std::mutex mutex_;
+  std::condition_variable moved_;
+  flow::Breaker breaker_;
+  flow::StormGuard storm_;
+  std::string letters_why_;
+  std::optional<Instant> letters_out_since_;
+  Duration max_outage_;
+  std::atomic<bool> closed_{true};
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,277 @@
+#include "engine/lane.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/parse.h"
+#include "engine/assignment.h"
+
+namespace baton::pipeline {
+namespace {
+
+using flow::ErrorClass;
+using flow::SinkError;
+
+constexpr std::uint32_t kLinesPerSecond = 5;
+constexpr std::uint64_t kRedrivesMax = 1'000'000;
+
+std::chrono::milliseconds wall_clock() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+}
+
+std::string reason(const SinkError& error) {
+  return fmt::format("{}{}{}", error.code, error.code.empty() ? "" : ": ", error.text);
+}
+
+std::uint32_t redrives_of(const Record& record) {
+  const auto header = std::ranges::find(record.headers, kRedrivesHeader,
+                                        &std::pair<std::string, std::string>::first);
+  if (header == record.headers.end()) return 0;
+  return static_cast<std::uint32_t>(parse_number(header->second, 0, kRedrivesMax).value_or(0));
+}
+
+}  // namespace
+
+Lane::Lane(LaneContext context, std::unique_ptr<LaneWriter> writer, Random random)
+    : context_(std::move(context)),
+      options_(context_.options()),
+      writer_(std::move(writer)),
+      random_(random) {}
+
+void Lane::run() {
+  while (true) {
+    options_ = context_.options();
+    const std::size_t records =
+        std::max<std::size_t>(1, options_->batch_records * context_.gate->batch_percent() / 100);
+    Items items = queue_.pop(records, options_->batch_bytes, options_->linger);
+    if (items.empty()) return;
+    process(items);
+  }
+}
+
+void Lane::process(Items& items) {
+  write(items);
+  bury(items);
+  finish(items);
+}
+
+/// True: nobody waits for these records any more.
+bool Lane::gives_up(std::span<const Item> items) const {
+  return context_.abandoned() ||
+         std::ranges::all_of(items, [](const Item& item) { return item.assignment->dropped(); });
+}
+
+void Lane::write(Part items) {
+  std::vector<Part> parts{items};  // The last one is next.
+  while (!parts.empty()) {
+    const Part part = parts.back();
+    parts.pop_back();
+    if (!write_part(part, parts)) return;
+  }
+}
+
+Lane::Part Lane::pending(Part part) {
+  const auto is_pending = [](Item& item) {
+    if (item.prepared == nullptr || item.fate != Fate::open) return false;
+    if (item.assignment->dropped()) return false;  // It belongs to somebody else now.
+    if (item.assignment->is_marked() && item.record.offset < item.assignment->mark(item.lane)) {
+      item.fate = Fate::applied;  // By an attempt of whose end nobody had heard.
+      return false;
+    }
+    return true;
+  };
+  const auto rest = std::ranges::stable_partition(part, is_pending);
+  return {part.begin(), rest.begin()};
+}
+
+bool Lane::write_part(Part part, std::vector<Part>& parts) {
+  for (std::uint32_t attempt = 0;;) {
+    const Part batch = pending(part);
+    if (batch.empty()) return true;
+    if (!context_.gate->wait([&] { return gives_up(batch); })) return false;
+    for (Item& item : batch) ++item.attempts;
+    const std::optional<SinkError> error = writer_->write(batch);
+    if (!error.has_value()) {
+      context_.gate->succeeded();
+      ++context_.counters->batches;
+      for (std::size_t i = 0; i < batch.size(); ++i) context_.gate->admit(false);
+      return true;
+    }
+    switch (judge(batch, *error, attempt)) {
+      case Verdict::again: continue;
+      case Verdict::over: return true;
+      case Verdict::give_up: return false;
+      case Verdict::halve:
+        parts.push_back(batch.subspan(batch.size() / 2));
+        parts.push_back(batch.first(batch.size() / 2));
+        return true;
+    }
+  }
+}
+
+Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& attempt) {
+  switch (error.error_class) {
+    case ErrorClass::config:
+      context_.log(true, fmt::format("halted, until a reload: {}", reason(error)));
+      context_.gate->halt(reason(error));
+      return Verdict::again;
+    case ErrorClass::fenced:
+      // What is left of the batch, if anything, is written without the lost ones.
+      context_.log(true, fmt::format("another worker has taken over: {}", reason(error)));
+      context_.gate->succeeded();
+      return Verdict::again;
+    case ErrorClass::outage:
+    case ErrorClass::retry: return judge_outage(batch, error, attempt);
+    case ErrorClass::poison:
+    case ErrorClass::duplicate:
+    case ErrorClass::unknown: break;
+  }
+  // The sink has answered: it is up, whatever it thinks of the records.
+  context_.gate->succeeded();
+  return judge_records(batch, error, attempt);
+}
+
+Lane::Verdict Lane::judge_outage(Part batch, const SinkError& error, std::uint32_t& attempt) {
+  if (error.halve_batch && batch.size() > 1) return Verdict::halve;
+  ++context_.counters->retries;
+  if (++attempt <= options_->retries) {
+    context_.gate->failed(reason(error));
+    const Duration wait = std::max(options_->backoff.wait(attempt, random_), error.retry_after);
+    return pause(wait, batch) ? Verdict::again : Verdict::give_up;
+  }
+  if (context_.gate->closed()) {
+    ++context_.counters->outages;
+    context_.log(true, fmt::format("the sink is out, waiting: {}", reason(error)));
+  }
+  context_.gate->open(reason(error));
+  return Verdict::again;
+}
+
+Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint32_t& attempt) {
+  if (batch.size() > 1) {
+    ++context_.counters->isolations;
+    return Verdict::halve;
+  }
+  Item& item = batch.front();
+  if (error.error_class == ErrorClass::duplicate) {
+    item.fate = Fate::duplicate;
+    return Verdict::over;
+  }
+  if (error.error_class == ErrorClass::unknown && ++attempt < options_->unknown_attempts) {
+    const Duration wait = options_->backoff.wait(attempt, random_);
+    return pause(wait, batch) ? Verdict::again : Verdict::give_up;
+  }
+  item.prepared.reset();
+  item.rejection = {.stage = "sink", .code = error.code, .text = error.text};
+  return Verdict::over;
+}
+
+/// False: not worth waiting.
+bool Lane::pause(Duration time, Part items) {
+  constexpr Duration kLook = std::chrono::milliseconds(20);
+  for (; time > Duration::zero(); time -= kLook) {
+    if (gives_up(items)) return false;
+    std::this_thread::sleep_for(std::min(time, kLook));
+  }
+  return true;
+}
+
+bool Lane::is_to_be_buried(const Item& item) const {
+  if (item.assignment->dropped()) return false;
+  if (item.fate == Fate::duplicate) return options_->duplicates_are_dead_letters;
+  return item.fate == Fate::open && item.prepared == nullptr;
+}
+
+DeadLetter Lane::letter_of(const Item& item) const {
+  const bool duplicate = item.fate == Fate::duplicate;
+  return {.record = &item.record,
+          .error_class = duplicate ? ErrorClass::duplicate : ErrorClass::poison,
+          .code = item.rejection.code,
+          .text = duplicate ? "it is in the sink already" : item.rejection.text,
+          .stage = duplicate ? "sink" : item.rejection.stage,
+          .attempts = item.attempts,
+          .first_seen = item.record.timestamp,
+          .last_seen = wall_clock(),
+          .source = options_->source,
+          .pipeline = options_->pipeline,
+          .redrives = redrives_of(item.record)};
+}
+
+void Lane::bury(Part items) {
+  const auto rest = std::ranges::stable_partition(
+      items, [this](const Item& item) { return is_to_be_buried(item); });
+  const Part dead(items.begin(), rest.begin());
+  std::size_t buried = 0;
+  for (std::size_t i = 0; i < dead.size(); ++i) {
+    // The guard stops before the letter is written, not after.
+    while (!context_.gate->admit(true)) {
+      if (!write_letters(dead.subspan(buried, i - buried))) return;
+      buried = i;
+      if (!context_.gate->wait([&] { return gives_up(dead); })) return;
+    }
+  }
+  (void)write_letters(dead.subspan(buried));
+}
+
+bool Lane::write_letters(Part dead) {
+  if (dead.empty()) return true;
+  std::vector<DeadLetter> letters;
+  for (const Item& item : dead) letters.push_back(letter_of(item));
+  for (std::uint32_t attempt = 1;; ++attempt) {
+    const Status status = context_.dead_letters->write(letters);
+    if (status.has_value()) break;
+    const std::string why =
+        fmt::format("dead letters cannot be written: {}", to_string(status.error()));
+    if (attempt == 1) context_.log(true, why + "; waiting");
+    context_.gate->letters_failed(why);
+    if (!pause(options_->backoff.wait(attempt, random_), dead)) return false;
+  }
+  context_.gate->letters_succeeded();
+  for (Item& item : dead) item.fate = Fate::dead_lettered;
+  return true;
+}
+
+/// What happened to one record, by its key; not more lines than somebody would read.
+void Lane::tell(const Item& item) {
+  if (item.fate != Fate::duplicate && item.fate != Fate::dead_lettered) return;
+  const Instant now = boot_time();
+  if (now - told_at_ > std::chrono::seconds(1)) {
+    if (told_ > kLinesPerSecond) {
+      context_.log(false, fmt::format("and {} more like this", told_ - kLinesPerSecond));
+    }
+    told_at_ = now;
+    told_ = 0;
+  }
+  if (++told_ > kLinesPerSecond) return;
+  const Record& record = item.record;
+  const bool duplicate = item.fate == Fate::duplicate;
+  context_.log(!duplicate, fmt::format("{}: key '{}', partition {}, offset {}{}{}",
+                                       duplicate ? "duplicate" : "dead letter",
+                                       record.key.substr(0, 128), record.partition, record.offset,
+                                       duplicate ? "" : ": ", item.rejection.text.substr(0, 512)));
+}
+
+void Lane::finish(Items& items) {
+  std::size_t bytes = 0;
+  for (Item& item : items) {
+    bytes += item.record.bytes();
+    switch (item.fate) {
+      case Fate::applied: ++context_.counters->applied; break;
+      case Fate::duplicate: ++context_.counters->duplicates; break;
+      case Fate::dead_lettered: ++context_.counters->dead_letters; break;
+      case Fate::open: ++context_.counters->dropped; continue;
+    }
+    tell(item);
+    item.assignment->done(item.ticket);
+  }
+  context_.ended(items);
+  context_.window->give_back(items.size(), bytes);
+  items.clear();
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+
+namespace baton::pipeline {
+
+/// Bounds what is in the pipeline, by number and by bytes, from the source to the end of each
+/// record. Thread-safe.
+class Window {
+ public:
+  Window(std::size_t records_max, std::size_t bytes_max)
+      : records_max_(records_max), bytes_max_(bytes_max) {}
+
+  /// Waits until there is room (a record larger than all of it fits into an empty window). False:
+  /// `give_up` came true first.
+  bool take(std::size_t bytes, const std::function<bool()>& give_up) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return give_up() || fits(bytes); });
+    if (give_up()) return false;
+    add(bytes);
+    return true;
+  }
+  /// The same without waiting.
+  bool try_take(std::size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    if (!fits(bytes)) return false;
+    add(bytes);
+    return true;
+  }
+  void give_back(std::size_t records, std::size_t bytes) {
+    {
+      const std::scoped_lock lock(mutex_);
+      records_ -= records;
+      bytes_ -= bytes;
+    }
+    changed_.notify_all();
+  }
+  /// Those who wait look again whether to give up.
+  void look_again() {
+    {
+      const std::scoped_lock lock(mutex_);
+    }
+    changed_.notify_all();
+  }
+  [[nodiscard]] bool has_room() const {
+    const std::scoped_lock lock(mutex_);
+    return fits(0);
+  }
+  [[nodiscard]] std::size_t records() const {
+    const std::scoped_lock lock(mutex_);
+    return records_;
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    const std::scoped_lock lock(mutex_);
+    return bytes_;
+  }
+
+ private:
+  [[nodiscard]] bool fits(std::size_t bytes) const {
+    return records_ == 0 || (records_ < records_max_ && bytes_ + bytes <= bytes_max_);
+  }
+  void add(std::size_t bytes) {
+    ++records_;
+    bytes_ += bytes;
+  }
+
+  const std::size_t records_max_;
+  const std::size_t bytes_max_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t records_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace baton::pipeline

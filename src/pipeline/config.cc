@@ -1,0 +1,366 @@
+#include "pipeline/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <utility>
+
+#include "base/names.h"
+#include "base/parse.h"
+#include "pipeline/yaml_leaves.h"
+
+namespace baton::pipeline {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kPrefix = "BATON_PIPELINE__";
+constexpr milliseconds kLongest{std::chrono::hours(24)};
+
+Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
+
+using Set = Status (*)(PipelineConfig& config, std::string_view text);
+enum class When : std::uint8_t { start, reload };  // When a changed value counts.
+struct Setting {
+  std::string_view path;
+  When when;
+  Set set;
+};
+
+Status set_text(std::string& target, std::string_view text) {
+  if (text.empty()) return wrong("is empty");
+  if (text.find('\0') != std::string_view::npos) return wrong("holds a zero byte");
+  target = text;
+  return {};
+}
+
+template <class Number>
+Status set_number(Number& target, std::string_view text, std::uint64_t min, std::uint64_t max) {
+  BATON_TRY(const std::uint64_t number, parse_number(text, min, max));
+  target = static_cast<Number>(number);
+  return {};
+}
+
+Status set_size(std::size_t& target, std::string_view text) {
+  constexpr std::uint64_t kLeast = 1024;
+  constexpr std::uint64_t kMost = std::uint64_t{16} << 30U;
+  BATON_TRY(const std::uint64_t bytes, parse_size(text));
+  if (bytes < kLeast || bytes > kMost) return wrong(fmt::format("{} is not 1KiB to 16GiB", text));
+  target = bytes;
+  return {};
+}
+
+Status set_duration(Duration& target, std::string_view text) {
+  BATON_TRY(target, parse_milliseconds(text, milliseconds(0), kLongest));
+  return {};
+}
+
+template <class Enum, std::size_t N>
+Status set_choice(Enum& target, std::string_view text,
+                  const std::array<std::pair<std::string_view, Enum>, N>& choices) {
+  std::string names;
+  for (const auto& [name, value] : choices) {
+    if (name == text) {
+      target = value;
+      return {};
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  return wrong(fmt::format("'{}' is none of {}", text.substr(0, 64), names));
+}
+
+// NOLINTBEGIN(readability-identifier-length): c and t in one-line lambdas.
+constexpr std::array kSettings = std::to_array<Setting>({
+    {"name", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       BATON_TRY_STATUS(validate_name("name", t, 64));
+       return set_text(c.name, t); }},
+    {"workers", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.workers, t, 1, 256); }},
+    {"lanes", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.lanes, t, 1, 256); }},
+    {"order", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_choice<Order, 3>(
+           c.engine.order, t,
+           {{{"key", Order::key}, {"partition", Order::partition}, {"none", Order::none}}}); }},
+    {"delivery", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_choice<bool, 2>(c.engine.exactly_once, t,
+                                  {{{"at_least_once", false}, {"exactly_once_effect", true}}}); }},
+    {"on_duplicate", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_choice<bool, 2>(c.engine.lane.duplicates_are_dead_letters, t,
+                                  {{{"count", false}, {"dead_letter", true}}}); }},
+    {"http", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.http, t); }},
+    {"window.records", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.window_records, t, 1, 10'000'000); }},
+    {"window.bytes", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_size(c.engine.window_bytes, t); }},
+    {"batch.records", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.lane.batch_records, t, 1, 100'000); }},
+    {"batch.bytes", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_size(c.engine.lane.batch_bytes, t); }},
+    {"batch.linger", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.lane.linger, t); }},
+    {"commit_interval", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.commit_interval, t); }},
+    {"drain", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.drain, t); }},
+    {"max_outage", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.breaker.max_outage, t); }},
+    {"retry.attempts", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.lane.retries, t, 0, 1000); }},
+    {"retry.first", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.lane.backoff.first, t); }},
+    {"retry.most", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.lane.backoff.most, t); }},
+    {"probe.first", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.breaker.probe.first, t); }},
+    {"probe.most", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.engine.breaker.probe.most, t); }},
+    {"storm.in_a_row", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.storm.in_a_row, t, 1, 1'000'000); }},
+    {"storm.of_last", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.storm.of_last, t, 1, 1'000'000); }},
+    {"storm.percent", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.engine.storm.percent, t, 1, 100); }},
+    {"source.url", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       BATON_TRY(c.source.endpoint, parse_source_url(t));
+       return {}; }},
+    {"source.group", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.source.group, t); }},
+    {"source.from", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_choice<std::string, 2>(c.source.from, t,
+                                         {{{"first", "first"}, {"next", "next"}}}); }},
+    {"source.partitions", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.source.partitions, t, 1, 65'536); }},
+    {"schema", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.schema_file, t); }},
+    {"record_max", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_size(c.record_bytes_max, t); }},
+    {"sink.url", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       BATON_TRY(c.sink.endpoint, parse_sink_url(t));
+       return {}; }},
+    {"sink.timeout", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.sink.timeout, t); }},
+    {"key", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.rows.key, t); }},
+    {"dead_letters.url", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       BATON_TRY(c.dead_letters.endpoint, parse_dead_letters_url(t));
+       return {}; }},
+    {"dead_letters.redrives_max", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_number(c.dead_letters.redrives_max, t, 0, 1000); }},
+});
+// NOLINTEND(readability-identifier-length)
+
+const Setting* find_setting(std::string_view path) {
+  const auto* found = std::ranges::find(kSettings, path, &Setting::path);
+  return found == kSettings.end() ? nullptr : found;
+}
+
+/// "integer payment.amount optional": type, path, and whether it may be missing.
+Result<schema::ColumnMapping> parse_column(std::string_view name, std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const bool optional = words.size() == 3 && words[2] == "optional";
+  if (words.size() != 2 && !optional) {
+    return wrong("must be 'TYPE PATH' or 'TYPE PATH optional', as in 'integer payment.amount'");
+  }
+  const auto type = schema::parse_column_type(words[0]);
+  if (!type.has_value()) {
+    return wrong(fmt::format("type '{}' is none of text, integer, real, boolean, json, timestamp",
+                             words[0]));
+  }
+  return schema::ColumnMapping{.name = std::string(name),
+                               .path = std::string(words[1]),
+                               .type = *type,
+                               .optional = optional};
+}
+
+/// "tables[2].columns.price" -> (2, "columns.price").
+std::optional<std::pair<std::size_t, std::string_view>> table_of(std::string_view path) {
+  constexpr std::string_view kTables = "tables[";
+  if (!path.starts_with(kTables)) return std::nullopt;
+  path.remove_prefix(kTables.size());
+  const std::size_t end = path.find("].");
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto place = parse_number(path.substr(0, end), 0, 63);
+  if (!place.has_value()) return std::nullopt;
+  return std::pair(static_cast<std::size_t>(*place), path.substr(end + 2));
+}
+
+Status set_table(schema::RowMapping& rows, std::size_t place, std::string_view field,
+                 std::string_view text) {
+  constexpr std::string_view kColumns = "columns.";
+  rows.tables.resize(std::max(rows.tables.size(), place + 1));
+  schema::TableMapping& table = rows.tables[place];
+  if (field == "name") return set_text(table.name, text);
+  if (field == "rows") return set_text(table.rows, text);
+  if (!field.starts_with(kColumns)) {
+    return wrong("is unknown; a table has name, rows and columns");
+  }
+  const std::string_view name = field.substr(kColumns.size());
+  BATON_TRY(schema::ColumnMapping column, parse_column(name, text));
+  const auto there = std::ranges::find(table.columns, name, &schema::ColumnMapping::name);
+  if (there != table.columns.end()) {
+    *there = std::move(column);
+  } else {
+    table.columns.push_back(std::move(column));
+  }
+  return {};
+}
+
+constexpr std::string_view kProperties = "source.properties.";
+constexpr std::string_view kHeaders = "sink.headers.";
+
+Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
+  const std::string_view path = leaf.path;
+  if (const auto table = table_of(path)) {
+    return set_table(config.rows, table->first, table->second, leaf.value);
+  }
+  if (path.starts_with(kProperties)) {
+    config.source.properties.emplace_back(path.substr(kProperties.size()), leaf.value);
+    return {};
+  }
+  if (path.starts_with(kHeaders)) {
+    config.sink.headers.emplace_back(path.substr(kHeaders.size()), leaf.value);
+    return {};
+  }
+  const Setting* setting = find_setting(path);
+  if (setting == nullptr) return wrong("is unknown");
+  return setting->set(config, leaf.value);
+}
+
+Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
+  BATON_TRY_STATUS(apply(config, leaf));
+  config.values[leaf.path] = leaf.value;
+  return {};
+}
+
+/// "BATON_PIPELINE__SINK__URL" -> "sink.url"; only settings can be set so, not tables.
+std::string path_of_variable(std::string_view name) {
+  std::string path;
+  for (name.remove_prefix(kPrefix.size()); !name.empty(); name.remove_prefix(1)) {
+    if (name.starts_with("__")) {
+      path += '.';
+      name.remove_prefix(1);
+    } else {
+      path += static_cast<char>(std::tolower(static_cast<unsigned char>(name.front())));
+    }
+  }
+  return path;
+}
+
+Status need(const std::string& value, std::string_view path, std::string_view because) {
+  if (!value.empty()) return {};
+  return wrong(fmt::format("{} is missing{}{}", path, because.empty() ? "" : ": ", because));
+}
+
+Status check_sink(const PipelineConfig& config) {
+  const std::string& kind = config.sink.endpoint.kind;
+  if (!config.is_sql()) {
+    if (!config.rows.tables.empty() || !config.rows.key.empty()) {
+      return wrong(fmt::format("tables and key are of sqlite and postgres, not of {}", kind));
+    }
+    return {};
+  }
+  BATON_TRY_STATUS(need(config.schema_file, "schema", "the JSON Schema that records must keep"));
+  if (config.rows.tables.empty()) return wrong("tables is missing: where records go");
+  if (config.rows.key.empty() && !config.engine.exactly_once) {
+    return wrong(
+        "key is missing: without it a record that comes again would be there twice; name the "
+        "column "
+        "that tells one record from another, or set delivery: exactly_once_effect");
+  }
+  const auto mapping = schema::Mapping::compile(config.rows);
+  if (!mapping.has_value()) return wrong(mapping.error().text);
+  return {};
+}
+
+Status check_delivery(const PipelineConfig& config) {
+  if (!config.engine.exactly_once) return {};
+  const std::string& source = config.source.endpoint.kind;
+  const std::string& sink = config.sink.endpoint.kind;
+  if (source == "baton-queue") {
+    return wrong("delivery: exactly_once_effect needs offsets, which a baton-queue has not");
+  }
+  if (!config.is_sql()) {
+    return wrong(fmt::format(
+        "delivery: exactly_once_effect needs a sink with transactions, which {} has not", sink));
+  }
+  if (config.engine.order == Order::none) {
+    return wrong("delivery: exactly_once_effect needs order: key or partition");
+  }
+  return {};
+}
+
+Status check_source(const PipelineConfig& config) {
+  const std::string& kind = config.source.endpoint.kind;
+  if (kind == "nats" && config.source.partitions == 0) {
+    return wrong("source.partitions is missing: into how many the subject is divided");
+  }
+  if (kind != "nats" && config.source.partitions != 0) {
+    return wrong(fmt::format("source.partitions is of nats, not of {}", kind));
+  }
+  if (kind != "kafka" && !config.source.properties.empty()) {
+    return wrong(fmt::format("source.properties is of kafka, not of {}", kind));
+  }
+  return {};
+}
+
+Status check(const PipelineConfig& config) {
+  BATON_TRY_STATUS(need(config.name, "name", ""));
+  BATON_TRY_STATUS(need(config.source.endpoint.kind, "source.url", "where records come from"));
+  BATON_TRY_STATUS(need(config.sink.endpoint.kind, "sink.url", "where records go"));
+  BATON_TRY_STATUS(need(config.dead_letters.endpoint.kind, "dead_letters.url",
+                        "where records go that cannot be written"));
+  BATON_TRY_STATUS(check_source(config));
+  BATON_TRY_STATUS(check_sink(config));
+  return check_delivery(config);
+}
+
+}  // namespace
+
+Result<PipelineConfig> parse_config(std::string_view text, std::string_view name,
+                                    const std::map<std::string, std::string>& environment) {
+  BATON_TRY(const std::vector<YamlLeaf> leaves, read_yaml(text, name));
+  PipelineConfig config;
+  for (const YamlLeaf& leaf : leaves) {
+    const Status status = apply_and_remember(config, leaf);
+    if (status.has_value()) continue;
+    return wrong(fmt::format("{}:{}: {}: {}", name, leaf.line, leaf.path, status.error().text));
+  }
+  for (const auto& [variable, value] : environment) {
+    if (!variable.starts_with(kPrefix)) continue;
+    const Status status = apply_and_remember(config, {path_of_variable(variable), value, 0});
+    if (!status.has_value()) {
+      return wrong(fmt::format("environment {}: {}", variable, status.error().text));
+    }
+  }
+  const Status status = check(config);
+  if (!status.has_value()) return wrong(fmt::format("{}: {}", name, status.error().text));
+  if (config.source.group.empty()) config.source.group = config.name;
+  config.engine.lane.pipeline = config.name;
+  return config;
+}
+
+Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh) {
+  std::map<std::string, std::string> changed;
+  for (const auto& [path, value] : fresh.values) {
+    const auto before = running.values.find(path);
+    if (before == running.values.end() || before->second != value) changed[path] = value;
+  }
+  for (const auto& [path, value] : running.values) {
+    if (!fresh.values.contains(path)) changed[path] = "";
+  }
+  for (const auto& [path, value] : changed) {
+    const Setting* setting = find_setting(path);
+    if (setting != nullptr && setting->when == When::reload) continue;
+    return wrong(fmt::format("{} cannot change while the pipeline runs: restart it", path));
+  }
+  return {};
+}
+
+}  // namespace baton::pipeline

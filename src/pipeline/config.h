@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "pipeline/endpoint.h"
+#include "schema/mapping.h"
+
+namespace baton::pipeline {
+
+/// Everything that can be said about a pipeline.
+struct PipelineConfig {
+  std::string name{};
+  EngineOptions engine{};
+  std::string http = "127.0.0.1:7472";  // Or "off".
+
+  struct Source {
+    Endpoint endpoint{};
+    std::string group{};           // Empty: the pipeline's name.
+    std::string from{};            // first, next; empty: what is usual for the source.
+    std::uint32_t partitions = 0;  // nats.
+    std::vector<std::pair<std::string, std::string>> properties{};  // kafka: librdkafka's.
+  } source{};
+
+  std::string schema_file{};
+  std::size_t record_bytes_max = std::size_t{1} << 20U;
+
+  struct Sink {
+    Endpoint endpoint{};
+    Duration timeout = std::chrono::seconds(30);                 // Of one statement or request.
+    std::vector<std::pair<std::string, std::string>> headers{};  // http.
+  } sink{};
+  schema::RowMapping rows{};
+
+  struct DeadLetters {
+    Endpoint endpoint{};
+    std::uint32_t redrives_max = 3;
+  } dead_letters{};
+
+  std::map<std::string, std::string> values{};  // As they were given, by path.
+
+  /// Whether records become rows of tables.
+  [[nodiscard]] bool is_sql() const {
+    return sink.endpoint.kind == "sqlite" || sink.endpoint.kind == "postgres";
+  }
+};
+
+/// Reads YAML, lays `environment` over it (BATON_PIPELINE__SINK__URL is sink.url; other names are
+/// passed over), and checks that all of it fits together. Pure. Errors name the file and line, or
+/// the variable.
+Result<PipelineConfig> parse_config(std::string_view text, std::string_view name,
+                                    const std::map<std::string, std::string>& environment);
+
+/// What a running pipeline can take over; the error names what it cannot.
+Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh);
+
+}  // namespace baton::pipeline

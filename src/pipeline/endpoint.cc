@@ -1,0 +1,86 @@
+#include "pipeline/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::size_t kUrlMax = 4096;
+
+/// How the rest of a URL is read.
+enum class Shape { address_and_name, path, whole };
+struct Kind {
+  std::string_view name;
+  std::string_view prefix;
+  Shape shape;
+  std::string_view form;
+};
+
+constexpr Kind kStream{"baton-stream", "baton-stream://", Shape::address_and_name,
+                       "baton-stream://HOST:PORT/STREAM"};
+constexpr Kind kQueue{"baton-queue", "baton-queue://", Shape::address_and_name,
+                      "baton-queue://HOST:PORT/QUEUE"};
+constexpr Kind kKafka{"kafka", "kafka://", Shape::address_and_name,
+                      "kafka://HOST:PORT[,HOST:PORT...]/TOPIC"};
+constexpr Kind kNats{"nats", "nats://", Shape::address_and_name,
+                     "nats://HOST:PORT[,HOST:PORT...]/STREAM/SUBJECT.{partition}"};
+constexpr Kind kSqlite{"sqlite", "sqlite:", Shape::path, "sqlite:PATH"};
+constexpr Kind kFile{"file", "file:", Shape::path, "file:PATH"};
+constexpr Kind kPostgres{"postgres", "postgres://", Shape::whole,
+                         "postgres://USER@HOST:PORT/DATABASE"};
+constexpr Kind kPostgresql{"postgres", "postgresql://", Shape::whole, ""};
+constexpr Kind kHttp{"http", "http://", Shape::whole, "http://HOST:PORT/PATH"};
+constexpr Kind kHttps{"http", "https://", Shape::whole, ""};
+constexpr Kind kStdout{"stdout", "stdout:", Shape::whole, "stdout:"};
+
+Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
+
+Result<Endpoint> parse_kind(const Kind& kind, std::string_view url) {
+  Endpoint endpoint{
+      .url = std::string(url), .kind = std::string(kind.name), .address = {}, .name = {}};
+  const std::string_view rest = url.substr(kind.prefix.size());
+  if (kind.shape == Shape::whole) return endpoint;
+  const std::size_t slash = kind.shape == Shape::path ? 0 : rest.find('/');
+  const bool has_address = kind.shape == Shape::path || (slash != rest.npos && slash > 0);
+  const std::string_view name = !has_address                ? ""
+                                : kind.shape == Shape::path ? rest
+                                                            : rest.substr(slash + 1);
+  if (name.empty()) return wrong(fmt::format("'{}' is not {}", url, kind.form));
+  endpoint.address = rest.substr(0, slash);
+  endpoint.name = name;
+  return endpoint;
+}
+
+Result<Endpoint> parse(std::string_view url, std::span<const Kind> kinds) {
+  if (url.size() > kUrlMax) return wrong(fmt::format("is longer than {} bytes", kUrlMax));
+  if (url.find('\0') != url.npos) return wrong("holds a zero byte");
+  std::string forms;
+  for (const Kind& kind : kinds) {
+    if (url.starts_with(kind.prefix)) return parse_kind(kind, url);
+    if (!kind.form.empty()) forms += fmt::format("{}{}", forms.empty() ? "" : ", ", kind.form);
+  }
+  return wrong(fmt::format("'{}' is none of {}", url.substr(0, 64), forms));
+}
+
+}  // namespace
+
+Result<Endpoint> parse_source_url(std::string_view url) {
+  static constexpr std::array kKinds{kStream, kQueue, kKafka, kNats};
+  return parse(url, kKinds);
+}
+
+Result<Endpoint> parse_sink_url(std::string_view url) {
+  static constexpr std::array kKinds{kSqlite, kPostgres, kPostgresql, kHttp, kHttps, kStdout};
+  return parse(url, kKinds);
+}
+
+Result<Endpoint> parse_dead_letters_url(std::string_view url) {
+  static constexpr std::array kKinds{kQueue, kKafka, kFile};
+  return parse(url, kKinds);
+}
+
+}  // namespace baton::pipeline

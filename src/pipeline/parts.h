@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/dead_letter.h"
+#include "engine/sink.h"
+#include "engine/source.h"
+#include "pipeline/config.h"
+
+namespace baton::pipeline {
+
+/// What a config names. Nothing is connected by making it, but targets of dead letters.
+Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config);
+/// `source` is what rows say of where they came from.
+Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source);
+Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig& config);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,73 @@
+#include "pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "pipeline/example.h"
+#include "pipeline/parts.h"
+
+namespace baton::pipeline {
+namespace {
+
+void put_within(const std::string& folder, std::string& path) {
+  path = (std::filesystem::path(folder) / path).string();
+}
+
+void resolve_paths(PipelineConfig& config, const std::string& folder) {
+  if (config.dead_letters.endpoint.kind == "file") {
+    put_within(folder, config.dead_letters.endpoint.name);
+  }
+  if (config.sink.endpoint.kind == "sqlite") put_within(folder, config.sink.endpoint.name);
+  if (!config.schema_file.empty() && config.schema_file != kOrderSchema) {
+    put_within(folder, config.schema_file);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Pipeline>> Pipeline::open(PipelineConfig config, const std::string& folder) {
+  resolve_paths(config, folder);
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(config)));
+  PipelineConfig& kept = pipeline->config_;
+  BATON_TRY(pipeline->source_, make_source(kept));
+  kept.engine.lane.source = pipeline->source_->name();
+  BATON_TRY(pipeline->sink_, make_sink(kept, kept.engine.lane.source));
+  return pipeline;
+}
+
+Status Pipeline::open_target() {
+  if (dead_letters_ != nullptr) return {};
+  BATON_TRY(dead_letters_, open_dead_letters(config_));
+  return {};
+}
+
+Result<std::vector<std::string>> Pipeline::check(bool apply) {
+  BATON_TRY(std::vector<std::string> findings, source_->check());
+  BATON_TRY(const std::vector<std::string> tables, sink_->check(apply));
+  BATON_TRY_STATUS(open_target());
+  findings.insert(findings.end(), tables.begin(), tables.end());
+  findings.push_back(
+      fmt::format("writes to {}, {}", sink_->name(),
+                  config_.engine.exactly_once ? "exactly_once_effect" : "at_least_once"));
+  findings.push_back(fmt::format("what cannot be written goes to {}", dead_letters_->name()));
+  return findings;
+}
+
+Result<Engine*> Pipeline::engine() {
+  BATON_TRY_STATUS(open_target());
+  if (engine_ == nullptr) {
+    engine_ = std::make_unique<Engine>(config_.engine, *source_, *sink_, *dead_letters_);
+  }
+  return engine_.get();
+}
+
+Status Pipeline::reload(PipelineConfig config) {
+  BATON_TRY_STATUS(check_reload(config_, config));
+  config_.values = std::move(config.values);
+  engine_->reload(config.engine);
+  return {};
+}
+
+}  // namespace baton::pipeline

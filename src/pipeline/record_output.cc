@@ -1,0 +1,98 @@
+#include "pipeline/record_output.h"
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <baton/queue_client.h>
+#include <baton/stream_producer.h>
+
+#include "source/client_errors.h"
+
+namespace baton::pipeline {
+namespace {
+
+class StreamOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
+    client::StreamProducerOptions options;
+    options.connection.address = endpoint.address;
+    options.stream = endpoint.name;
+    auto producer = client::StreamProducer::open(std::move(options));
+    if (!producer.has_value()) return from_client(producer.error());
+    return std::unique_ptr<RecordOutput>(new StreamOutput(*std::move(producer)));
+  }
+
+  Status send(Record record) override {
+    client::NewRecord fresh;
+    if (!record.key.empty()) fresh.key = std::move(record.key);
+    fresh.value = std::move(record.value);
+    for (auto& [name, value] : record.headers) {
+      fresh.headers.push_back({.name = std::move(name), .value = std::move(value)});
+    }
+    producer_->send(std::move(fresh), {});
+    return {};
+  }
+  Status flush(std::chrono::milliseconds timeout) override {
+    const auto flushed = producer_->flush(timeout);
+    if (!flushed.has_value()) return from_client(flushed.error());
+    return {};
+  }
+
+ private:
+  explicit StreamOutput(std::unique_ptr<client::StreamProducer> producer)
+      : producer_(std::move(producer)) {}
+  std::unique_ptr<client::StreamProducer> producer_;
+};
+
+class QueueOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
+    client::ConnectionOptions connection;
+    connection.address = endpoint.address;
+    auto client = client::QueueClient::connect(connection);
+    if (!client.has_value()) return from_client(client.error());
+    return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint.name, *std::move(client)));
+  }
+
+  Status send(Record record) override {
+    constexpr std::size_t kPerCall = 500;
+    client::NewMessage message;
+    message.payload = std::move(record.value);
+    message.fairness_key = std::move(record.key);
+    for (auto& [name, value] : record.headers) message.headers[name] = std::move(value);
+    messages_.push_back(std::move(message));
+    return messages_.size() < kPerCall ? Status() : send_all();
+  }
+  Status flush(std::chrono::milliseconds /*timeout*/) override { return send_all(); }
+
+ private:
+  QueueOutput(std::string queue, client::QueueClient client)
+      : queue_(std::move(queue)), client_(std::move(client)) {}
+
+  Status send_all() {
+    if (messages_.empty()) return {};
+    const auto results = client_.enqueue(queue_, std::exchange(messages_, {}));
+    if (!results.has_value()) return from_client(results.error());
+    for (const client::EnqueueResult& result : *results) {
+      if (!result.ok()) return from_client(*result.error);
+    }
+    return {};
+  }
+
+  std::string queue_;
+  client::QueueClient client_;
+  std::vector<client::NewMessage> messages_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RecordOutput>> open_output(const Endpoint& endpoint,
+                                                  std::uint32_t /*partitions*/) {
+  if (endpoint.kind == "baton-queue") return QueueOutput::open(endpoint);
+  return StreamOutput::open(endpoint);
+}
+
+}  // namespace baton::pipeline

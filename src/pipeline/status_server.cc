@@ -1,0 +1,91 @@
+#include "pipeline/status_server.h"
+
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <thread>
+#include <utility>
+
+#include "base/parse.h"
+#include "pipeline/status.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::size_t kThreads = 2;
+constexpr int kAskSeconds = 5;
+
+Result<std::pair<std::string, int>> split(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    return Error{Errc::invalid_argument, fmt::format("{} is not HOST:PORT", address)};
+  }
+  BATON_TRY(const std::uint64_t port, parse_number(address.substr(colon + 1), 0, 65'535));
+  return std::pair(address.substr(0, colon), static_cast<int>(port));
+}
+
+}  // namespace
+
+struct StatusServer::Library {
+  httplib::Server server;
+  std::thread thread;
+};
+
+StatusServer::StatusServer() : library_(std::make_unique<Library>()) {}
+
+StatusServer::~StatusServer() {
+  if (!library_->thread.joinable()) return;
+  library_->server.stop();
+  library_->thread.join();
+}
+
+Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& address,
+                                                          std::string name, const Engine& engine) {
+  BATON_TRY(const auto place, split(address));
+  std::unique_ptr<StatusServer> result(new StatusServer());
+  httplib::Server& server = result->library_->server;
+  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  // The library's default would let a second pipeline share the port in silence.
+  server.set_socket_options([](socket_t socket_fd) {
+    const int yes = 1;
+    ::setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  server.Get("/pipelines", [name, &engine](const httplib::Request&, httplib::Response& response) {
+    response.set_content(status_json(name, engine), "application/json");
+  });
+  server.Get("/metrics", [name, &engine](const httplib::Request&, httplib::Response& response) {
+    response.set_content(metrics_text(name, engine), "text/plain; version=0.0.4; charset=utf-8");
+  });
+  server.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+    response.set_content("ok\n", "text/plain");
+  });
+  const auto& [host, port] = place;
+  result->host_ = host;
+  if (port == 0) {
+    result->port_ = server.bind_to_any_port(host);
+  } else {
+    result->port_ = server.bind_to_port(host, port) ? port : -1;
+  }
+  if (result->port_ < 0) {
+    return Error{Errc::unavailable, fmt::format("cannot listen on {} for HTTP", address)};
+  }
+  result->library_->thread = std::thread([&server] { server.listen_after_bind(); });
+  while (!server.is_running()) std::this_thread::yield();
+  return result;
+}
+
+std::string StatusServer::address() const { return fmt::format("{}:{}", host_, port_); }
+
+Result<std::string> ask_status(const std::string& address) {
+  BATON_TRY(const auto place, split(address));
+  httplib::Client client(place.first, place.second);
+  client.set_connection_timeout(kAskSeconds);
+  client.set_read_timeout(kAskSeconds);
+  const httplib::Result response = client.Get("/pipelines");
+  if (!response || response->status != 200) {
+    return Error{Errc::unavailable, fmt::format("no pipeline answers at {}", address)};
+  }
+  return response->body;
+}
+
+}  // namespace baton::pipeline

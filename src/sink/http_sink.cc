@@ -1,0 +1,117 @@
+#include "sink/http_sink.h"
+
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <algorithm>
+
+#include "base/parse.h"
+#include "sink/json_records.h"
+
+namespace baton::pipeline {
+namespace {
+
+using flow::ErrorClass;
+using flow::SinkError;
+
+constexpr std::uint64_t kRetryAfterMax = 3600;
+constexpr std::size_t kAnswerMax = 256;
+
+void set_timeouts(httplib::Client& client, Duration timeout) {
+  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  client.set_connection_timeout(time);
+  client.set_read_timeout(time);
+  client.set_write_timeout(time);
+}
+
+SinkError no_answer(httplib::Error error) {
+  return {.error_class = ErrorClass::outage, .code = {}, .text = httplib::to_string(error)};
+}
+
+SinkError refusal(const httplib::Response& response) {
+  SinkError error{.error_class = flow::class_of_http(response.status),
+                  .code = std::to_string(response.status),
+                  .text = response.body.substr(0, kAnswerMax)};
+  const auto seconds = parse_number(response.get_header_value("Retry-After"), 0, kRetryAfterMax);
+  if (seconds.has_value()) error.retry_after = std::chrono::seconds(*seconds);
+  return error;
+}
+
+}  // namespace
+
+class HttpSink::Writer : public LaneWriter {
+ public:
+  explicit Writer(const HttpSink& sink) : sink_(sink), client_(sink.origin_) {
+    set_timeouts(client_, sink.options_.timeout);
+    client_.set_keep_alive(true);
+    client_.set_tcp_nodelay(true);
+  }
+
+  std::optional<SinkError> write(std::span<Item> items) override {
+    for (Item& item : items) {
+      if (auto error = post(item)) return error;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<SinkError> post(Item& item) {
+    const Record& record = item.record;
+    httplib::Headers headers(sink_.options_.headers.begin(), sink_.options_.headers.end());
+    headers.emplace("Idempotency-Key",
+                    fmt::format("{}/{}/{}/{}", sink_.options_.pipeline, sink_.options_.source,
+                                record.partition, record.offset));
+    const httplib::Result answer =
+        client_.Post(sink_.path_, headers, record.value, "application/json");
+    if (!answer) return no_answer(answer.error());
+    if (answer->status >= 200 && answer->status < 300) {
+      item.fate = Fate::applied;
+      return std::nullopt;
+    }
+    SinkError error = refusal(*answer);
+    if (error.error_class != ErrorClass::duplicate) return error;
+    item.fate = Fate::duplicate;
+    return std::nullopt;
+  }
+
+  const HttpSink& sink_;
+  httplib::Client client_;
+};
+
+Result<std::unique_ptr<HttpSink>> HttpSink::open(HttpSinkOptions options) {
+  const std::string& url = options.url;
+  const std::size_t host = url.find("://") + 3;
+  const std::size_t slash = std::min(url.find('/', host), url.size());
+  const std::string origin = url.substr(0, slash);
+  const std::string path = slash == url.size() ? "/" : url.substr(slash);
+  if (slash == host || !httplib::Client(origin).is_valid()) {
+    return Error{Errc::invalid_argument, fmt::format("sink.url: '{}' is no URL of HTTP", url)};
+  }
+  return std::unique_ptr<HttpSink>(new HttpSink(std::move(options), origin, path));
+}
+
+Result<std::vector<std::string>> HttpSink::check(bool /*apply*/) {
+  if (const auto error = probe()) {
+    return Error{Errc::unavailable, fmt::format("{}: {}", origin_, error->text)};
+  }
+  return std::vector<std::string>();
+}
+
+std::unique_ptr<Preparer> HttpSink::preparer() {
+  return json_preparer(options_.schema, options_.document_bytes_max);
+}
+
+std::unique_ptr<LaneWriter> HttpSink::writer(std::uint32_t /*lane*/) {
+  return std::make_unique<Writer>(*this);
+}
+
+std::optional<SinkError> HttpSink::probe() {
+  httplib::Client client(origin_);
+  set_timeouts(client, std::min<Duration>(options_.timeout, std::chrono::seconds(5)));
+  // Whatever it says to this, it is there.
+  const httplib::Result answer = client.Options(path_);
+  if (!answer) return no_answer(answer.error());
+  return std::nullopt;
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/sink.h"
+#include "schema/json_schema.h"
+
+namespace baton::pipeline {
+
+struct HttpSinkOptions {
+  std::string url{};
+  std::vector<std::pair<std::string, std::string>> headers{};
+  Duration timeout = std::chrono::seconds(30);
+  std::string pipeline{};
+  std::string source{};
+  std::optional<schema::Schema> schema{};
+  std::size_t document_bytes_max = std::size_t{1} << 20U;
+};
+
+/// A POST for each record, with the record as its body and `Idempotency-Key:
+/// pipeline/source/partition/offset`: a receiver that remembers it takes a record once. 2xx: it is
+/// in. 409: it was in before.
+class HttpSink : public Sink {
+ public:
+  /// Fails when the URL is none.
+  static Result<std::unique_ptr<HttpSink>> open(HttpSinkOptions options);
+
+  Result<std::vector<std::string>> check(bool apply) override;
+  std::unique_ptr<Preparer> preparer() override;
+  std::unique_ptr<LaneWriter> writer(std::uint32_t lane) override;
+  /// Whether somebody listens: the next record is the real question.
+  std::optional<flow::SinkError> probe() override;
+  [[nodiscard]] std::string name() const override { return origin_ + path_; }
+
+ private:
+  class Writer;
+  HttpSink(HttpSinkOptions options, std::string origin, std::string path)
+      : options_(std::move(options)), origin_(std::move(origin)), path_(std::move(path)) {}
+
+  HttpSinkOptions options_;
+  std::string origin_;  // "http://host:port"
+  std::string path_;
+};
+
+}  // namespace baton::pipeline

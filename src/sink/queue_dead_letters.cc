@@ -1,0 +1,67 @@
+#include "sink/queue_dead_letters.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "sink/queue_letter.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::chrono::hours kDedupWindow{24};
+constexpr std::chrono::hours kVisibility{1};
+constexpr std::size_t kBytesPerCall = std::size_t{2} << 20U;
+
+/// The SDK's numbers are the broker's.
+Error from_client(const client::Error& error) {
+  return {static_cast<Errc>(error.code), error.text};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueueDeadLetters>> QueueDeadLetters::open(QueueDeadLetterOptions options) {
+  auto client = client::QueueClient::connect(options.connection);
+  if (!client.has_value()) return from_client(client.error());
+  client::QueueSettings settings;
+  settings.dedup_window = kDedupWindow;
+  settings.max_attempts = 0;                  // Looking at a letter does not use it up,
+  settings.visibility_timeout = kVisibility;  // and may take its time.
+  settings.payload_bytes_max = limits::kPayloadBytesMax;
+  const auto created = client->create_queue(options.queue, settings);
+  // One that exists with other settings is somebody's choice.
+  if (!created.has_value() && created.error().code != client::Code::queue_exists) {
+    return from_client(created.error());
+  }
+  return std::unique_ptr<QueueDeadLetters>(
+      new QueueDeadLetters(std::move(options), *std::move(client)));
+}
+
+Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
+  std::vector<client::NewMessage> messages;
+  std::size_t bytes = 0;
+  for (const DeadLetter& letter : letters) {
+    messages.push_back(to_message(letter));
+    bytes += letter.record->bytes();
+    if (bytes < kBytesPerCall) continue;
+    BATON_TRY_STATUS(send(std::exchange(messages, {})));
+    bytes = 0;
+  }
+  if (messages.empty()) return {};
+  return send(std::move(messages));
+}
+
+Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
+  const auto results = client_.enqueue(options_.queue, std::move(messages));
+  if (!results.has_value()) return from_client(results.error());
+  for (const client::EnqueueResult& result : *results) {
+    if (!result.ok()) return from_client(*result.error);
+  }
+  return {};
+}
+
+std::string QueueDeadLetters::name() const { return fmt::format("baton-queue:{}", options_.queue); }
+
+}  // namespace baton::pipeline

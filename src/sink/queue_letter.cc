@@ -1,0 +1,147 @@
+#include "sink/queue_letter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/parse.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::string_view kPrefix = "baton-";
+constexpr const char* kKey = "baton-key";
+constexpr const char* kPacked = "baton-packed";
+constexpr std::size_t kTextMax = 2048;                    // Of what a letter says of itself.
+constexpr std::size_t kOwnHeaders = 16;                   // At most, of the letter.
+constexpr std::size_t kOwnBytes = std::size_t{8} * 1024;  // Likewise.
+
+/// How many bytes follow the first byte of a character; -1: it begins none.
+int following(unsigned char first) {
+  if (first < 0x80) return 0;
+  if (first >= 0xc2 && first <= 0xdf) return 1;
+  if (first >= 0xe0 && first <= 0xef) return 2;
+  return first >= 0xf0 && first <= 0xf4 ? 3 : -1;
+}
+
+/// Whether protobuf takes it as a string. (It is stricter about surrogates; nobody sends them.)
+bool is_text(std::string_view bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    int left = following(static_cast<unsigned char>(bytes[i]));
+    if (left < 0) return false;
+    for (; left > 0; --left) {
+      if (++i >= bytes.size() || (static_cast<unsigned char>(bytes[i]) & 0xc0U) != 0x80) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool fits_into_headers(const Record& record) {
+  std::set<std::string_view> names;
+  std::size_t bytes = record.key.size();
+  for (const auto& [name, value] : record.headers) {
+    // A header of our own from a former life as a dead letter would be taken for this one's.
+    const bool plain =
+        is_text(name) && is_text(value) && !name.empty() && !name.starts_with(kPrefix);
+    if (!plain || !names.insert(name).second) return false;
+    bytes += name.size() + value.size();
+  }
+  return is_text(record.key) && names.size() + kOwnHeaders <= limits::kHeadersPerMessage &&
+         bytes + kOwnBytes <= limits::kHeaderBytes;
+}
+
+std::string packed(const Record& record) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.blob(record.key);
+  out.varint(record.headers.size());
+  for (const auto& [name, value] : record.headers) {
+    out.blob(name);
+    out.blob(value);
+  }
+  out.blob(record.value);
+  return bytes;
+}
+
+Result<Record> unpacked(std::string_view payload) {
+  Record record;
+  Decoder in(payload);
+  record.key = in.blob();
+  const std::uint64_t headers = in.count(2);
+  for (std::uint64_t i = 0; i < headers && in.ok(); ++i) {
+    std::string name(in.blob());
+    record.headers.emplace_back(std::move(name), in.blob());
+  }
+  record.value = in.blob();
+  if (!in.finish()) return Error{Errc::malformed, "a dead letter that cannot be unpacked"};
+  return record;
+}
+
+/// Text that protobuf takes, cut to what a letter may say.
+std::string shown(std::string_view text) {
+  std::string result(text.substr(0, kTextMax));
+  if (is_text(result)) return result;
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return result;
+}
+
+}  // namespace
+
+client::NewMessage to_message(const DeadLetter& letter) {
+  client::NewMessage message;
+  const Record& record = *letter.record;
+  for (const auto& [name, value] : letter.headers()) message.headers[name] = shown(value);
+  if (fits_into_headers(record)) {
+    message.payload = record.value;
+    for (const auto& [name, value] : record.headers) message.headers[name] = value;
+    message.headers[kKey] = record.key;
+  } else {
+    message.payload = packed(record);
+    message.headers[kPacked] = "1";
+  }
+  message.dedup_id = letter.id();
+  if (message.dedup_id.size() > limits::kDedupIdBytes) {
+    message.dedup_id =
+        fmt::format("{:016x}{:016x}", hash64(message.dedup_id), hash64(message.dedup_id + "2"));
+  }
+  return message;
+}
+
+std::string_view StoredLetter::what(const std::string& name) const {
+  const auto found = about.find(name);
+  return found == about.end() ? std::string_view() : found->second;
+}
+
+Result<StoredLetter> from_message(const client::Headers& headers, std::string_view payload) {
+  StoredLetter letter;
+  const bool is_packed = headers.contains(kPacked);
+  if (is_packed) {
+    BATON_TRY(letter.record, unpacked(payload));
+  } else {
+    letter.record.value = payload;
+  }
+  for (const auto& [name, value] : headers) {
+    if (name.starts_with(kPrefix)) {
+      letter.about[name] = value;
+    } else if (!is_packed) {
+      letter.record.headers.emplace_back(name, value);
+    }
+  }
+  if (!is_packed) letter.record.key = letter.what(kKey);
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62U;
+  letter.record.partition = static_cast<std::uint32_t>(
+      parse_number(letter.what("baton-partition"), 0, 0xffffffff).value_or(0));
+  letter.record.offset =
+      static_cast<std::int64_t>(parse_number(letter.what("baton-offset"), 0, kMost).value_or(0));
+  return letter;
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/sink.h"
+#include "schema/json_schema.h"
+#include "schema/mapping.h"
+#include "schema/row_batch.h"
+#include "schema/validator.h"
+
+namespace baton::pipeline {
+
+/// What a database gets of a record: the rows of all its tables.
+struct SqlPrepared : Prepared {
+  schema::DocumentRows rows;
+};
+
+inline const schema::DocumentRows& rows_of(const Item& item) {
+  return static_cast<const SqlPrepared&>(*item.prepared).rows;
+}
+
+/// Beside the mapped columns, the first table says where its row came from: a record that finds
+/// itself is a replay, one that finds another is a duplicate.
+inline constexpr const char* kSourceColumn = "_source";
+inline constexpr const char* kPartitionColumn = "_partition";
+inline constexpr const char* kOffsetColumn = "_offset";
+
+/// What a dead letter says of a document that is not as it should be.
+Rejection rejection_of(const schema::Violation& violation);
+
+/// As SQL quotes a name.
+std::string sql_name(std::string_view name);
+
+/// Validates documents against the schema, and makes rows of them.
+std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, schema::Mapping mapping,
+                                       std::size_t document_bytes_max);
+
+}  // namespace baton::pipeline

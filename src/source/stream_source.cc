@@ -1,0 +1,195 @@
+#include "source/stream_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <baton/stream_client.h>
+
+#include "source/client_errors.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::size_t kHandlersMax = 64;
+constexpr std::chrono::milliseconds kCommitTimeout{5'000};
+constexpr std::chrono::milliseconds kAskAgain{200};
+constexpr std::chrono::milliseconds kLookAgain{100};
+
+Record to_record(client::Record record) {
+  Record result;
+  result.partition = record.partition;
+  result.offset = record.offset;
+  result.key = std::move(record.key).value_or("");
+  result.value = std::move(record.value).value_or("");
+  result.timestamp =
+      std::chrono::duration_cast<std::chrono::milliseconds>(record.timestamp.time_since_epoch());
+  for (client::RecordHeader& header : record.headers) {
+    result.headers.emplace_back(std::move(header.name), std::move(header.value).value_or(""));
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<client::StreamInfo> StreamSource::describe() {
+  if (!broker_.has_value()) {
+    auto broker = client::StreamClient::connect(options_.connection);
+    if (!broker.has_value()) return from_client(broker.error());
+    broker_ = *std::move(broker);
+  }
+  auto info = broker_->describe_stream(options_.stream);
+  if (!info.has_value()) return from_client(info.error());
+  return *std::move(info);
+}
+
+Result<std::vector<std::string>> StreamSource::check() {
+  BATON_TRY(const client::StreamInfo info, describe());
+  return std::vector{fmt::format("reads stream {} at {}, {} partitions, as group {}",
+                                 options_.stream, options_.connection.address, info.partitions,
+                                 options_.group)};
+}
+
+Status StreamSource::start(SourceListener& listener) {
+  listener_ = &listener;
+  BATON_TRY(const client::StreamInfo info, describe());
+  auto consumer = client::StreamConsumer::start(
+      consumer_options(info.partitions), [this](client::RecordBatch& batch) { handle(batch); });
+  if (!consumer.has_value()) return from_client(consumer.error());
+  consumer_ = *std::move(consumer);
+  watch_ = std::jthread([this](const std::stop_token& stop) { watch_for_end(stop); });
+  return {};
+}
+
+/// A consumer ends by itself when it would have to skip records, or the stream is gone.
+void StreamSource::watch_for_end(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const auto ended = consumer_->wait(kLookAgain);
+    if (!ended.has_value()) continue;
+    if (!ended->has_value() && !stopping_) listener_->failed(from_client(ended->error()));
+    return;
+  }
+}
+
+client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partitions) {
+  client::StreamConsumerOptions options;
+  options.connection = options_.connection;
+  options.stream = options_.stream;
+  options.group = options_.group;
+  options.single_active = true;
+  options.owner = "pipeline";
+  options.storing.automatic = false;
+  // A handler that waits for room must not keep those of other partitions waiting.
+  options.concurrency = std::clamp<std::size_t>(partitions, 1, kHandlersMax);
+  options.ask_offset = [this](const client::StreamPosition& seat) { return begin(seat); };
+  options.on_losing = [this](std::uint32_t partition) { lose(partition); };
+  options.on_step_down = [this](std::uint32_t partition) { give_up(partition); };
+  return options;
+}
+
+std::int64_t StreamSource::begin(const client::StreamPosition& seat) {
+  {
+    const std::scoped_lock lock(mutex_);
+    seats_[seat.partition] = {.epoch = seat.epoch, .losing = false};
+  }
+  while (is_ours(seat)) {
+    if (const auto next = stored_offset(seat.partition)) {
+      const auto begin = listener_->assigned(seat.partition, seat.epoch, *next);
+      if (begin.has_value()) return *begin;
+    }
+    std::this_thread::sleep_for(kAskAgain);
+  }
+  return 0;
+}
+
+std::optional<std::int64_t> StreamSource::stored_offset(std::uint32_t partition) {
+  const auto stored = broker_->query_offset(options_.stream, partition, options_.group);
+  if (!stored.has_value()) return std::nullopt;
+  if (stored->offset.has_value()) return stored->offset;
+  const auto info = broker_->describe_stream(options_.stream);
+  if (!info.has_value()) return std::nullopt;
+  for (const client::PartitionInfo& one : info->details) {
+    if (one.partition != partition) continue;
+    const bool at_end = options_.from.kind == client::StartFrom::Kind::next;
+    return at_end ? one.next_offset : one.first_offset;
+  }
+  return std::nullopt;
+}
+
+bool StreamSource::is_ours(const client::StreamPosition& seat) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = seats_.find(seat.partition);
+  return !stopping_ && found != seats_.end() && found->second.epoch == seat.epoch &&
+         !found->second.losing;
+}
+
+void StreamSource::lose(std::uint32_t partition) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto seat = seats_.find(partition);
+    if (seat != seats_.end()) seat->second.losing = true;
+  }
+  listener_->revoking(partition);
+}
+
+void StreamSource::handle(client::RecordBatch& batch) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ends_[batch.partition] = batch.end_offset;
+  }
+  std::vector<Record> records;
+  records.reserve(batch.records.size());
+  for (client::Record& record : batch.records) records.push_back(to_record(std::move(record)));
+  // What is not taken is not stored either, so the next holder of the seat gets it.
+  listener_->deliver(batch.partition, std::move(records));
+}
+
+void StreamSource::give_up(std::uint32_t partition) {
+  std::uint64_t epoch = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto seat = seats_.find(partition);
+    if (seat == seats_.end()) return;
+    epoch = seat->second.epoch;
+    seats_.erase(seat);
+  }
+  const std::optional<std::int64_t> mark = listener_->revoked(partition, false);
+  // A seat that is another's by now refuses it, and that is as it should be.
+  if (mark.has_value()) (void)commit(partition, epoch, *mark);
+}
+
+Status StreamSource::commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) {
+  const auto stored = consumer_->store_offset(
+      {.partition = partition, .epoch = epoch, .offset = next}, kCommitTimeout);
+  if (!stored.has_value()) return from_client(stored.error());
+  return {};
+}
+
+Status StreamSource::stop(std::chrono::milliseconds timeout) {
+  if (consumer_ == nullptr) return {};
+  stopping_ = true;
+  std::vector<std::uint32_t> held;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [partition, seat] : seats_) held.push_back(partition);
+  }
+  for (const std::uint32_t partition : held) listener_->revoking(partition);
+  for (const std::uint32_t partition : held) give_up(partition);
+  const auto stopped = consumer_->stop(timeout);
+  watch_ = {};
+  if (!stopped.has_value()) return from_client(stopped.error());
+  return {};
+}
+
+std::vector<PartitionLag> StreamSource::ends() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<PartitionLag> result;
+  for (const auto& [partition, end] : ends_) result.push_back({partition, end});
+  return result;
+}
+
+std::string StreamSource::name() const { return fmt::format("baton-stream:{}", options_.stream); }
+
+}  // namespace baton::pipeline

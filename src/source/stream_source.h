@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <baton/connection.h>
+#include <baton/stream_client.h>
+#include <baton/stream_consumer.h>
+
+#include "engine/source.h"
+
+namespace baton::pipeline {
+
+struct StreamSourceOptions {
+  client::ConnectionOptions connection{};
+  std::string stream{};
+  std::string group{};
+  client::StartFrom from = client::StartFrom::first();  // first or next; of a group without offset.
+};
+
+/// A Baton stream, read as the single active consumer of each partition: the broker decides who
+/// that is, and its epochs fence the offsets that are stored.
+class StreamSource : public Source {
+ public:
+  explicit StreamSource(StreamSourceOptions options) : options_(std::move(options)) {}
+
+  Status start(SourceListener& listener) override;
+  Status commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) override;
+  Status stop(std::chrono::milliseconds timeout) override;
+  Result<std::vector<std::string>> check() override;
+  [[nodiscard]] std::vector<PartitionLag> ends() const override;
+  [[nodiscard]] std::string name() const override;
+
+ private:
+  /// A partition that is ours.
+  struct Seat {
+    std::uint64_t epoch = 0;
+    bool losing = false;
+  };
+
+  Result<client::StreamInfo> describe();
+  client::StreamConsumerOptions consumer_options(std::size_t partitions);
+  /// Where to begin; asks until somebody can say so, or the seat is lost.
+  std::int64_t begin(const client::StreamPosition& seat);
+  /// What the group has stored; if it has not, where it is to begin.
+  std::optional<std::int64_t> stored_offset(std::uint32_t partition);
+  [[nodiscard]] bool is_ours(const client::StreamPosition& seat) const;
+  void lose(std::uint32_t partition);
+  void handle(client::RecordBatch& batch);
+  void give_up(std::uint32_t partition);
+  void watch_for_end(const std::stop_token& stop);
+
+  StreamSourceOptions options_;
+  SourceListener* listener_ = nullptr;
+  std::optional<client::StreamClient> broker_;
+  std::unique_ptr<client::StreamConsumer> consumer_;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;  // Of what follows.
+  std::map<std::uint32_t, Seat> seats_;
+  std::map<std::uint32_t, std::int64_t> ends_;
+  std::jthread watch_;  // Last: it uses the rest.
+};
+
+}  // namespace baton::pipeline
