@@ -103,7 +103,7 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   abandoned_ = true;
   stop_threads();
   if (ending == Ending::source_failed) return *failure_;
-  if (ending == Ending::drained && (!stopped.has_value() || counters_.dropped > 0)) {
+  if (ending == Ending::drained && (!stopped.has_value() || undrained_)) {
     ending = Ending::undrained;
   }
   return ending;
@@ -305,6 +305,7 @@ std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) 
   const Duration patience = stopping_ ? options_.drain : options_.revoke_wait;
   // While the sink is out there is nothing to wait for.
   const bool idle = !lost && assignment->wait_idle(patience, [this] { return !gate_.closed(); });
+  if (!idle && stopping_) undrained_ = true;
   assignment->drop();
   if (idle && assignment->is_marked()) {
     // The next owner may then have another number of lanes. If it fails, it starts from the marks.

@@ -123,6 +123,7 @@ class Engine : public SourceListener {
   Window window_;
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> undrained_{false};  // A partition ended before its records did.
   bool paused_ = false;
 
   mutable std::mutex mutex_;  // Of what follows.

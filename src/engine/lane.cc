@@ -55,8 +55,9 @@ void Lane::run() {
 }
 
 void Lane::process(Items& items) {
-  write(items);
-  bury(items);
+  // What is to be buried is so before anything behind it is written: a mark in the sink that moves
+  // past a record says that it was seen to its end.
+  if (bury(items) && write(items)) (void)bury(items);
   finish(items);
 }
 
@@ -66,13 +67,14 @@ bool Lane::gives_up(std::span<const Item> items) const {
          std::ranges::all_of(items, [](const Item& item) { return item.assignment->dropped(); });
 }
 
-void Lane::write(Part items) {
+bool Lane::write(Part items) {
   std::vector<Part> parts{items};  // The last one is next.
   while (!parts.empty()) {
     const Part part = parts.back();
     parts.pop_back();
-    if (!write_part(part, parts)) return;
+    if (!write_part(part, parts)) return false;
   }
+  return true;
 }
 
 Lane::Part Lane::pending(Part part) {
@@ -168,7 +170,7 @@ Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint3
   }
   item.prepared.reset();
   item.rejection = {.stage = "sink", .code = error.code, .text = error.text};
-  return Verdict::over;
+  return bury(batch) ? Verdict::over : Verdict::give_up;
 }
 
 /// False: not worth waiting.
@@ -202,7 +204,7 @@ DeadLetter Lane::letter_of(const Item& item) const {
           .redrives = redrives_of(item.record)};
 }
 
-void Lane::bury(Part items) {
+bool Lane::bury(Part items) {
   const auto rest = std::ranges::stable_partition(
       items, [this](const Item& item) { return is_to_be_buried(item); });
   const Part dead(items.begin(), rest.begin());
@@ -210,12 +212,13 @@ void Lane::bury(Part items) {
   for (std::size_t i = 0; i < dead.size(); ++i) {
     // The guard stops before the letter is written, not after.
     while (!context_.gate->admit(true)) {
-      if (!write_letters(dead.subspan(buried, i - buried))) return;
+      context_.log(true, "halted: " + context_.gate->shown().why);
+      if (!write_letters(dead.subspan(buried, i - buried))) return false;
       buried = i;
-      if (!context_.gate->wait([&] { return gives_up(dead); })) return;
+      if (!context_.gate->wait([&] { return gives_up(dead); })) return false;
     }
   }
-  (void)write_letters(dead.subspan(buried));
+  return write_letters(dead.subspan(buried));
 }
 
 bool Lane::write_letters(Part dead) {

@@ -74,8 +74,8 @@ class Lane {
   enum class Verdict : std::uint8_t { again, halve, over, give_up };
 
   void process(Items& items);
-  /// Writes what can be written; what cannot is marked as rejected.
-  void write(Part items);
+  /// Writes what can be written and buries what cannot. False: nobody waits for the rest.
+  bool write(Part items);
   /// False: nobody waits for it any more. Puts halves into `parts` if it has to be cut in two.
   bool write_part(Part part, std::vector<Part>& parts);
   /// Those that are still to be written, moved to the front.
@@ -83,8 +83,8 @@ class Lane {
   Verdict judge(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
   Verdict judge_outage(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
   Verdict judge_records(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
-  /// Puts what is rejected among the dead letters, however long it takes.
-  void bury(Part items);
+  /// Puts what is rejected among the dead letters, however long it takes. False: nobody waits.
+  bool bury(Part items);
   [[nodiscard]] bool is_to_be_buried(const Item& item) const;
   [[nodiscard]] DeadLetter letter_of(const Item& item) const;
   /// False: nobody waits for it any more.

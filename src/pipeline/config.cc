@@ -290,6 +290,9 @@ Status check_delivery(const PipelineConfig& config) {
     return wrong(fmt::format(
         "delivery: exactly_once_effect needs a sink with transactions, which {} has not", sink));
   }
+  if (config.engine.lane.duplicates_are_dead_letters) {
+    return wrong("delivery: exactly_once_effect does not go with on_duplicate: dead_letter");
+  }
   if (config.engine.order == Order::none) {
     return wrong("delivery: exactly_once_effect needs order: key or partition");
   }

@@ -42,6 +42,8 @@ struct QueueSourceOptions {
 class QueueSource : public Source {
  public:
   explicit QueueSource(QueueSourceOptions options);
+  QueueSource(const QueueSource&) = delete;
+  QueueSource& operator=(const QueueSource&) = delete;
   ~QueueSource() override;
 
   Status start(SourceListener& listener) override;

@@ -13,10 +13,14 @@
 namespace baton::pipeline {
 namespace {
 
+using std::chrono::milliseconds;
+
 constexpr std::size_t kHandlersMax = 64;
-constexpr std::chrono::milliseconds kCommitTimeout{5'000};
-constexpr std::chrono::milliseconds kAskAgain{200};
-constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr milliseconds kCommitTimeout{5'000};
+constexpr milliseconds kAskAgain{200};
+constexpr milliseconds kPatience{4'000};  // The broker has 10 s.
+constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
+constexpr milliseconds kLookAgain{100};
 
 Record to_record(client::Record record) {
   Record result;
@@ -92,16 +96,28 @@ client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partiti
 std::int64_t StreamSource::begin(const client::StreamPosition& seat) {
   {
     const std::scoped_lock lock(mutex_);
-    seats_[seat.partition] = {.epoch = seat.epoch, .losing = false};
+    seats_[seat.partition] = {.epoch = seat.epoch};
   }
-  while (is_ours(seat)) {
-    if (const auto next = stored_offset(seat.partition)) {
-      const auto begin = listener_->assigned(seat.partition, seat.epoch, *next);
-      if (begin.has_value()) return *begin;
-    }
-    std::this_thread::sleep_for(kAskAgain);
+  claim(seat, kPatience);
+  const std::scoped_lock lock(mutex_);
+  const auto found = seats_.find(seat.partition);
+  return found == seats_.end() ? 0 : found->second.begin;
+}
+
+bool StreamSource::claim(const client::StreamPosition& seat, milliseconds patience) {
+  std::optional<std::int64_t> stored;
+  for (milliseconds waited{0}; waited <= patience && is_ours(seat); waited += kAskAgain) {
+    if (waited > milliseconds{0}) std::this_thread::sleep_for(kAskAgain);
+    if (!stored.has_value()) stored = stored_offset(seat.partition);
+    if (!stored.has_value()) continue;
+    const auto begin = listener_->assigned(seat.partition, seat.epoch, *stored);
+    const std::scoped_lock lock(mutex_);
+    Seat& kept = seats_[seat.partition];
+    kept.begin = begin.value_or(*stored);
+    kept.claimed = begin.has_value();
+    if (kept.claimed) return true;
   }
-  return 0;
+  return false;
 }
 
 std::optional<std::int64_t> StreamSource::stored_offset(std::uint32_t partition) {
@@ -135,13 +151,32 @@ void StreamSource::lose(std::uint32_t partition) {
 }
 
 void StreamSource::handle(client::RecordBatch& batch) {
+  const client::StreamPosition seat = batch.position();
+  Seat kept;
   {
     const std::scoped_lock lock(mutex_);
     ends_[batch.partition] = batch.end_offset;
+    const auto found = seats_.find(batch.partition);
+    if (found == seats_.end()) return;
+    kept = found->second;
+  }
+  if (!kept.claimed) {
+    if (!claim(seat, kForEver)) return;
+    const std::scoped_lock lock(mutex_);
+    const std::int64_t delivered_from = std::exchange(kept.begin, seats_[batch.partition].begin);
+    if (kept.begin < delivered_from) {
+      return listener_->failed(
+          {Errc::failed_precondition,
+           fmt::format(
+               "the sink has partition {} up to {} only, and the group up to {}: start again",
+               batch.partition, kept.begin, delivered_from)});
+    }
   }
   std::vector<Record> records;
   records.reserve(batch.records.size());
-  for (client::Record& record : batch.records) records.push_back(to_record(std::move(record)));
+  for (client::Record& record : batch.records) {
+    if (record.offset >= kept.begin) records.push_back(to_record(std::move(record)));
+  }
   // What is not taken is not stored either, so the next holder of the seat gets it.
   listener_->deliver(batch.partition, std::move(records));
 }

@@ -42,13 +42,18 @@ class StreamSource : public Source {
   /// A partition that is ours.
   struct Seat {
     std::uint64_t epoch = 0;
+    std::int64_t begin = 0;
+    bool claimed = false;  // The pipeline has said where to begin.
     bool losing = false;
   };
 
   Result<client::StreamInfo> describe();
   client::StreamConsumerOptions consumer_options(std::size_t partitions);
-  /// Where to begin; asks until somebody can say so, or the seat is lost.
+  /// Where to begin. The broker waits for the answer, but not for ever: if the pipeline cannot say
+  /// so soon, it is what the group has stored, and the first records wait for the pipeline.
   std::int64_t begin(const client::StreamPosition& seat);
+  /// Asks the pipeline where to begin, until `patience` is over or the seat is lost.
+  bool claim(const client::StreamPosition& seat, std::chrono::milliseconds patience);
   /// What the group has stored; if it has not, where it is to begin.
   std::optional<std::int64_t> stored_offset(std::uint32_t partition);
   [[nodiscard]] bool is_ours(const client::StreamPosition& seat) const;

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "e2e/broker_process.h"
+#include "schema/order_generator.h"
+
+/// Orders that go through a pipeline, and the one judge of what became of them.
+namespace baton::pipeline {
+
+/// Where a record stands in its source.
+struct Place {
+  std::uint32_t partition = 0;
+  std::int64_t offset = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+/// Everything that was put into a source.
+class Inventory {
+ public:
+  struct Entry {
+    std::string order_uid;
+    schema::OrderFate fate = schema::OrderFate::valid;
+  };
+
+  void add(Place place, Entry entry) {
+    const std::scoped_lock lock(mutex_);
+    entries_.emplace(place, std::move(entry));
+  }
+  [[nodiscard]] const std::map<Place, Entry>& entries() const { return entries_; }
+  [[nodiscard]] std::size_t count(schema::OrderFate fate) const;
+
+ private:
+  std::mutex mutex_;  // Confirmations come on threads of their own.
+  std::map<Place, Entry> entries_;
+};
+
+/// Where records ended, as the sink and the dead letters tell.
+struct Outcome {
+  struct Row {
+    std::string order_uid;
+    Place place;
+  };
+  std::vector<Row> rows;
+  std::uint64_t deliveries = 0;
+  std::uint64_t payments = 0;
+  std::uint64_t orphans = 0;  // Children without an order, orders without an item.
+  std::set<Place> letters;
+};
+
+inline constexpr schema::OrderMix kSomeTrouble{.invalid = 20, .broken = 10, .duplicate = 20};
+
+/// Sends generated orders, by their key, and waits until each is confirmed.
+void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::uint64_t count,
+             std::uint64_t seed, Inventory& inventory, schema::OrderMix mix = kSomeTrouble);
+
+Outcome read_sqlite(const std::string& path);
+std::set<Place> read_letters(const e2e::BrokerProcess& broker, const std::string& queue);
+
+/// Every record ended in exactly one of {table, duplicate, dead letter}, the one that it had to; of
+/// one key, the first is in the table: the order was kept.
+void expect_everything_ended(const Inventory& inventory, const Outcome& outcome);
+
+/// What is committed has ended: asked at any time, after a kill above all.
+void expect_nothing_skipped(const Inventory& inventory, const Outcome& outcome,
+                            const std::map<std::uint32_t, std::int64_t>& committed);
+/// What a group has stored, by partition.
+std::map<std::uint32_t, std::int64_t> stored_offsets(const e2e::BrokerProcess& broker,
+                                                     const std::string& stream,
+                                                     const std::string& group);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,449 @@
+// The order pipeline from a Baton stream into SQLite, with real processes, while everything around
+// it fails: what the generator made is what is counted in the end.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include <baton/stream_client.h>
+
+#include "e2e/broker_process.h"
+#include "pipeline/orders.h"
+#include "pipeline/pipeline_process.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using e2e::BrokerProcess;
+using e2e::eventually;
+using e2e::milliseconds;
+using e2e::seconds;
+using schema::OrderFate;
+
+class SqlitePipeline : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(broker_.start());
+    create_stream(4);
+  }
+  void create_stream(std::uint32_t partitions) {
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    const auto created = client->create_stream("orders", partitions);
+    ASSERT_TRUE(created.has_value()) << created.error().text;
+  }
+  void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
+    produce(broker_, "orders", count, seed, inventory_, mix);
+  }
+  Outcome outcome(const PipelineFolder& folder) {
+    Outcome result = read_sqlite(folder.database());
+    result.letters = read_letters(broker_, "orders.dlq");
+    return result;
+  }
+  static std::string sql(const std::string& path, const std::string& text) {
+    sqlite3* database = nullptr;
+    std::string problem;
+    if (sqlite3_open(path.c_str(), &database) != SQLITE_OK ||
+        sqlite3_exec(database, text.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+      problem = sqlite3_errmsg(database);
+    }
+    sqlite3_close_v2(database);
+    return problem;
+  }
+  std::uint64_t letters() { return broker_.depth("orders.dlq"); }
+  bool all_end(const PipelineProcess& pipeline, std::uint64_t before = 0) {
+    return eventually([&] { return before + pipeline.ended() >= inventory_.entries().size(); },
+                      seconds{60});
+  }
+
+  BrokerProcess broker_;
+  Inventory inventory_;
+};
+
+TEST_F(SqlitePipeline, EveryRecordEndsWhereItHasTo) {
+  const PipelineFolder folder(broker_);
+  send(5000);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  EXPECT_EQ(pipeline.counter("duplicates"), inventory_.count(OrderFate::duplicate));
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  expect_everything_ended(inventory_, outcome(folder));
+  // A clean end has committed everything.
+  std::int64_t committed = 0;
+  for (const auto& [partition, next] : stored_offsets(broker_, "orders", "orders"))
+    committed += next;
+  EXPECT_EQ(committed, 5000);
+}
+
+// The headline: an outage never fills the dead letters, and nothing is skipped.
+TEST_F(SqlitePipeline, ADatabaseThatGoesAwayIsWaitedFor) {
+  const PipelineFolder folder(broker_, {{"window.records", "500"}, {"batch.records", "50"}});
+  send(2000);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  const std::uint64_t letters_before = letters();
+  const std::string aside = folder.folder() / "aside";
+  fs::create_directory(aside);
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const std::string file = folder.database() + suffix;
+    if (fs::exists(file)) fs::rename(file, aside + "/orders.db" + suffix);
+  }
+  send(3000, 2, {.invalid = 0, .broken = 0, .duplicate = 0});
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
+  EXPECT_LE(pipeline.status()["window"]["records"].get<int>(), 500);
+  EXPECT_EQ(letters(), letters_before);
+  EXPECT_FALSE(fs::exists(folder.database()));  // Nobody made an empty one.
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const std::string file = aside + "/orders.db" + suffix;
+    if (fs::exists(file)) fs::rename(file, folder.database() + suffix);
+  }
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0);
+  EXPECT_EQ(letters(), letters_before);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, ALockedDatabaseIsAnOutage) {
+  const PipelineFolder folder(broker_, {{"retry.attempts", "0"}});
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.database().c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  send(500);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
+  EXPECT_EQ(pipeline.counter("applied"), 0U);
+  sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
+  sqlite3_close_v2(other);
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+// Every record would fail: that is not the records' fault.
+TEST_F(SqlitePipeline, AMissingTableHaltsUntilAReload) {
+  const PipelineFolder folder(broker_);
+  send(500);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  const std::uint64_t letters_before = letters();
+  ASSERT_EQ(sql(folder.database(), "ALTER TABLE items RENAME TO hidden"), "");
+  send(500, 2, {.invalid = 0, .broken = 0, .duplicate = 0});
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  EXPECT_EQ(letters(), letters_before);
+  ASSERT_EQ(sql(folder.database(), "ALTER TABLE hidden RENAME TO items"), "");
+  pipeline.signal(SIGHUP);
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
+  const PipelineFolder folder(broker_);
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  // A rule that the schema does not know.
+  ASSERT_EQ(sql(folder.database(),
+                "CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.sm_id % 97 = 0 BEGIN SELECT "
+                "RAISE(ABORT, 'picky'); END"),
+            "");
+  send(3000, 1, {.invalid = 0, .broken = 0, .duplicate = 0});
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  EXPECT_EQ(pipeline.terminate(), 0);
+  const Outcome ended = outcome(folder);
+  EXPECT_GT(ended.letters.size(), 5U);
+  EXPECT_EQ(ended.rows.size() + ended.letters.size(), 3000U);
+  for (const Outcome::Row& row : ended.rows) EXPECT_FALSE(ended.letters.contains(row.place));
+}
+
+TEST_F(SqlitePipeline, AnOutageThatIsTooLongEndsWith75) {
+  const PipelineFolder folder(broker_, {{"max_outage", "500ms"}});
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  send(300);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  fs::rename(folder.database(), folder.database() + ".aside");
+  send(300, 2);
+  EXPECT_EQ(pipeline.wait(seconds{30}), 75) << pipeline.log();
+  fs::rename(folder.database() + ".aside", folder.database());
+  PipelineProcess again(folder);
+  ASSERT_TRUE(again.start());
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  }));
+  EXPECT_EQ(again.terminate(), 0);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, DeadLettersThatCannotBeWrittenAreWaitedFor) {
+  BrokerProcess other;
+  ASSERT_TRUE(other.start());
+  const PipelineFolder folder(
+      broker_, {{"dead_letters.url", "baton-queue://" + other.address() + "/orders.dlq"}});
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  other.kill();
+  send(1000);
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
+  EXPECT_LT(pipeline.ended(), 1000U);
+  Outcome meanwhile = read_sqlite(folder.database());
+  expect_nothing_skipped(inventory_, meanwhile, stored_offsets(broker_, "orders", "orders"));
+  ASSERT_TRUE(other.start());
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0);
+  Outcome ended = read_sqlite(folder.database());
+  ended.letters = read_letters(other, "orders.dlq");
+  expect_everything_ended(inventory_, ended);
+}
+
+// A deployment that makes every record poison must not flush a stream into the dead letters.
+TEST_F(SqlitePipeline, AStormHaltsItLoudly) {
+  const PipelineFolder folder(broker_);
+  send(1000, 1, {.invalid = 1000, .broken = 0, .duplicate = 0});
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  EXPECT_LE(letters(), 100U);
+  EXPECT_NE(pipeline.log().find("too many"), std::string::npos);
+  pipeline.signal(SIGHUP);
+  EXPECT_TRUE(eventually([&] { return letters() > 100; })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 7);  // Not all of it was seen to its end.
+}
+
+TEST_F(SqlitePipeline, TheBrokerGoesAndComesBack) {
+  const PipelineFolder folder(broker_, {{"batch.records", "20"}});
+  send(4000);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
+  broker_.kill();
+  ASSERT_TRUE(broker_.start());
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  })) << pipeline.log();
+  EXPECT_TRUE(eventually([&] {
+    std::int64_t committed = 0;
+    for (const auto& [partition, next] : stored_offsets(broker_, "orders", "orders")) {
+      committed += next;
+    }
+    return committed == 4000;
+  })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, RecordsThatAreGoneAreNotSkippedInSilence) {
+  const PipelineFolder folder(broker_, {{"delivery", "exactly_once_effect"}});
+  send(100);
+  {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(all_end(pipeline));
+    EXPECT_EQ(pipeline.terminate(), 0);
+  }
+  // As if the stream had been made anew, or had dropped more than was read.
+  ASSERT_EQ(sql(folder.database(), "UPDATE baton_marks SET next_offset = 1000000, done_below = 0"),
+            "");
+  PipelineProcess pipeline(folder);
+  pipeline.launch();
+  EXPECT_EQ(pipeline.wait(seconds{30}), 3) << pipeline.log();
+  EXPECT_NE(pipeline.log().find("offset"), std::string::npos) << pipeline.log();
+}
+
+TEST_F(SqlitePipeline, ABadReloadChangesNothing) {
+  const PipelineFolder folder(broker_);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  const std::string good = e2e::read_file(folder.config());
+  for (const auto& [text, complaint] :
+       {std::pair<std::string, std::string>{good + "\nworker: 3\n", "worker: is unknown"},
+        {good + "\nlanes: 9\n", "lanes cannot change while the pipeline runs"},
+        {"name: [", "config.yaml"}}) {
+    e2e::write_file(folder.config(), text);
+    pipeline.signal(SIGHUP);
+    EXPECT_TRUE(eventually([&] { return pipeline.log().find(complaint) != std::string::npos; }))
+        << complaint << "\n"
+        << pipeline.log();
+  }
+  e2e::write_file(folder.config(), good + "\nbatch: {records: 7}\n");
+  pipeline.signal(SIGHUP);
+  EXPECT_TRUE(eventually([&] { return pipeline.log().find("reloaded\n") != std::string::npos; }));
+  send(20);  // Lanes that wait for a batch wait for the old size.
+  EXPECT_TRUE(all_end(pipeline));
+  send(500, 2);
+  EXPECT_TRUE(all_end(pipeline));
+  EXPECT_GE(pipeline.counter("batches"), inventory_.count(OrderFate::valid) / 7);
+  EXPECT_EQ(pipeline.terminate(), 0);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, SigtermUnderLoadLosesNothingAndRepeatsNothing) {
+  const PipelineFolder folder(broker_, {{"batch.records", "20"}, {"window.records", "400"}});
+  send(5000);
+  std::uint64_t applied = 0;
+  for (int life = 0; life < 3; ++life) {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 300; }));
+    EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+    const std::string text = pipeline.out();
+    applied += std::stoull(text.substr(text.find("drained: ") + 9));
+    expect_nothing_skipped(inventory_, outcome(folder),
+                           stored_offsets(broker_, "orders", "orders"));
+  }
+  // What was applied in one life was not read again in the next.
+  EXPECT_EQ(applied, read_sqlite(folder.database()).rows.size());
+  PipelineProcess last(folder);
+  ASSERT_TRUE(last.start());
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  }));
+  EXPECT_EQ(last.terminate(), 0);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+class SqliteKills : public SqlitePipeline, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(SqliteKills, KilledAgainAndAgain) {
+  const PipelineFolder folder(broker_, {{"batch.records", "20"}, {"delivery", GetParam()}});
+  send(6000);
+  for (int life = 0; life < 6; ++life) {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200 || life > 3; }));
+    pipeline.kill();
+    expect_nothing_skipped(inventory_, outcome(folder),
+                           stored_offsets(broker_, "orders", "orders"));
+  }
+  PipelineProcess last(folder);
+  ASSERT_TRUE(last.start());
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  })) << last.log();
+  EXPECT_TRUE(eventually([&] { return last.status()["window"]["records"] == 0; }));
+  EXPECT_EQ(last.terminate(), 0) << last.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+INSTANTIATE_TEST_SUITE_P(Delivery, SqliteKills,
+                         ::testing::Values("at_least_once", "exactly_once_effect"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST_F(SqlitePipeline, ASecondOneJoinsAndLeaves) {
+  const PipelineFolder folder(broker_, {{"batch.records", "20"}});
+  send(4000);
+  PipelineProcess first(folder);
+  PipelineProcess second(folder);
+  ASSERT_TRUE(first.start());
+  ASSERT_TRUE(second.start());
+  send(4000, 2);
+  EXPECT_TRUE(eventually([&] { return first.ended() > 1000; }));
+  EXPECT_EQ(second.terminate(), 0) << second.log();
+  ASSERT_TRUE(second.start());
+  EXPECT_EQ(first.terminate(), 0) << first.log();
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  })) << second.log();
+  EXPECT_EQ(second.terminate(), 0) << second.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+// Without a key nothing but the marks keeps a row from being there twice.
+TEST_F(SqlitePipeline, AZombieCannotWrite) {
+  const PipelineFolder folder(broker_,
+                              {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
+  std::string config = e2e::read_file(folder.config());
+  const std::size_t key = config.find("\nkey: order_uid");
+  ASSERT_NE(key, std::string::npos);
+  e2e::write_file(folder.config(), config.erase(key, std::string("\nkey: order_uid").size()));
+  send(6000, 1, {.invalid = 0, .broken = 0, .duplicate = 0});
+  PipelineProcess zombie(folder);
+  ASSERT_TRUE(zombie.start());
+  EXPECT_TRUE(eventually([&] { return zombie.ended() > 200; }));
+  // Not in the middle of a transaction: then the file would be locked, and everybody would wait.
+  const auto is_unlocked = [&] {
+    zombie.signal(SIGSTOP);
+    if (sql(folder.database(), "BEGIN IMMEDIATE; ROLLBACK").empty()) return true;
+    zombie.signal(SIGCONT);
+    return false;
+  };
+  ASSERT_TRUE(eventually(is_unlocked));
+  PipelineProcess heir(folder);
+  ASSERT_TRUE(heir.start());
+  EXPECT_TRUE(eventually([&] { return heir.ended() > 200; }, seconds{60})) << heir.log();
+  zombie.signal(SIGCONT);
+  EXPECT_TRUE(eventually(
+      [&] { return read_sqlite(folder.database()).rows.size() >= inventory_.entries().size(); },
+      seconds{60}))
+      << heir.log();
+  EXPECT_EQ(zombie.terminate().has_value(), true);
+  EXPECT_EQ(heir.terminate().has_value(), true);
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+// Nobody can say where to begin while the sink is out; the seat is kept all the same.
+TEST_F(SqlitePipeline, ASinkThatIsOutWhenAPartitionComesIsWaitedFor) {
+  const PipelineFolder folder(broker_, {{"delivery", "exactly_once_effect"}});
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  send(1000);
+  PipelineProcess first(folder);
+  ASSERT_TRUE(first.start());
+  EXPECT_TRUE(all_end(first));
+  PipelineProcess second(folder);
+  ASSERT_TRUE(second.start());
+  fs::rename(folder.database(), folder.database() + ".aside");
+  first.kill();
+  send(1000, 2);
+  EXPECT_TRUE(eventually([&] { return second.breaker() == "open"; }, seconds{30})) << second.log();
+  std::this_thread::sleep_for(seconds{12});  // Longer than the broker waits for an answer.
+  fs::rename(folder.database() + ".aside", folder.database());
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  })) << second.log();
+  EXPECT_TRUE(eventually([&] { return second.status()["window"]["records"] == 0; }));
+  EXPECT_EQ(second.terminate(), 0) << second.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, TheNumberOfLanesChangesAfterADrainOnly) {
+  PipelineFolder folder(broker_, {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
+  send(3000);
+  {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
+    pipeline.kill();
+  }
+  folder.settings()["lanes"] = "7";
+  PipelineProcess refused(folder);
+  ASSERT_TRUE(refused.start());
+  EXPECT_TRUE(eventually([&] { return refused.breaker() == "halted"; })) << refused.log();
+  EXPECT_NE(refused.log().find("it cannot go on with 7"), std::string::npos) << refused.log();
+  refused.kill();
+  folder.settings().erase("lanes");
+  PipelineProcess drains(folder);
+  ASSERT_TRUE(drains.start());
+  EXPECT_TRUE(eventually([&] { return drains.ended() > 200; })) << drains.log();
+  EXPECT_EQ(drains.terminate(), 0) << drains.log();
+  folder.settings()["lanes"] = "7";
+  PipelineProcess last(folder);
+  ASSERT_TRUE(last.start());
+  EXPECT_TRUE(eventually([&] {
+    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+  })) << last.log();
+  EXPECT_TRUE(eventually([&] { return last.status()["window"]["records"] == 0; }));
+  EXPECT_EQ(last.terminate(), 0) << last.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+}  // namespace
+}  // namespace baton::pipeline
