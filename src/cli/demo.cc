@@ -34,6 +34,7 @@ constexpr std::array kActs = std::to_array<Act>({
     {"How fast", act_throughput},
     {"A stream, and who may read it", act_stream_seats},
     {"Workers divide partitions", act_partition_leases},
+    {"Orders into a database, which goes away", act_pipeline},
 });
 
 void play(Stage& stage) {
@@ -77,7 +78,8 @@ void add_demo_command(CLI::App& app, Action& action) {
   CLI::App* command = add_verb(
       app,
       {.name = "demo",
-       .help = "Show queues, streams and workers at work, on a broker of its own; ends by itself.",
+       .help = "Show queues, streams, workers and a pipeline at work, on a broker of its own; ends "
+               "by itself.",
        .example =
            "baton demo        (about 20 s; exits with 1 when anything is not as it should be)"},
       flags, run_demo, action);

@@ -107,5 +107,6 @@ client::Status act_broker_dies(Stage& stage);
 client::Status act_throughput(Stage& stage);
 client::Status act_stream_seats(Stage& stage);
 client::Status act_partition_leases(Stage& stage);
+client::Status act_pipeline(Stage& stage);
 
 }  // namespace baton::cli

@@ -16,12 +16,13 @@ namespace {
 
 struct InitFlags {
   std::string name;
+  std::string address = "127.0.0.1:7470";
 };
 
 ExitCode run_init(const InitFlags& flags) {
   const Status status = validate_name("name", flags.name, 64);
   if (!status.has_value()) return Output(false).fail("pipeline init", status.error());
-  fmt::print("{}", pipeline::example_config(flags.name));
+  fmt::print("{}", pipeline::example_config(flags.name, flags.address));
   return ExitCode::ok;
 }
 
@@ -59,19 +60,19 @@ void add_pipeline_commands(CLI::App& app, Action& action) {
   pipeline->require_subcommand(1);
 
   auto init = std::make_shared<InitFlags>();
-  add_verb(*pipeline,
-           {"init", "Print a commented config: the example of orders.",
-            "baton pipeline init orders > config.yaml"},
-           init, run_init, action)
-      ->add_option("name", init->name, "The pipeline's name")
-      ->required();
+  CLI::App* verb = add_verb(*pipeline,
+                            {"init", "Print a commented config: the example of orders.",
+                             "baton pipeline init orders > config.yaml"},
+                            init, run_init, action);
+  verb->add_option("name", init->name, "The pipeline's name")->required();
+  verb->add_option("--address", init->address, "The broker it speaks of [127.0.0.1:7470].")
+      ->envname("BATON_ADDRESS");
 
   auto check = std::make_shared<CheckFlags>();
-  CLI::App* verb =
-      add_verb(*pipeline,
-               {"check", "Validate a config, connect to everything, verify the tables.",
-                "baton pipeline check config.yaml --apply"},
-               check, run_check, action);
+  verb = add_verb(*pipeline,
+                  {"check", "Validate a config, connect to everything, verify the tables.",
+                   "baton pipeline check config.yaml --apply"},
+                  check, run_check, action);
   verb->add_option("config", check->file, "The config file")->required();
   verb->add_flag("--apply", check->apply, "Make the tables that are missing.");
   verb->add_flag("--json", check->json, "Output for programs.");

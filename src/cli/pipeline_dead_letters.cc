@@ -216,8 +216,8 @@ CLI::App* add_letter_verb(CLI::App& parent, const Verb& verb,
   command->add_option("name", flags->name, "The pipeline's name")->required();
   command->add_option("--config", flags->config,
                       "Its config file, if its letters are elsewhere than in NAME.dlq.");
-  command->add_option("--address", flags->address,
-                      "The broker, without a config [127.0.0.1:7470].");
+  command->add_option("--address", flags->address, "The broker, without a config [127.0.0.1:7470].")
+      ->envname("BATON_ADDRESS");
   command->add_flag("--json", flags->json, "Output for programs.");
   return command;
 }

@@ -131,15 +131,19 @@ void Engine::probe() {
   gate_.probed(error->text);
 }
 
-/// An open breaker pauses the source; membership stays.
+/// An open breaker pauses the source; membership stays. Half open, it needs a real batch, and after
+/// a rebalance there may be none here: then the source has to bring one.
 void Engine::follow_gate() {
-  const bool should_pause = !gate_.closed();
+  const bool closed = gate_.closed();
+  const bool on_trial = !closed && gate_.shown().state == flow::Breaker::State::half_open &&
+                        (!paused_ || window_.records() == 0);
+  const bool should_pause = !closed && !on_trial;
   if (should_pause == paused_) return;
   paused_ = should_pause;
   if (paused_) {
     source_.pause();
   } else {
-    log(false, "the sink takes batches again");
+    log(false, closed ? "the sink takes batches again" : "the trial needs a batch: fetching one");
     source_.resume();
   }
 }

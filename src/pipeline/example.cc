@@ -6,7 +6,7 @@
 
 namespace baton::pipeline {
 
-std::string example_config(const std::string& name) {
+std::string example_config(const std::string& name, const std::string& address) {
   std::string text = fmt::format(
       R"(# A pipeline: records of a stream, checked against a JSON Schema, into the tables of a database.
 # Every setting can come from the environment: BATON_PIPELINE__SINK__PATH=/data/orders.db wins over
@@ -14,7 +14,7 @@ std::string example_config(const std::string& name) {
 name: {0}
 
 source:
-  url: baton-stream://127.0.0.1:7470/{0}
+  url: baton-stream://{2}/{0}
   # Or baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT,HOST:PORT/TOPIC,
   # nats://HOST:PORT/STREAM/SUBJECT.{{{{partition}}}} (with partitions: 8).
   # group: {0}              # Whose offsets are stored; the pipeline's name unless said otherwise.
@@ -29,7 +29,7 @@ sink:
 
 # Records that will never go in, with the reason.
 dead_letters:
-  url: baton-queue://127.0.0.1:7470/{0}.dlq
+  url: baton-queue://{2}/{0}.dlq
   # Or kafka://HOST:PORT/TOPIC, file:PATH.
   # redrives_max: 3         # So often a record may be sent back from there.
 
@@ -54,7 +54,7 @@ schema: {1}
 
 # One row of the first table for each record; its key makes a record that comes again harmless.
 )",
-      name, kOrderSchema);
+      name, kOrderSchema, address);
   const schema::RowMapping mapping = schema::order_mapping();
   text += fmt::format("key: {}\ntables:\n", mapping.key);
   for (const schema::TableMapping& table : mapping.tables) {

@@ -4,8 +4,9 @@
 
 namespace baton::pipeline {
 
-/// The commented config of the shipped example: orders from a Baton stream into SQLite.
-std::string example_config(const std::string& name);
+/// The commented config of the shipped example: orders from a Baton stream of the broker at
+/// `address` into SQLite.
+std::string example_config(const std::string& name, const std::string& address = "127.0.0.1:7470");
 
 /// A schema file of this name is the shipped one of orders, and needs no file.
 inline constexpr const char* kOrderSchema = "builtin:orders";

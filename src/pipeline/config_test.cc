@@ -1,0 +1,185 @@
+#include "pipeline/config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "pipeline/example.h"
+
+namespace baton::pipeline {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+std::string example() { return example_config("orders"); }
+
+/// The example with some of its text replaced.
+std::string example_with(const std::string& from, const std::string& to) {
+  std::string text = example();
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string refusal(const std::string& text, const Environment& environment = {}) {
+  const auto config = parse_config(text, "config.yaml", environment);
+  return config.has_value() ? "accepted" : config.error().text;
+}
+
+TEST(PipelineConfig, TheExampleIsGoodAndSaysWhatIsUsual) {
+  const auto config = parse_config(example(), "config.yaml", {});
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  EXPECT_EQ(config->name, "orders");
+  EXPECT_EQ(config->source.endpoint.kind, "baton-stream");
+  EXPECT_EQ(config->source.endpoint.address, "127.0.0.1:7470");
+  EXPECT_EQ(config->source.endpoint.name, "orders");
+  EXPECT_EQ(config->source.group, "orders");
+  EXPECT_EQ(config->sink.endpoint.kind, "sqlite");
+  EXPECT_EQ(config->sink.endpoint.name, "orders.db");
+  EXPECT_EQ(config->rows.tables.size(), 4U);
+  EXPECT_FALSE(config->engine.exactly_once);
+}
+
+// Every value that the example mentions in a comment is one that can be set, and is the default.
+TEST(PipelineConfig, TheCommentsOfTheExampleAreTrue) {
+  std::string text;
+  for (std::size_t begin = 0; begin < example().size();) {
+    const std::string all = example();
+    const std::size_t end = all.find('\n', begin);
+    std::string line = all.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t mark = line.find("# ");
+    const bool is_setting = mark != std::string::npos &&
+                            line.find(": ", mark) != std::string::npos &&
+                            line.find_first_not_of(" #") != std::string::npos &&
+                            std::islower(static_cast<unsigned char>(line[mark + 2])) != 0 &&
+                            line.find_first_of(" ", mark + 2) == line.find(": ", mark) + 1;
+    if (is_setting) line.erase(mark, 2);
+    text += line + "\n";
+  }
+  const auto config = parse_config(text, "config.yaml", {});
+  ASSERT_TRUE(config.has_value()) << config.error().text << "\n" << text;
+  const auto plain = parse_config(example(), "config.yaml", {});
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_GT(config->values.size(), plain->values.size() + 20);
+  EXPECT_EQ(config->engine.window_records, plain->engine.window_records);
+  EXPECT_EQ(config->engine.window_bytes, plain->engine.window_bytes);
+  EXPECT_EQ(config->engine.lane.batch_records, plain->engine.lane.batch_records);
+  EXPECT_EQ(config->engine.lane.batch_bytes, plain->engine.lane.batch_bytes);
+  EXPECT_EQ(config->engine.lane.linger, plain->engine.lane.linger);
+  EXPECT_EQ(config->engine.lane.retries, plain->engine.lane.retries);
+  EXPECT_EQ(config->engine.lane.backoff.first, plain->engine.lane.backoff.first);
+  EXPECT_EQ(config->engine.lane.backoff.most, plain->engine.lane.backoff.most);
+  EXPECT_EQ(config->engine.breaker.probe.first, plain->engine.breaker.probe.first);
+  EXPECT_EQ(config->engine.breaker.probe.most, plain->engine.breaker.probe.most);
+  EXPECT_EQ(config->engine.breaker.max_outage, plain->engine.breaker.max_outage);
+  EXPECT_EQ(config->engine.storm.in_a_row, plain->engine.storm.in_a_row);
+  EXPECT_EQ(config->engine.storm.of_last, plain->engine.storm.of_last);
+  EXPECT_EQ(config->engine.storm.percent, plain->engine.storm.percent);
+  EXPECT_EQ(config->engine.workers, plain->engine.workers);
+  EXPECT_EQ(config->engine.lanes, plain->engine.lanes);
+  EXPECT_EQ(config->engine.order, plain->engine.order);
+  EXPECT_EQ(config->engine.drain, plain->engine.drain);
+  EXPECT_EQ(config->engine.commit_interval, plain->engine.commit_interval);
+  EXPECT_EQ(config->http, plain->http);
+  EXPECT_EQ(config->record_bytes_max, plain->record_bytes_max);
+  EXPECT_EQ(config->sink.timeout, plain->sink.timeout);
+  EXPECT_EQ(config->dead_letters.redrives_max, plain->dead_letters.redrives_max);
+}
+
+TEST(PipelineConfig, TheEnvironmentWins) {
+  const auto config =
+      parse_config(example(), "config.yaml",
+                   {{"BATON_PIPELINE__SINK__URL", "postgres://somebody@localhost/orders"},
+                    {"BATON_PIPELINE__WORKERS", "8"},
+                    {"BATON_PIPELINE__RETRY__FIRST", "1s"},
+                    {"PATH", "/bin"}});
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  EXPECT_EQ(config->sink.endpoint.kind, "postgres");
+  EXPECT_EQ(config->engine.workers, 8U);
+  EXPECT_EQ(config->engine.lane.backoff.first, std::chrono::seconds(1));
+}
+
+TEST(PipelineConfig, ThreeLinesMakeItKafkaAndPostgres) {
+  const auto config =
+      parse_config(example(), "config.yaml",
+                   {{"BATON_PIPELINE__SOURCE__URL", "kafka://a:9092,b:9092/orders"},
+                    {"BATON_PIPELINE__SINK__URL", "postgres://localhost/orders"},
+                    {"BATON_PIPELINE__DEAD_LETTERS__URL", "kafka://a:9092,b:9092/orders-dead"}});
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  EXPECT_EQ(config->source.endpoint.kind, "kafka");
+  EXPECT_EQ(config->source.endpoint.address, "a:9092,b:9092");
+}
+
+TEST(PipelineConfig, AMistakeIsNamedWithItsLine) {
+  EXPECT_EQ(refusal(example_with("# workers: 4 ", "workers: 0 ")).substr(0, 12), "config.yaml:");
+  const std::string unknown = refusal(example_with("name: orders\n", "name: orders\nworker: 4\n"));
+  EXPECT_EQ(unknown, "config.yaml:5: worker: is unknown");
+  EXPECT_NE(refusal(example_with("sqlite:orders.db", "mysql://x")).find("sqlite:PATH"),
+            std::string::npos);
+  EXPECT_NE(refusal(example_with("baton-stream://127.0.0.1:7470/orders", "baton-stream://host"))
+                .find("baton-stream://HOST:PORT/STREAM"),
+            std::string::npos);
+  EXPECT_NE(refusal(example_with("integer payment.amount", "whole payment.amount")).find("integer"),
+            std::string::npos);
+  EXPECT_NE(refusal(example_with("key: order_uid", "key: nothing")).find("nothing"),
+            std::string::npos);
+  EXPECT_EQ(refusal(example(), {{"BATON_PIPELINE__LANES", "many"}}).find("environment"), 0U);
+  EXPECT_EQ(refusal(example(), {{"BATON_PIPELINE__LANE", "1"}}),
+            "environment BATON_PIPELINE__LANE: is unknown");
+}
+
+TEST(PipelineConfig, WhatIsMissingIsNamed) {
+  EXPECT_EQ(refusal("http: off\n"), "config.yaml: name is missing");
+  EXPECT_NE(refusal("name: a\n").find("source.url is missing"), std::string::npos);
+  EXPECT_NE(refusal(example_with("schema: builtin:orders", "")).find("schema is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal(example_with("\nkey: order_uid", "")).find("key is missing"),
+            std::string::npos);
+}
+
+TEST(PipelineConfig, WhatDoesNotGoTogetherIsRefused) {
+  const Environment exactly{{"BATON_PIPELINE__DELIVERY", "exactly_once_effect"}};
+  EXPECT_EQ(refusal(example(), exactly), "accepted");
+  EXPECT_EQ(refusal(example_with("\nkey: order_uid", ""), exactly), "accepted");
+  const auto with = [&](const std::string& name, const std::string& value) {
+    Environment environment = exactly;
+    environment["BATON_PIPELINE__" + name] = value;
+    return refusal(example(), environment);
+  };
+  EXPECT_NE(with("SOURCE__URL", "baton-queue://a:1/q").find("baton-queue has not"),
+            std::string::npos);
+  EXPECT_NE(with("ORDER", "none").find("order: key or partition"), std::string::npos);
+  EXPECT_NE(with("ON_DUPLICATE", "dead_letter").find("on_duplicate"), std::string::npos);
+  EXPECT_NE(refusal(example(), {{"BATON_PIPELINE__SINK__URL", "stdout:"}}).find("tables and key"),
+            std::string::npos);
+  EXPECT_NE(refusal(example(), {{"BATON_PIPELINE__SOURCE__URL", "nats://a:1/S/s.{partition}"}})
+                .find("source.partitions is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal(example(), {{"BATON_PIPELINE__SOURCE__PROPERTIES__X", "1"}})
+                .find("source.properties is of kafka"),
+            std::string::npos);
+}
+
+TEST(PipelineConfig, AReloadTakesOnlyWhatCanChange) {
+  const auto running = parse_config(example(), "config.yaml", {});
+  ASSERT_TRUE(running.has_value());
+  const auto reload = [&](const Environment& environment) {
+    const auto fresh = parse_config(example(), "config.yaml", environment);
+    EXPECT_TRUE(fresh.has_value());
+    const Status status = check_reload(*running, *fresh);
+    return status.has_value() ? "taken" : status.error().text;
+  };
+  EXPECT_EQ(reload({}), "taken");
+  EXPECT_EQ(reload({{"BATON_PIPELINE__BATCH__RECORDS", "10"},
+                    {"BATON_PIPELINE__MAX_OUTAGE", "1m"},
+                    {"BATON_PIPELINE__STORM__PERCENT", "50"}}),
+            "taken");
+  EXPECT_EQ(reload({{"BATON_PIPELINE__LANES", "9"}}),
+            "lanes cannot change while the pipeline runs: restart it");
+  EXPECT_EQ(reload({{"BATON_PIPELINE__SINK__URL", "sqlite:other.db"}}),
+            "sink.url cannot change while the pipeline runs: restart it");
+}
+
+}  // namespace
+}  // namespace baton::pipeline
