@@ -7,14 +7,18 @@
 #include <optional>
 #include <utility>
 
+#include "kafka/kafka_dead_letters.h"
+#include "kafka/kafka_source.h"
 #include "pipeline/example.h"
 #include "schema/json_schema.h"
 #include "schema/orders.h"
 #include "sink/file_dead_letters.h"
 #include "sink/http_sink.h"
+#include "sink/postgres_sink.h"
 #include "sink/queue_dead_letters.h"
 #include "sink/sqlite_sink.h"
 #include "sink/stdout_sink.h"
+#include "source/nats_source.h"
 #include "source/queue_source.h"
 #include "source/stream_source.h"
 
@@ -54,31 +58,84 @@ Result<std::optional<schema::Schema>> load_schema(const PipelineConfig& config) 
 Result<std::unique_ptr<Sink>> make_sql_sink(const PipelineConfig& config, const std::string& source,
                                             schema::Schema schema) {
   BATON_TRY(schema::Mapping mapping, schema::Mapping::compile(config.rows));
-  SqliteSinkOptions options{.path = config.sink.endpoint.name,
+  const Endpoint& to = config.sink.endpoint;
+  if (to.kind == "postgres") {
+    return std::make_unique<PostgresSink>(
+        PostgresSinkOptions{.url = to.url,
                             .pipeline = config.name,
                             .source = source,
                             .lanes = config.engine.lanes,
                             .exactly_once = config.engine.exactly_once,
-                            .document_bytes_max = config.record_bytes_max};
-  return std::make_unique<SqliteSink>(std::move(options), std::move(schema), std::move(mapping));
+                            .statement_timeout = config.sink.timeout,
+                            .document_bytes_max = config.record_bytes_max},
+        std::move(schema), std::move(mapping));
+  }
+  return std::make_unique<SqliteSink>(
+      SqliteSinkOptions{.path = to.name,
+                        .pipeline = config.name,
+                        .source = source,
+                        .lanes = config.engine.lanes,
+                        .exactly_once = config.engine.exactly_once,
+                        .document_bytes_max = config.record_bytes_max},
+      std::move(schema), std::move(mapping));
+}
+
+std::unique_ptr<Source> make_stream_source(const PipelineConfig& config) {
+  StreamSourceOptions options;
+  options.connection = connection_to(config.source.endpoint);
+  options.stream = config.source.endpoint.name;
+  options.group = config.source.group;
+  if (config.source.from == "next") options.from = client::StartFrom::next();
+  return std::make_unique<StreamSource>(std::move(options));
+}
+
+std::unique_ptr<Source> make_queue_source(const PipelineConfig& config) {
+  QueueSourceOptions options;
+  options.connection = connection_to(config.source.endpoint);
+  options.queue = config.source.endpoint.name;
+  options.log = config.engine.log;
+  return std::make_unique<QueueSource>(std::move(options));
+}
+
+std::unique_ptr<Source> make_kafka_source(const PipelineConfig& config) {
+  KafkaSourceOptions options;
+  options.brokers = config.source.endpoint.address;
+  options.topic = config.source.endpoint.name;
+  options.group = config.source.group;
+  if (!config.source.from.empty()) options.from = config.source.from;
+  options.properties = config.source.properties;
+  options.drain = config.engine.drain;
+  options.log = config.engine.log;
+  return std::make_unique<KafkaSource>(std::move(options));
+}
+
+Result<std::unique_ptr<Source>> make_nats_source(const PipelineConfig& config) {
+  const std::string& name = config.source.endpoint.name;
+  const std::size_t slash = name.find('/');
+  if (slash == std::string::npos) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("source.url: {} has no SUBJECT behind the stream's name",
+                             config.source.endpoint.url)};
+  }
+  NatsSourceOptions options;
+  options.servers = config.source.endpoint.address;
+  options.stream = name.substr(0, slash);
+  options.subject = name.substr(slash + 1);
+  options.partitions = config.source.partitions;
+  options.group = config.source.group;
+  options.from_next = config.source.from == "next";
+  options.log = config.engine.log;
+  return std::make_unique<NatsSource>(std::move(options));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config) {
-  const Endpoint& from = config.source.endpoint;
-  if (from.kind == "baton-queue") {
-    QueueSourceOptions options;
-    options.connection = connection_to(from);
-    options.queue = from.name;
-    return std::make_unique<QueueSource>(std::move(options));
-  }
-  StreamSourceOptions options;
-  options.connection = connection_to(from);
-  options.stream = from.name;
-  options.group = config.source.group;
-  if (config.source.from == "next") options.from = client::StartFrom::next();
-  return std::make_unique<StreamSource>(std::move(options));
+  const std::string& kind = config.source.endpoint.kind;
+  if (kind == "baton-queue") return make_queue_source(config);
+  if (kind == "kafka") return make_kafka_source(config);
+  if (kind == "nats") return make_nats_source(config);
+  return make_stream_source(config);
 }
 
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source) {
@@ -104,6 +161,16 @@ Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig
   const Endpoint& to = config.dead_letters.endpoint;
   if (to.kind == "file") {
     BATON_TRY(std::unique_ptr<DeadLetterTarget> target, FileDeadLetters::open(to.name));
+    return target;
+  }
+  if (to.kind == "kafka") {
+    // A cluster that asks for credentials asks both times.
+    const bool same = to.address == config.source.endpoint.address;
+    BATON_TRY(std::unique_ptr<DeadLetterTarget> target,
+              KafkaDeadLetters::open(
+                  {.brokers = to.address,
+                   .topic = to.name,
+                   .properties = same ? config.source.properties : KafkaProperties()}));
     return target;
   }
   BATON_TRY(std::unique_ptr<DeadLetterTarget> target,

@@ -1,15 +1,18 @@
 #include "pipeline/record_output.h"
 
-#include <atomic>
-#include <mutex>
-#include <optional>
+#include <fmt/format.h>
+
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <baton/queue_client.h>
 #include <baton/stream_producer.h>
 
+#include "base/hash.h"
+#include "kafka/kafka_producer.h"
 #include "source/client_errors.h"
+#include "source/nats_publisher.h"
 
 namespace baton::pipeline {
 namespace {
@@ -87,11 +90,70 @@ class QueueOutput : public RecordOutput {
   std::vector<client::NewMessage> messages_;
 };
 
+class KafkaOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
+    BATON_TRY(auto producer,
+              KafkaProducer::open({.brokers = endpoint.address, .topic = endpoint.name}));
+    return std::unique_ptr<RecordOutput>(new KafkaOutput(std::move(producer)));
+  }
+
+  Status send(Record record) override {
+    return producer_->send(record.key, record.value, record.headers);
+  }
+  Status flush(std::chrono::milliseconds timeout) override { return producer_->flush(timeout); }
+
+ private:
+  explicit KafkaOutput(std::unique_ptr<KafkaProducer> producer) : producer_(std::move(producer)) {}
+  std::unique_ptr<KafkaProducer> producer_;
+};
+
+/// The key says which partition: {partition} in the subject.
+class NatsOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint,
+                                                    std::uint32_t partitions) {
+    const std::size_t slash = endpoint.name.find('/');
+    if (slash == std::string::npos || partitions == 0) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{} has no SUBJECT behind the stream's name", endpoint.url)};
+    }
+    BATON_TRY(auto publisher,
+              NatsPublisher::open(endpoint.address, endpoint.name.substr(0, slash)));
+    std::unique_ptr<NatsOutput> output(new NatsOutput(std::move(publisher)));
+    for (std::uint32_t partition = 0; partition < partitions; ++partition) {
+      std::string subject = endpoint.name.substr(slash + 1);
+      constexpr std::string_view kPlace = "{partition}";
+      const std::size_t place = subject.find(kPlace);
+      if (place != std::string::npos) {
+        subject.replace(place, kPlace.size(), std::to_string(partition));
+      }
+      output->subjects_.push_back(std::move(subject));
+    }
+    return output;
+  }
+
+  Status send(Record record) override {
+    const std::string& subject = subjects_[hash64(record.key) % subjects_.size()];
+    if (!record.key.empty()) record.headers.emplace_back("baton-key", record.key);
+    return publisher_->publish(subject, record.headers, record.value);
+  }
+  Status flush(std::chrono::milliseconds timeout) override { return publisher_->flush(timeout); }
+
+ private:
+  explicit NatsOutput(std::unique_ptr<NatsPublisher> publisher)
+      : publisher_(std::move(publisher)) {}
+  std::unique_ptr<NatsPublisher> publisher_;
+  std::vector<std::string> subjects_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<RecordOutput>> open_output(const Endpoint& endpoint,
-                                                  std::uint32_t /*partitions*/) {
+                                                  std::uint32_t partitions) {
   if (endpoint.kind == "baton-queue") return QueueOutput::open(endpoint);
+  if (endpoint.kind == "kafka") return KafkaOutput::open(endpoint);
+  if (endpoint.kind == "nats") return NatsOutput::open(endpoint, partitions);
   return StreamOutput::open(endpoint);
 }
 

@@ -87,6 +87,22 @@ Outcome read_sqlite(const std::string& path) {
   return outcome;
 }
 
+Outcome read_postgres(const PostgresServer& server) {
+  Outcome outcome;
+  for (const auto& row : server.query("SELECT order_uid, _partition, _offset FROM orders")) {
+    outcome.rows.push_back({.order_uid = row[0],
+                            .place = {.partition = static_cast<std::uint32_t>(std::stoul(row[1])),
+                                      .offset = std::stoll(row[2])}});
+  }
+  outcome.deliveries = std::stoull(server.value("SELECT count(*) FROM deliveries"));
+  outcome.payments = std::stoull(server.value("SELECT count(*) FROM payments"));
+  outcome.orphans = std::stoull(server.value(
+      "SELECT (SELECT count(*) FROM items i LEFT JOIN orders o USING (order_uid) WHERE o.order_uid "
+      "IS NULL) + (SELECT count(*) FROM orders o LEFT JOIN items i USING (order_uid) WHERE "
+      "i.order_uid IS NULL)"));
+  return outcome;
+}
+
 std::set<Place> read_letters(const e2e::BrokerProcess& broker, const std::string& queue) {
   std::set<Place> places;
   client::LeaseStreamOptions options;

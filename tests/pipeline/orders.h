@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "e2e/broker_process.h"
+#include "pipeline/postgres_server.h"
 #include "schema/order_generator.h"
 
 /// Orders that go through a pipeline, and the one judge of what became of them.
@@ -61,6 +62,7 @@ void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::u
              std::uint64_t seed, Inventory& inventory, schema::OrderMix mix = kSomeTrouble);
 
 Outcome read_sqlite(const std::string& path);
+Outcome read_postgres(const PostgresServer& server);
 std::set<Place> read_letters(const e2e::BrokerProcess& broker, const std::string& queue);
 
 /// Every record ended in exactly one of {table, duplicate, dead letter}, the one that it had to; of

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <memory>
+
+namespace baton::pipeline {
+
+/// Owners of librdkafka's objects. A list that leaks keeps rd_kafka_destroy() waiting for ever.
+template <auto Destroy>
+struct KafkaDestroy {
+  template <class T>
+  void operator()(T* object) const {
+    Destroy(object);
+  }
+};
+
+/// A consumer is closed before, in its own time; what is not closed by then is not waited for.
+inline void destroy_kafka(rd_kafka_t* handle) {
+  rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+using KafkaHandle = std::unique_ptr<rd_kafka_t, KafkaDestroy<destroy_kafka>>;
+using KafkaConf = std::unique_ptr<rd_kafka_conf_t, KafkaDestroy<rd_kafka_conf_destroy>>;
+using KafkaTopic = std::unique_ptr<rd_kafka_topic_t, KafkaDestroy<rd_kafka_topic_destroy>>;
+using KafkaQueue = std::unique_ptr<rd_kafka_queue_t, KafkaDestroy<rd_kafka_queue_destroy>>;
+using KafkaMessage = std::unique_ptr<rd_kafka_message_t, KafkaDestroy<rd_kafka_message_destroy>>;
+using KafkaMetadata =
+    std::unique_ptr<const rd_kafka_metadata_t, KafkaDestroy<rd_kafka_metadata_destroy>>;
+using KafkaHeaders = std::unique_ptr<rd_kafka_headers_t, KafkaDestroy<rd_kafka_headers_destroy>>;
+using KafkaErrorObject = std::unique_ptr<rd_kafka_error_t, KafkaDestroy<rd_kafka_error_destroy>>;
+using KafkaPartitionList = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                           KafkaDestroy<rd_kafka_topic_partition_list_destroy>>;
+
+}  // namespace baton::pipeline

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "engine/record.h"
+#include "kafka/kafka_handles.h"
+
+/// Questions to the cluster, each with a time within which it is answered or fails.
+namespace baton::pipeline {
+
+/// Fails with not_found if there is no such topic: it is not made by asking.
+Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& topic, Duration time);
+
+/// The oldest record there is, and the next one that will be produced.
+struct KafkaRange {
+  std::int64_t first = 0;
+  std::int64_t next = 0;
+};
+Result<KafkaRange> range_of(rd_kafka_t& handle, const std::string& topic, std::uint32_t partition,
+                            Duration time);
+
+/// By partition; nothing where the group has never committed.
+using KafkaCommitted = std::map<std::uint32_t, std::optional<std::int64_t>>;
+Result<KafkaCommitted> committed_of(rd_kafka_t& handle, const std::string& topic,
+                                    const std::vector<std::uint32_t>& partitions, Duration time);
+
+/// Byte for byte. What is null becomes empty.
+Record to_record(const rd_kafka_message_t& message);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,96 @@
+#include "pipeline/postgres_fixture.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "schema/orders.h"
+#include "sink/sql_rows.h"
+
+namespace baton::pipeline {
+
+std::unique_ptr<PostgresServer> PostgresTest::server_;
+
+void PostgresTest::SetUp() {
+  if (const std::string why = PostgresServer::missing(); !why.empty()) {
+    fmt::print("SKIPPED: {}\n", why);
+    GTEST_SKIP() << why;
+  }
+  if (server_ == nullptr) server_ = std::make_unique<PostgresServer>();
+  if (!server_->is_running()) {
+    ASSERT_TRUE(server_->start());
+  }
+  server_->query(
+      "SET client_min_messages = warning; DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+  const auto sink = make_sink();
+  preparer_ = sink->preparer();
+}
+
+std::unique_ptr<PostgresSink> PostgresTest::make_sink(
+    const std::function<void(PostgresSinkOptions&)>& change) const {
+  PostgresSinkOptions options{.url = server().url(),
+                              .pipeline = "test",
+                              .source = "orders-stream",
+                              .lanes = 2,
+                              .statement_timeout = std::chrono::seconds(5),
+                              .connect_timeout = std::chrono::seconds(2)};
+  if (change) change(options);
+  return std::make_unique<PostgresSink>(std::move(options),
+                                        schema::Schema::compile(schema::order_schema()).value(),
+                                        schema::Mapping::compile(schema::order_mapping()).value());
+}
+
+std::unique_ptr<PostgresSink> PostgresTest::ready_sink(
+    const std::function<void(PostgresSinkOptions&)>& change) const {
+  auto sink = make_sink(change);
+  const auto made = sink->check(true);
+  EXPECT_TRUE(made.has_value()) << made.error().text;
+  return sink;
+}
+
+Item PostgresTest::item_of(std::string bytes, std::int64_t offset) {
+  Item item;
+  item.record.partition = assignment_->partition();
+  item.record.offset = offset;
+  item.record.value = std::move(bytes);
+  item.assignment = assignment_;
+  auto prepared = preparer_->prepare(item.record);
+  EXPECT_TRUE(prepared.has_value()) << prepared.error().text;
+  if (prepared.has_value()) item.prepared = *std::move(prepared);
+  return item;
+}
+
+Items PostgresTest::orders(std::uint64_t first, std::size_t count) {
+  Items items;
+  for (std::uint64_t number = first; number < first + count; ++number) {
+    items.push_back(item_of(bytes(number), static_cast<std::int64_t>(number)));
+  }
+  return items;
+}
+
+std::int64_t PostgresTest::items_of(const Items& items) {
+  std::int64_t sum = 0;
+  for (const Item& item : items) {
+    sum += std::ranges::count(rows_of(item).rows(), 3U, &schema::DocumentRows::Row::table);
+  }
+  return sum;
+}
+
+std::string PostgresTest::insert_sql(const std::string& order_uid) {
+  return fmt::format(
+      "INSERT INTO orders VALUES ('{}', 't', 'e', 'en', NULL, 'c', 'd', '1', 1, now(), '1', "
+      "'somebody', 0, 0)",
+      order_uid);
+}
+
+std::size_t count_of(const Items& items, Fate fate) {
+  return static_cast<std::size_t>(std::ranges::count(items, fate, &Item::fate));
+}
+
+std::string name_of(const std::optional<flow::SinkError>& error) {
+  if (!error.has_value()) return "none";
+  return fmt::format("{} {}{}{}", to_string(error->error_class), error->code,
+                     error->code.empty() ? "" : ": ", error->text);
+}
+
+}  // namespace baton::pipeline

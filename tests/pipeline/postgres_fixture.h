@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/assignment.h"
+#include "pipeline/postgres_server.h"
+#include "schema/order_generator.h"
+#include "sink/postgres_sink.h"
+
+namespace baton::pipeline {
+
+/// One PostgreSQL for all tests of a program; each test finds it running and empty.
+class PostgresTest : public ::testing::Test {
+ public:
+  static void TearDownTestSuite() { server_.reset(); }
+
+ protected:
+  using MaybeError = std::optional<flow::SinkError>;
+
+  void SetUp() override;
+
+  static PostgresServer& server() { return *server_; }
+  /// Time-outs are short; `change` may change anything.
+  std::unique_ptr<PostgresSink> make_sink(
+      const std::function<void(PostgresSinkOptions&)>& change = {}) const;
+  /// With its tables made.
+  std::unique_ptr<PostgresSink> ready_sink(
+      const std::function<void(PostgresSinkOptions&)>& change = {}) const;
+
+  /// Valid orders `first`, ..., at the offsets of the same numbers.
+  Items orders(std::uint64_t first, std::size_t count);
+  Item order(std::uint64_t number) { return std::move(orders(number, 1).front()); }
+  /// A record of any bytes.
+  Item item_of(std::string bytes, std::int64_t offset);
+  std::string uid(std::uint64_t number) const {
+    return generator_.generate_valid(number).order_uid;
+  }
+  std::string bytes(std::uint64_t number) const { return generator_.generate_valid(number).bytes; }
+
+  static std::int64_t count(const std::string& table) {
+    return std::stoll(server().value("SELECT count(*) FROM " + table));
+  }
+  static std::int64_t items_of(const Items& items);
+  /// A statement that holds the key of an order, as somebody else's.
+  static std::string insert_sql(const std::string& order_uid);
+
+  std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(3, 1, 0);
+  schema::OrderGenerator generator_{7};
+
+ private:
+  static std::unique_ptr<PostgresServer> server_;
+  std::unique_ptr<Preparer> preparer_;
+};
+
+/// How many have this fate.
+std::size_t count_of(const Items& items, Fate fate);
+
+std::string name_of(const std::optional<flow::SinkError>& error);
+
+}  // namespace baton::pipeline

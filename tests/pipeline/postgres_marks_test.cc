@@ -1,0 +1,354 @@
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/postgres_fixture.h"
+#include "pipeline/tcp_proxy.h"
+#include "schema/orders.h"
+#include "sink/sql_rows.h"
+
+// exactly_once_effect: the marks move with the rows, and only the owner moves them.
+namespace baton::pipeline {
+namespace {
+
+using flow::ErrorClass;
+
+constexpr std::uint32_t kPartition = 3;
+
+class PostgresMarksTest : public PostgresTest {
+ protected:
+  void SetUp() override {
+    PostgresTest::SetUp();
+    if (!IsSkipped() && !HasFatalFailure()) sink_ = once_sink();
+  }
+
+  std::unique_ptr<PostgresSink> once_sink(std::uint32_t lanes = 2) const {
+    return ready_sink([lanes](PostgresSinkOptions& options) {
+      options.exactly_once = true;
+      options.lanes = lanes;
+    });
+  }
+  static SinkMarks claim(PostgresSink& sink, std::int64_t next = 0,
+                         std::uint32_t partition = kPartition) {
+    const auto marks = sink.claim(partition, next);
+    EXPECT_TRUE(marks.has_value()) << marks.error().text;
+    return marks.value_or(SinkMarks{});
+  }
+  /// As the engine does when a partition comes.
+  std::shared_ptr<Assignment> own(PostgresSink& sink, std::uint32_t partition = kPartition) {
+    SinkMarks marks = claim(sink, 0, partition);
+    const std::int64_t begin = marks.begin;
+    return std::make_shared<Assignment>(partition, 1, begin, std::move(marks));
+  }
+  Items owned(const std::shared_ptr<Assignment>& assignment, std::uint64_t first,
+              std::size_t number, std::uint32_t lane = 0) {
+    Items items = orders(first, number);
+    for (Item& item : items) {
+      item.assignment = assignment;
+      item.record.partition = assignment->partition();
+      item.lane = lane;
+    }
+    return items;
+  }
+  static PostgresServer::Rows stored() {
+    return server().query(
+        "SELECT partition, lane, lanes, epoch, next_offset, done_below FROM baton_marks ORDER BY "
+        "1, 2");
+  }
+
+  std::unique_ptr<PostgresSink> sink_;
+};
+
+TEST_F(PostgresMarksTest, EveryClaimIsANewEpoch) {
+  const SinkMarks first = claim(*sink_, 100);
+  EXPECT_EQ(first.epoch, 1U);
+  EXPECT_EQ(first.next, (std::vector<std::int64_t>{100, 100}));
+  EXPECT_EQ(first.begin, 100);
+  EXPECT_EQ(stored(), (PostgresServer::Rows{{"3", "0", "2", "1", "100", "100"},
+                                            {"3", "1", "2", "1", "100", "100"}}));
+
+  // Where the source says it would begin counts for a new partition only.
+  const SinkMarks second = claim(*sink_, 7);
+  EXPECT_EQ(second.epoch, 2U);
+  EXPECT_EQ(second.next, (std::vector<std::int64_t>{100, 100}));
+  EXPECT_EQ(second.begin, 100);
+  EXPECT_EQ(claim(*sink_, 5, 4).epoch, 1U);
+}
+
+TEST_F(PostgresMarksTest, ABatchMovesItsMark) {
+  const auto assignment = own(*sink_);
+  const auto writer = sink_->writer(1);
+  Items items = owned(assignment, 5, 10, 1);
+
+  ASSERT_EQ(name_of(writer->write(items)), "none");
+  EXPECT_EQ(assignment->mark(1), 15);
+  EXPECT_EQ(assignment->mark(0), 0);
+  Items more = owned(assignment, 20, 5, 1);
+  ASSERT_EQ(name_of(writer->write(more)), "none");
+
+  EXPECT_EQ(count("orders"), 15);
+  EXPECT_EQ(stored(), (PostgresServer::Rows{{"3", "0", "2", "1", "0", "0"},
+                                            {"3", "1", "2", "1", "25", "0"}}));
+}
+
+// Lanes are apart; what the whole partition is done with is kept beside each mark.
+TEST_F(PostgresMarksTest, TheNextOwnerBeginsWhereAllIsDone) {
+  const auto assignment = own(*sink_);
+  Items items = owned(assignment, 0, 10, 0);
+  for (Item& item : items) item.ticket = assignment->delivered(item.record.offset);
+  ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
+  for (Item& item : items) assignment->done(item.ticket);
+  Items more = owned(assignment, 10, 1, 0);
+  ASSERT_EQ(name_of(sink_->writer(0)->write(more)), "none");
+
+  const SinkMarks next = claim(*sink_);
+
+  EXPECT_EQ(next.next, (std::vector<std::int64_t>{11, 0}));
+  EXPECT_EQ(next.begin, 10);  // Not 0, though the other lane never had a record.
+}
+
+TEST_F(PostgresMarksTest, AZombieWritesNothing) {
+  const auto before = own(*sink_);
+  const auto writer = sink_->writer(0);
+  Items items = owned(before, 0, 5);
+  ASSERT_EQ(name_of(writer->write(items)), "none");
+  const auto other = once_sink();
+  const auto after = own(*other);
+
+  Items late = owned(before, 5, 5);
+  const auto error = writer->write(late);
+
+  EXPECT_EQ(error.value().error_class, ErrorClass::fenced) << name_of(error);
+  EXPECT_TRUE(before->dropped());
+  EXPECT_FALSE(after->dropped());
+  EXPECT_EQ(count("orders"), 5);
+  Items right = owned(after, 5, 5);
+  EXPECT_EQ(name_of(other->writer(0)->write(right)), "none");
+  EXPECT_EQ(count_of(right, Fate::applied), 5U);
+}
+
+// The new owner comes while the old one's batch is under way.
+TEST_F(PostgresMarksTest, AZombieThatWaitsForTheClaimWritesNothing) {
+  const auto assignment = own(*sink_);
+  PostgresSession other(server().url());
+  ASSERT_EQ(other.run("BEGIN; UPDATE baton_marks SET epoch = epoch + 1"), "");
+  Items items = owned(assignment, 0, 5);
+  MaybeError error;
+  std::thread thread([&] { error = sink_->writer(0)->write(items); });
+  EXPECT_TRUE(e2e::eventually([&] { return count("pg_locks WHERE NOT granted") > 0; }));
+  ASSERT_EQ(other.run("COMMIT"), "");
+  thread.join();
+
+  EXPECT_EQ(error.value().error_class, ErrorClass::fenced) << name_of(error);
+  EXPECT_TRUE(assignment->dropped());
+  EXPECT_EQ(count("orders"), 0);
+}
+
+// One of two partitions is lost: nothing of the batch is in, and the other's part goes in next.
+TEST_F(PostgresMarksTest, OneFencedPartitionKeepsTheBatchOut) {
+  const auto kept = own(*sink_, 1);
+  const auto lost = own(*sink_, 2);
+  claim(*once_sink(), 0, 2);
+  Items items = owned(kept, 0, 3);
+  for (Item& item : owned(lost, 10, 3)) items.push_back(std::move(item));
+  const auto writer = sink_->writer(0);
+
+  const auto error = writer->write(items);
+
+  EXPECT_EQ(error.value().error_class, ErrorClass::fenced);
+  EXPECT_TRUE(lost->dropped());
+  EXPECT_FALSE(kept->dropped());
+  EXPECT_EQ(kept->mark(0), 0);
+  EXPECT_EQ(count("orders"), 0);
+  EXPECT_EQ(name_of(writer->write(std::span(items).first(3))), "none");
+  EXPECT_EQ(kept->mark(0), 3);
+}
+
+TEST_F(PostgresMarksTest, ABatchOfSeveralPartitionsMovesAllItsMarks) {
+  const auto one = own(*sink_, 1);
+  const auto two = own(*sink_, 2);
+  Items items = owned(one, 0, 3);
+  for (Item& item : owned(two, 10, 3)) items.push_back(std::move(item));
+
+  ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
+
+  EXPECT_EQ(one->mark(0), 3);
+  EXPECT_EQ(two->mark(0), 13);
+  EXPECT_EQ(server().value("SELECT string_agg(next_offset::text, ' ' ORDER BY partition, lane) "
+                           "FROM baton_marks"),
+            "3 0 13 0");
+}
+
+// The answer to the commit is lost. The mark knows.
+TEST_F(PostgresMarksTest, AnUnknownCommitIsFoundByItsMark) {
+  TcpProxy proxy(server().port());
+  const auto assignment = own(*sink_);
+  const auto sink = make_sink([&](PostgresSinkOptions& options) {
+    options.exactly_once = true;
+    options.url = PostgresServer::url_at(proxy.port());
+  });
+  const auto writer = sink->writer(0);
+  Items warm = owned(assignment, 0, 1);
+  ASSERT_EQ(name_of(writer->write(warm)), "none");
+  Items items = owned(assignment, 1, 19);
+  MaybeError error;
+
+  proxy.swallow_answers();
+  std::thread thread([&] { error = writer->write(items); });
+  EXPECT_TRUE(e2e::eventually([&] { return count("orders") == 20; }));
+  proxy.cut();
+  thread.join();
+  ASSERT_EQ(error.value().error_class, ErrorClass::outage);
+  EXPECT_EQ(assignment->mark(0), 1);
+
+  const auto again = writer->write(items);
+  EXPECT_EQ(again.value().error_class, ErrorClass::retry) << name_of(again);
+  EXPECT_EQ(assignment->mark(0), 20);  // By which the lane knows that they are in.
+  EXPECT_FALSE(assignment->dropped());
+  EXPECT_EQ(count("orders"), 20);
+  Items more = owned(assignment, 20, 2);
+  EXPECT_EQ(name_of(writer->write(more)), "none");
+}
+
+TEST_F(PostgresMarksTest, APoisonedBatchMovesNoMark) {
+  const auto assignment = own(*sink_);
+  const auto writer = sink_->writer(0);
+  server().query(fmt::format("ALTER TABLE items ADD CHECK (order_uid <> '{}')", uid(2)));
+  Items items = owned(assignment, 0, 3);
+
+  EXPECT_EQ(writer->write(items).value().error_class, ErrorClass::poison);
+  EXPECT_EQ(assignment->mark(0), 0);
+  EXPECT_EQ(server().value("SELECT max(next_offset) FROM baton_marks"), "0");
+  EXPECT_EQ(name_of(writer->write(std::span(items).first(2))), "none");
+  EXPECT_EQ(assignment->mark(0), 2);
+}
+
+TEST_F(PostgresMarksTest, DuplicatesAreStillFound) {
+  const auto assignment = own(*sink_);
+  Items items = owned(assignment, 0, 3);
+  items.push_back(item_of(bytes(1), 50));
+  items.back().assignment = assignment;
+
+  ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
+
+  EXPECT_EQ(items.back().fate, Fate::duplicate);
+  EXPECT_EQ(count("orders"), 3);
+  EXPECT_EQ(assignment->mark(0), 51);
+}
+
+TEST_F(PostgresMarksTest, SettlingMovesAllLanes) {
+  const auto assignment = own(*sink_);
+  Items items = owned(assignment, 0, 5);
+  ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
+
+  // Not by somebody who was the owner once.
+  EXPECT_EQ(name_of(sink_->settle(kPartition, 0, 99)), "none");
+  EXPECT_EQ(server().value("SELECT max(next_offset) FROM baton_marks"), "5");
+  EXPECT_EQ(name_of(sink_->settle(kPartition, assignment->sink_epoch(), 8)), "none");
+  EXPECT_EQ(stored(),
+            (PostgresServer::Rows{{"3", "0", "2", "1", "8", "8"}, {"3", "1", "2", "1", "8", "8"}}));
+}
+
+TEST_F(PostgresMarksTest, AnotherNumberOfLanesWantsADrain) {
+  const auto assignment = own(*sink_);
+  Items items = owned(assignment, 0, 5);
+  ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
+  const auto wider = once_sink(3);
+
+  const auto refused = wider->claim(kPartition, 0);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().error_class, ErrorClass::config);
+  EXPECT_EQ(refused.error().text,
+            "partition 3 was written with 2 lanes and not drained; it cannot go on with 3: drain "
+            "it with 2 first");
+  // It has not taken the partition from its owner.
+  Items more = owned(assignment, 5, 1);
+  EXPECT_EQ(name_of(sink_->writer(0)->write(more)), "none");
+
+  ASSERT_EQ(name_of(sink_->settle(kPartition, assignment->sink_epoch(), 6)), "none");
+  const SinkMarks marks = claim(*wider);
+  EXPECT_EQ(marks.epoch, 2U);
+  EXPECT_EQ(marks.begin, 6);
+  EXPECT_EQ(marks.next, (std::vector<std::int64_t>{6, 6, 6}));
+  EXPECT_EQ(stored().size(), 3U);
+  // And back.
+  EXPECT_EQ(claim(*once_sink(2)).next.size(), 2U);
+  EXPECT_EQ(stored().size(), 2U);
+}
+
+// Two who claim a new partition at once: one of them, and then the other.
+TEST_F(PostgresMarksTest, AClaimThatIsOvertakenIsTriedAgain) {
+  PostgresSession other(server().url());
+  ASSERT_EQ(other.run("BEGIN; INSERT INTO baton_marks SELECT 'test', 'orders-stream', 3, lane, 2, "
+                      "1, 40, 40 FROM generate_series(0, 1) AS lane"),
+            "");
+  std::expected<SinkMarks, flow::SinkError> marks;
+  std::thread thread([&] { marks = sink_->claim(kPartition, 0); });
+  EXPECT_TRUE(e2e::eventually([&] { return count("pg_locks WHERE NOT granted") > 0; }));
+  ASSERT_EQ(other.run("COMMIT"), "");
+  thread.join();
+
+  ASSERT_FALSE(marks.has_value());
+  EXPECT_EQ(marks.error().error_class, ErrorClass::retry);
+  const SinkMarks again = claim(*sink_);
+  EXPECT_EQ(again.epoch, 2U);
+  EXPECT_EQ(again.begin, 40);
+}
+
+// It is not asked often: that the server was there once says nothing.
+TEST_F(PostgresMarksTest, AClaimFindsItsConnectionGoneAndMakesAnother) {
+  claim(*sink_);
+  server().stop_fast();
+  const auto marks = sink_->claim(kPartition, 0);
+  ASSERT_FALSE(marks.has_value());
+  EXPECT_EQ(marks.error().error_class, ErrorClass::outage);
+  ASSERT_TRUE(server().start());
+  EXPECT_EQ(claim(*sink_).epoch, 2U);
+  server().terminate_backends();
+  EXPECT_EQ(claim(*sink_).epoch, 3U);
+}
+
+// A worker that is stopped in the midst of a claim must not keep others from it for ever.
+TEST_F(PostgresMarksTest, AClaimThatWaitsTooLongIsTriedAgain) {
+  claim(*sink_);
+  PostgresSession other(server().url());
+  ASSERT_EQ(other.run("BEGIN; SELECT 1 FROM baton_marks FOR UPDATE"), "");
+  const auto hasty = make_sink([](PostgresSinkOptions& options) {
+    options.exactly_once = true;
+    options.statement_timeout = std::chrono::milliseconds(200);
+  });
+  const auto marks = hasty->claim(kPartition, 0);
+  ASSERT_FALSE(marks.has_value());
+  EXPECT_EQ(marks.error().error_class, ErrorClass::retry);
+  ASSERT_EQ(other.run("ROLLBACK"), "");
+  EXPECT_EQ(claim(*hasty).epoch, 2U);
+}
+
+TEST_F(PostgresMarksTest, WithoutAKeyRowsAreSimplyAdded) {
+  schema::RowMapping mapping = schema::order_mapping();
+  mapping.key.clear();
+  auto compiled = schema::Mapping::compile(std::move(mapping));
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().text;
+  server().query("ALTER TABLE orders DROP CONSTRAINT orders_order_uid_key");
+  PostgresSink sink({.url = server().url(),
+                     .pipeline = "test",
+                     .source = "orders-stream",
+                     .lanes = 2,
+                     .exactly_once = true},
+                    schema::Schema::compile(schema::order_schema()).value(), *compiled);
+  ASSERT_TRUE(sink.check(false).has_value());
+  const auto assignment = own(sink);
+  Items items = owned(assignment, 0, 3);
+  items.push_back(item_of(bytes(1), 50));
+  items.back().assignment = assignment;
+
+  ASSERT_EQ(name_of(sink.writer(0)->write(items)), "none");
+
+  EXPECT_EQ(count_of(items, Fate::applied), 4U);
+  EXPECT_EQ(count("orders"), 4);
+  EXPECT_EQ(count("deliveries"), 4);
+}
+
+}  // namespace
+}  // namespace baton::pipeline

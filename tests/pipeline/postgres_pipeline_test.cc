@@ -1,0 +1,190 @@
+// The order pipeline from a Baton stream into a real PostgreSQL that is stopped, killed, frozen,
+// locked and made read-only under it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include <baton/stream_client.h>
+
+#include "e2e/broker_process.h"
+#include "pipeline/orders.h"
+#include "pipeline/pipeline_process.h"
+#include "pipeline/postgres_server.h"
+
+namespace baton::pipeline {
+namespace {
+
+using e2e::BrokerProcess;
+using e2e::eventually;
+using e2e::seconds;
+using schema::OrderFate;
+
+constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
+
+class PostgresPipeline : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = PostgresServer::missing(); !why.empty()) {
+      fmt::print("SKIPPED: {}\n", why);
+      GTEST_SKIP() << why;
+    }
+    ASSERT_TRUE(server_.start());
+    ASSERT_TRUE(broker_.start());
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
+  }
+  PipelineFolder::Settings settings(PipelineFolder::Settings more = {}) {
+    PipelineFolder::Settings result{{"sink.url", server_.url()}, {"batch.records", "50"}};
+    for (const auto& [path, value] : more) result[path] = value;
+    return result;
+  }
+  void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
+    produce(broker_, "orders", count, seed, inventory_, mix);
+  }
+  bool all_end(const PipelineProcess& pipeline) {
+    return eventually([&] { return pipeline.ended() >= inventory_.entries().size(); }, seconds{60});
+  }
+  std::uint64_t letters() { return broker_.depth("orders.dlq"); }
+  void expect_end(PipelineProcess& pipeline) {
+    EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+    EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+    Outcome outcome = read_postgres(server_);
+    outcome.letters = read_letters(broker_, "orders.dlq");
+    expect_everything_ended(inventory_, outcome);
+  }
+
+  PostgresServer server_;
+  BrokerProcess broker_;
+  Inventory inventory_;
+};
+
+// Stopped as by a crash, frozen, made read-only, its backends terminated: each an outage, none of
+// which makes a dead letter or loses a record.
+TEST_F(PostgresPipeline, OutagesOfEveryKindAreWaitedFor) {
+  const PipelineFolder folder(broker_,
+                              settings({{"window.records", "1000"}, {"sink.timeout", "2s"}}));
+  send(1000);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  const std::uint64_t letters_before = letters();
+  std::uint64_t seed = 1;
+  const auto during = [&](const char* what, const auto& begin, const auto& end) {
+    begin();
+    send(1000, ++seed, kNoTrouble);
+    EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; }, seconds{30}))
+        << what << "\n"
+        << pipeline.log();
+    EXPECT_LE(pipeline.status()["window"]["records"].get<int>(), 1000) << what;
+    end();
+    EXPECT_TRUE(all_end(pipeline)) << what << "\n" << pipeline.log();
+    EXPECT_EQ(letters(), letters_before) << what;
+  };
+  during("immediate stop", [&] { server_.stop_immediate(); }, [&] { server_.start(); });
+  during("killed", [&] { server_.kill(); }, [&] { server_.start(); });
+  during("read-only", [&] { server_.set_read_only(true); }, [&] { server_.set_read_only(false); });
+  during("frozen", [&] { server_.pause(); }, [&] { server_.resume(); });
+  server_.terminate_backends();
+  send(1000, ++seed, kNoTrouble);
+  expect_end(pipeline);
+}
+
+// A statement that waits for a lock is cancelled by its time-out, goes again with half the batch,
+// and is an outage when that does not help.
+TEST_F(PostgresPipeline, ALockedTableIsWaitedFor) {
+  const PipelineFolder folder(broker_,
+                              settings({{"sink.timeout", "300ms"}, {"retry.attempts", "1"}}));
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  PostgresSession other(server_.url());
+  ASSERT_EQ(other.run("BEGIN"), "");
+  ASSERT_EQ(other.run("LOCK TABLE orders IN EXCLUSIVE MODE"), "");
+  send(200);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.counter("retries") > 0; }, seconds{60}))
+      << pipeline.log();
+  EXPECT_EQ(pipeline.counter("applied"), 0U);
+  ASSERT_EQ(other.run("ROLLBACK"), "");
+  expect_end(pipeline);
+}
+
+TEST_F(PostgresPipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
+  const PipelineFolder folder(broker_, settings({{"batch.records", "500"}}));
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  server_.query("ALTER TABLE payments ADD CHECK (payment_dt % 101 <> 0)");
+  send(3000, 1, kNoTrouble);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline));
+  EXPECT_EQ(pipeline.terminate(), 0);
+  const Outcome outcome = read_postgres(server_);
+  const std::set<Place> dead = read_letters(broker_, "orders.dlq");
+  EXPECT_GT(dead.size(), 5U);
+  EXPECT_EQ(outcome.rows.size() + dead.size(), 3000U);
+  for (const Outcome::Row& row : outcome.rows) EXPECT_FALSE(dead.contains(row.place));
+  EXPECT_EQ(outcome.orphans, 0U);
+}
+
+TEST_F(PostgresPipeline, WhatEveryRecordWouldFailOnHalts) {
+  const PipelineFolder folder(
+      broker_, settings({{"sink.url", server_.guarded_url(PostgresServer::kPassword)}}));
+  server_.query(fmt::format("GRANT ALL ON SCHEMA public TO {}", PostgresServer::kGuarded));
+  send(300);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  const std::uint64_t letters_before = letters();
+  server_.query("ALTER TABLE items RENAME TO hidden");
+  send(300, 2, kNoTrouble);
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  server_.query("ALTER TABLE hidden RENAME TO items");
+  pipeline.signal(SIGHUP);
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  server_.query(fmt::format("ALTER ROLE {} PASSWORD 'other'", PostgresServer::kGuarded));
+  server_.terminate_backends();
+  send(300, 3, kNoTrouble);
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  EXPECT_EQ(letters(), letters_before);
+  server_.query(fmt::format("ALTER ROLE {} PASSWORD '{}'", PostgresServer::kGuarded,
+                            PostgresServer::kPassword));
+  pipeline.signal(SIGHUP);
+  expect_end(pipeline);
+}
+
+// Without a key nothing but the marks keeps a row from being there twice.
+TEST_F(PostgresPipeline, AZombieCannotWrite) {
+  const PipelineFolder folder(
+      broker_, settings({{"batch.records", "10"}, {"delivery", "exactly_once_effect"}}));
+  std::string config = e2e::read_file(folder.config());
+  const std::size_t key = config.find("\nkey: order_uid");
+  ASSERT_NE(key, std::string::npos);
+  e2e::write_file(folder.config(), config.erase(key, std::string("\nkey: order_uid").size()));
+  send(4000, 1, kNoTrouble);
+  PipelineProcess zombie(folder);
+  ASSERT_TRUE(zombie.start());
+  EXPECT_TRUE(eventually([&] { return zombie.ended() > 200; }));
+  zombie.signal(SIGSTOP);
+  PipelineProcess heir(folder);
+  ASSERT_TRUE(heir.start());
+  EXPECT_TRUE(eventually([&] { return heir.ended() > 200; }, seconds{60})) << heir.log();
+  zombie.signal(SIGCONT);
+  EXPECT_TRUE(eventually(
+      [&] {
+        return std::stoull(server_.value("SELECT count(*) FROM orders")) >=
+               inventory_.entries().size();
+      },
+      seconds{60}))
+      << heir.log();
+  EXPECT_TRUE(zombie.terminate().has_value());
+  EXPECT_TRUE(heir.terminate().has_value());
+  Outcome outcome = read_postgres(server_);
+  outcome.letters = read_letters(broker_, "orders.dlq");
+  expect_everything_ended(inventory_, outcome);
+}
+
+}  // namespace
+}  // namespace baton::pipeline
