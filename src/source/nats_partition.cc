@@ -142,7 +142,7 @@ void NatsPartition::step() {
     }
   }
   look_at_lag();
-  if (*context_.paused || !context_.listener->has_room()) return wait(kWaitForRoom);
+  if (!context_.listener->has_room()) return wait(kWaitForRoom);
   const Status asked = pull_->ask(context_.fetch);
   auto pulled = asked.has_value() ? pull_->take(context_.fetch, kWaitForMessages) : asked.error();
   if (!pulled.has_value()) {
@@ -230,7 +230,7 @@ void NatsPartition::deliver(std::vector<NatsPulled> pulled) {
   if (!late.empty() && !context_.stream->acknowledge(late).has_value()) is_broken_ = true;
   for (NatsPulled& one : pulled) {
     const auto sequence = static_cast<std::int64_t>(one.delivery.stream_sequence);
-      // Passed on already.
+    if (sequence < next_) continue;  // Passed on already.
     records.push_back(to_record(one));
     next_ = sequence + 1;
   }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "e2e/process.h"
+#include "kafka/kafka_handles.h"
+
+namespace baton::pipeline {
+
+/// A real Kafka of the test's own: one broker that is its own controller, on free ports of
+/// 127.0.0.1. Topics are made when first written to, with four partitions.
+class KafkaServer {
+ public:
+  /// Why there is none here; empty: there is.
+  static std::string missing();
+
+  KafkaServer();
+
+  /// On the same port and data as before. Failures are the test's.
+  bool start();
+  /// SIGTERM, and waits for the end.
+  void stop();
+  /// SIGKILL.
+  void kill();
+
+  [[nodiscard]] std::string brokers() const;
+  [[nodiscard]] std::string log() const { return e2e::read_file(folder_ / "log"); }
+
+ private:
+  [[nodiscard]] std::vector<std::string> java(std::vector<std::string> arguments) const;
+  bool format();
+  bool answers() const;
+
+  e2e::TempFolder folder_;
+  int port_;
+  int controller_port_;
+  bool is_formatted_ = false;
+  std::unique_ptr<e2e::ChildProcess> child_;
+};
+
+}  // namespace baton::pipeline
