@@ -76,6 +76,11 @@ std::string status_text(const Json& status) {
     text += fmt::format(", out for {:.0f} s: {}", breaker["outage_seconds"].get<double>(),
                         breaker.value("last_error", ""));
   }
+  text += fmt::format("\n  {:.0f} records/s, lag {}", status.value("rate", 0.0),
+                      status.value("lag", 0));
+  if (status.contains("eta_seconds")) {
+    text += fmt::format(", done in {:.0f} s", status["eta_seconds"].get<double>());
+  }
   const Json counters = status.value("counters", Json::object());
   for (const auto& [name, count] : counters.items()) {
     text += fmt::format("\n  {:<14} {:>12}", name, count.get<std::uint64_t>());

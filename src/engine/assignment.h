@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -24,7 +25,8 @@ class Assignment {
     std::int64_t committable = 0;
     std::int64_t highest_done = 0;
     std::size_t in_flight = 0;
-    std::size_t waiting = 0;  // Done, behind one that is not.
+    std::size_t waiting = 0;             // Done, behind one that is not.
+    std::chrono::milliseconds newest{};  // When the last one delivered was produced; since 1970.
   };
 
   Assignment(std::uint32_t partition, std::uint64_t epoch, std::int64_t next,
@@ -51,13 +53,15 @@ class Assignment {
   [[nodiscard]] std::int64_t begin_mark(std::uint32_t lane) const { return begin_marks_[lane]; }
   void set_mark(std::uint32_t lane, std::int64_t next) { marks_[lane].store(next); }
 
-  flow::OffsetTracker::Ticket delivered(std::int64_t offset) {
+  flow::OffsetTracker::Ticket delivered(std::int64_t offset, std::chrono::milliseconds produced) {
     const std::scoped_lock lock(mutex_);
+    newest_ = produced;
     return tracker_.delivered(offset);
   }
   /// The same for records whose offsets do not grow.
-  flow::OffsetTracker::Ticket delivered_next() {
+  flow::OffsetTracker::Ticket delivered_next(std::chrono::milliseconds produced) {
     const std::scoped_lock lock(mutex_);
+    newest_ = produced;
     return tracker_.delivered(next_++);
   }
   void done(flow::OffsetTracker::Ticket ticket) {
@@ -68,7 +72,7 @@ class Assignment {
   [[nodiscard]] Progress progress() const {
     const std::scoped_lock lock(mutex_);
     return {tracker_.committable(), tracker_.highest_done(), tracker_.in_flight(),
-            tracker_.waiting()};
+            tracker_.waiting(), newest_};
   }
   /// Waits until everything delivered is terminal. `give_up` is asked now and then.
   bool wait_idle(Duration time, const std::function<bool()>& give_up) {
@@ -103,6 +107,7 @@ class Assignment {
   std::condition_variable idle_;
   flow::OffsetTracker tracker_;
   std::int64_t next_ = 0;
+  std::chrono::milliseconds newest_{};
   std::atomic<bool> revoking_{false};
   std::atomic<bool> dropped_{false};
   std::atomic<std::int64_t> committed_;

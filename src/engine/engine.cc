@@ -102,7 +102,7 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   const Status stopped = source_.stop(time);
   abandoned_ = true;
   stop_threads();
-  if (ending == Ending::source_failed) return *failure_;
+  if (failure_.has_value()) return *failure_;
   if (ending == Ending::drained && (!stopped.has_value() || undrained_)) {
     ending = Ending::undrained;
   }
@@ -118,6 +118,21 @@ void Engine::keep_house() {
     std::this_thread::sleep_for(std::min(kStep, std::max(next - boot_time(), Duration(1))));
   }
   commit();
+  measure();
+}
+
+/// How many records end in a second, smoothed over some of them.
+void Engine::measure() {
+  constexpr Duration kSample = std::chrono::seconds(1);
+  constexpr double kFresh = 0.3;
+  const Instant now = boot_time();
+  if (now - measured_at_ < kSample) return;
+  const double passed = std::chrono::duration<double>(now - measured_at_).count();
+  const std::uint64_t ended = counters_.ended();
+  const double rate = static_cast<double>(ended - ended_) / passed;
+  rate_ = ended_ == 0 ? rate : (rate_ * (1 - kFresh)) + (rate * kFresh);
+  measured_at_ = now;
+  ended_ = ended;
 }
 
 void Engine::probe() {
@@ -257,8 +272,8 @@ void Engine::take_in(Record& record, const std::shared_ptr<Assignment>& assignme
                      std::vector<Items>& parts) {
   ++counters_.received;
   const std::uint32_t lane = lane_of(record);
-  const auto ticket =
-      source_.is_ordered() ? assignment->delivered(record.offset) : assignment->delivered_next();
+  const auto ticket = source_.is_ordered() ? assignment->delivered(record.offset, record.timestamp)
+                                           : assignment->delivered_next(record.timestamp);
   if (assignment->is_marked() && record.offset < assignment->begin_mark(lane)) {
     ++counters_.replayed;
     assignment->done(ticket);
@@ -333,7 +348,8 @@ EngineStatus Engine::status() const {
   EngineStatus status{.gate = gate_.shown(),
                       .partitions = {},
                       .window_records = window_.records(),
-                      .window_bytes = window_.bytes()};
+                      .window_bytes = window_.bytes(),
+                      .rate = rate_};
   const std::vector<PartitionLag> ends = source_.ends();
   const std::scoped_lock lock(mutex_);
   for (const auto& [partition, assignment] : assignments_) {

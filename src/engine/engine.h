@@ -71,6 +71,7 @@ struct EngineStatus {
   std::vector<PartitionStatus> partitions{};
   std::size_t window_records = 0;
   std::size_t window_bytes = 0;
+  double rate = 0;  // Records that end in a second.
 };
 
 /// source -> decode -> lanes -> sink, and what was seen to its end back to the source as commits.
@@ -78,6 +79,8 @@ struct EngineStatus {
 class Engine : public SourceListener {
  public:
   Engine(EngineOptions options, Source& source, Sink& sink, DeadLetterTarget& dead_letters);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
   ~Engine() override;
 
   /// Until `stop`, an outage that is too long, or the end of the source.
@@ -105,6 +108,7 @@ class Engine : public SourceListener {
   [[nodiscard]] std::uint32_t lane_of(const Record& record) const;
   void keep_house();
   void commit();
+  void measure();
   void probe();
   void follow_gate();
   void log(bool warning, const std::string& text) const;
@@ -125,6 +129,9 @@ class Engine : public SourceListener {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> undrained_{false};  // A partition ended before its records did.
   bool paused_ = false;
+  Instant measured_at_ = boot_time();
+  std::uint64_t ended_ = 0;  // By then.
+  std::atomic<double> rate_{0};
 
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, std::shared_ptr<Assignment>> assignments_;

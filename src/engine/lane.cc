@@ -117,6 +117,7 @@ bool Lane::write_part(Part part, std::vector<Part>& parts) {
 }
 
 Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& attempt) {
+  ++context_.counters->errors.at(std::to_underlying(error.error_class));
   switch (error.error_class) {
     case ErrorClass::config:
       context_.log(true, fmt::format("halted, until a reload: {}", reason(error)));
@@ -210,8 +211,8 @@ bool Lane::bury(Part items) {
   const Part dead(items.begin(), rest.begin());
   std::size_t buried = 0;
   for (std::size_t i = 0; i < dead.size(); ++i) {
-    // The guard stops before the letter is written, not after.
-    while (!context_.gate->admit(true)) {
+    // One that was sent back is no news. The guard stops before a letter is written, not after.
+    while (redrives_of(dead[i].record) == 0 && !context_.gate->admit(true)) {
       context_.log(true, "halted: " + context_.gate->shown().why);
       if (!write_letters(dead.subspan(buried, i - buried))) return false;
       buried = i;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "engine/sink.h"
 #include "engine/window.h"
 #include "flow/backoff.h"
+#include "flow/error_class.h"
 
 namespace baton::pipeline {
 
@@ -32,6 +34,12 @@ struct Counters {
   std::atomic<std::uint64_t> outages{0};
   std::atomic<std::uint64_t> retries{0};
   std::atomic<std::uint64_t> isolations{0};  // Batches cut in two to find a bad record.
+  std::array<std::atomic<std::uint64_t>, flow::kErrorClasses> errors{};  // Of the sink, by class.
+
+  /// Records that came to their end.
+  [[nodiscard]] std::uint64_t ended() const {
+    return applied + duplicates + dead_letters + replayed;
+  }
 };
 
 struct LaneOptions {

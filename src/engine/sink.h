@@ -32,9 +32,9 @@ class LaneWriter {
   LaneWriter(const LaneWriter&) = delete;
   LaneWriter& operator=(const LaneWriter&) = delete;
   virtual ~LaneWriter() = default;
-  /// Durable when it returns; sets each item's fate. After an error the items whose fate is open are
-  /// not in, or, of an outage, nobody knows: they are written again, and what is in already is found
-  /// to be so.
+  /// Durable when it returns; sets each item's fate. After an error the items whose fate is open
+  /// are not in, or, of an outage, nobody knows: they are written again, and what is in already is
+  /// found to be so.
   ///
   /// With exactly_once_effect it also moves the marks (see moves_of()). A mark that is not where it
   /// should be: class fenced, and Assignment::drop(), if the partition is another's by now;

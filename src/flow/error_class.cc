@@ -49,7 +49,7 @@ constexpr int kSqliteRowId = 2579;
 }  // namespace
 
 std::string_view to_string(ErrorClass error_class) {
-  static constexpr std::array<std::string_view, 7> kNames = {
+  static constexpr std::array<std::string_view, kErrorClasses> kNames = {
       "outage", "retry", "config", "poison", "duplicate", "unknown", "fenced"};
   return kNames.at(std::to_underlying(error_class));
 }

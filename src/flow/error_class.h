@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ enum class ErrorClass : std::uint8_t {
   unknown,    // Alone it gets a few attempts, and is then poison.
   fenced,     // The partition is another worker's by now: stop writing for it.
 };
+inline constexpr std::size_t kErrorClasses = 7;
 std::string_view to_string(ErrorClass error_class);
 
 /// What a sink says of a failure.

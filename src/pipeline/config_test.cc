@@ -53,7 +53,7 @@ TEST(PipelineConfig, TheCommentsOfTheExampleAreTrue) {
                             line.find(": ", mark) != std::string::npos &&
                             line.find_first_not_of(" #") != std::string::npos &&
                             std::islower(static_cast<unsigned char>(line[mark + 2])) != 0 &&
-                            line.find_first_of(" ", mark + 2) == line.find(": ", mark) + 1;
+                            line.find(' ', mark + 2) == line.find(": ", mark) + 1;
     if (is_setting) line.erase(mark, 2);
     text += line + "\n";
   }

@@ -41,12 +41,14 @@ class Redrive {
       if (request_.give_up && request_.give_up()) break;
       auto message = stream_.next(kNext);
       if (!message.has_value()) return from_client(message.error());
-      if (!message->has_value()) break;  // Somebody else took the rest.
-      BATON_TRY_STATUS(handle(**message));
+      const std::optional<client::LeasedMessage>& leased = *message;
+      if (!leased.has_value()) break;  // Somebody else took the rest.
+      BATON_TRY_STATUS(handle(*leased));
       if (request_.progress) request_.progress(seen + 1, all);
     }
     BATON_TRY_STATUS(settle());
     std::vector<client::Nack> kept;
+    kept.reserve(kept_.size());
     for (const client::LeaseToken& token : kept_) {
       kept.push_back({.token = token, .retry = client::Retry::release(), .reason = {}});
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <span>
 
 namespace baton::pipeline {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t kUrlMax = 4096;
 
 /// How the rest of a URL is read.
-enum class Shape { address_and_name, path, whole };
+enum class Shape : std::uint8_t { address_and_name, path, whole };
 struct Kind {
   std::string_view name;
   std::string_view prefix;

@@ -141,7 +141,9 @@ Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config) {
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source) {
   BATON_TRY(std::optional<schema::Schema> schema, load_schema(config));
   const Endpoint& to = config.sink.endpoint;
-  if (config.is_sql()) return make_sql_sink(config, source, *std::move(schema));
+  if (config.is_sql() && schema.has_value()) {
+    return make_sql_sink(config, source, *std::move(schema));
+  }
   if (to.kind == "http") {
     BATON_TRY(std::unique_ptr<Sink> sink,
               HttpSink::open({.url = to.url,

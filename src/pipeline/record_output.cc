@@ -80,7 +80,7 @@ class QueueOutput : public RecordOutput {
     const auto results = client_.enqueue(queue_, std::exchange(messages_, {}));
     if (!results.has_value()) return from_client(results.error());
     for (const client::EnqueueResult& result : *results) {
-      if (!result.ok()) return from_client(*result.error);
+      if (result.error.has_value()) return from_client(*result.error);
     }
     return {};
   }

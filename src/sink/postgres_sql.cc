@@ -49,20 +49,27 @@ class Places {
   std::size_t used_ = 0;
 };
 
+/// What `each` says of the columns, by their places: "c0, c1".
+template <class Each>
+std::string listed(const TableMapping& table, Each each) {
+  std::string all;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (i > 0) all += ", ";
+    all += each(i);
+  }
+  return all;
+}
+
 /// "$4::text[], $5::bigint[]".
 std::string arrays(const TableMapping& table, Places& places) {
-  std::vector<std::string> all;
-  for (const ColumnMapping& column : table.columns) {
-    all.push_back(places.next(travels_as_integers(column.type) ? "bigint[]" : "text[]"));
-  }
-  return fmt::format("{}", fmt::join(all, ", "));
+  return listed(table, [&](std::size_t i) {
+    return places.next(travels_as_integers(table.columns[i].type) ? "bigint[]" : "text[]");
+  });
 }
 
 /// "c0, c1".
 std::string aliases(const TableMapping& table) {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) all.push_back(fmt::format("c{}", i));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return listed(table, [](std::size_t i) { return fmt::format("c{}", i); });
 }
 
 std::string from_array(std::string_view name, ColumnType type) {
@@ -72,17 +79,13 @@ std::string from_array(std::string_view name, ColumnType type) {
 
 /// "c0, c1::jsonb": as the table wants them.
 std::string values(const TableMapping& table) {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    all.push_back(from_array(fmt::format("c{}", i), table.columns[i].type));
-  }
-  return fmt::format("{}", fmt::join(all, ", "));
+  return listed(table, [&](std::size_t i) {
+    return from_array(fmt::format("c{}", i), table.columns[i].type);
+  });
 }
 
 std::string names(const TableMapping& table) {
-  std::vector<std::string> all;
-  for (const ColumnMapping& column : table.columns) all.push_back(sql_name(column.name));
-  return fmt::format("{}", fmt::join(all, ", "));
+  return listed(table, [&](std::size_t i) { return sql_name(table.columns[i].name); });
 }
 
 /// The documents, numbered, and the rows of the first table.

@@ -137,6 +137,7 @@ struct Wanted {
 
 std::vector<Wanted> all_wanted(const schema::Mapping& mapping, bool marks) {
   std::vector<Wanted> all;
+  all.reserve(mapping.tables().size() + 1);
   for (std::size_t i = 0; i < mapping.tables().size(); ++i) {
     all.push_back({.table = mapping.tables()[i].name,
                    .columns = postgres_columns(mapping, i),
@@ -152,6 +153,16 @@ std::vector<Wanted> all_wanted(const schema::Mapping& mapping, bool marks) {
   return all;
 }
 
+Status make(PostgresConnection& connection, const Wanted& wanted) {
+  for (const std::string& sql : wanted.create) {
+    if (const auto error = connection.run(sql)) {
+      return wrong(
+          fmt::format("table {} cannot be made: {}: {}", wanted.table, error->code, error->text));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> check_postgres_tables(PostgresConnection& connection,
@@ -161,19 +172,13 @@ Result<std::vector<std::string>> check_postgres_tables(PostgresConnection& conne
   for (const Wanted& wanted : all_wanted(mapping, marks)) {
     TableCheck check(connection, wanted.table);
     BATON_TRY(const FoundColumns found, check.columns());
-    if (!found.empty()) {
-      BATON_TRY_STATUS(check.compare(wanted.columns, found));
-      if (!wanted.unique.empty()) BATON_TRY_STATUS(check.has_unique_index(wanted.unique));
+    if (found.empty()) {
+      done.push_back(fmt::format("{} table {}", apply ? "made" : "would make", wanted.table));
+      if (apply) BATON_TRY_STATUS(make(connection, wanted));
       continue;
     }
-    done.push_back(fmt::format("{} table {}", apply ? "made" : "would make", wanted.table));
-    for (const std::string& sql : wanted.create) {
-      if (!apply) continue;
-      if (const auto error = connection.run(sql)) {
-        return wrong(
-            fmt::format("table {} cannot be made: {}: {}", wanted.table, error->code, error->text));
-      }
-    }
+    BATON_TRY_STATUS(check.compare(wanted.columns, found));
+    if (!wanted.unique.empty()) BATON_TRY_STATUS(check.has_unique_index(wanted.unique));
   }
   return done;
 }

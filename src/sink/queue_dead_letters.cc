@@ -57,7 +57,7 @@ Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
   const auto results = client_.enqueue(options_.queue, std::move(messages));
   if (!results.has_value()) return from_client(results.error());
   for (const client::EnqueueResult& result : *results) {
-    if (!result.ok()) return from_client(*result.error);
+    if (result.error.has_value()) return from_client(*result.error);
   }
   return {};
 }

@@ -256,6 +256,10 @@ Result<std::vector<std::string>> SqliteSink::check(bool apply) {
   const bool there_is = std::filesystem::exists(options_.path);
   std::vector<std::string> done;
   if (!there_is) {
+    const auto folder = std::filesystem::path(options_.path).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+      return Error{Errc::unavailable, fmt::format("{}: there is no such folder", options_.path)};
+    }
     done.push_back(fmt::format("{} {}", apply ? "made" : "would make", options_.path));
     if (!apply) return done;
   }

@@ -190,7 +190,13 @@ TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
   }
   producing.join();
   ASSERT_TRUE(first.has_partitions(4));
-  for (const auto& [partition, epoch] : first.epochs()) EXPECT_GT(epoch, epochs.at(partition));
+  for (const auto& [partition, epoch] : first.epochs()) {
+    EXPECT_GT(epoch, epochs.at(partition));
+    // News of the former life change nothing.
+    const Status late = first.source().commit(partition, epochs.at(partition), 1);
+    ASSERT_FALSE(late.has_value());
+    EXPECT_EQ(late.error().code, Errc::stale_epoch);
+  }
   EXPECT_TRUE(sink_has(4000));
   const auto ending = first.stop();
   ASSERT_TRUE(ending.has_value());
@@ -235,14 +241,18 @@ TEST_F(KafkaMockTest, ARebalanceWhileOpenLosesNothing) {
 // The sink must say where to begin, and is out: the partitions are kept, and it is asked again.
 TEST_F(KafkaMockTest, ASinkThatIsOutAtTheAssignmentIsAskedAgain) {
   produce(2000);
-  sink_.set_out(true);
+  sink_.set_claimable(0);
   sink_.set_begin(50);
   EngineOptions engine = quick_engine();
   engine.exactly_once = true;
-  KafkaRun run(impatient_source(), engine, sink_);
+  KafkaRun run(source(), engine, sink_);
   ASSERT_TRUE(eventually([&] { return sink_.claims() >= 5; }));
   EXPECT_EQ(sink_.size(), 0U);
-  sink_.set_out(false);
+  // Some come first; the others do not take from them what they had.
+  sink_.set_claimable(2);
+  ASSERT_TRUE(run.has_partitions(2));
+  ASSERT_TRUE(sink_has(100));
+  sink_.set_claimable(4);
   ASSERT_TRUE(run.has_partitions(4));
   ASSERT_TRUE(sink_has(2000 - (4 * 50)));
   EXPECT_TRUE(eventually([&] { return view_->all_committed(); }));

@@ -46,10 +46,10 @@ std::unique_ptr<LaneWriter> MemorySink::writer(std::uint32_t /*lane*/) {
 }
 std::optional<SinkError> MemorySink::probe() { return out_ ? std::optional(kOut) : std::nullopt; }
 
-std::expected<SinkMarks, SinkError> MemorySink::claim(std::uint32_t /*partition*/,
+std::expected<SinkMarks, SinkError> MemorySink::claim(std::uint32_t partition,
                                                       std::int64_t /*next*/) {
   ++claims_;
-  if (out_) return std::unexpected(kOut);
+  if (out_ || partition >= claimable_) return std::unexpected(kOut);
   return SinkMarks{.epoch = 1,
                    .next = std::vector<std::int64_t>(quick_engine().lanes, begin_.load()),
                    .begin = begin_};

@@ -48,6 +48,8 @@ class MemorySink : public Sink {
   /// Writes neither fail nor end.
   void set_hanging(bool hanging) { hanging_ = hanging; }
   void set_delay(milliseconds delay) { delay_ = delay; }
+  /// Claims of partitions from this one on fail.
+  void set_claimable(std::uint32_t partitions) { claimable_ = partitions; }
   /// Where claims say that a partition begins.
   void set_begin(std::int64_t begin) { begin_ = begin; }
 
@@ -72,6 +74,7 @@ class MemorySink : public Sink {
   std::atomic<bool> out_{false};
   std::atomic<bool> hanging_{false};
   std::atomic<milliseconds> delay_{milliseconds(0)};
+  std::atomic<std::uint32_t> claimable_{1000};
   std::atomic<std::int64_t> begin_{0};
   std::atomic<int> claims_{0};
 };

@@ -1,0 +1,139 @@
+// What is wrong is said before anything is consumed, in words that name the place.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <baton/stream_client.h>
+
+#include "e2e/broker_process.h"
+#include "pipeline/orders.h"
+#include "pipeline/pipeline_process.h"
+
+namespace baton::pipeline {
+namespace {
+
+using e2e::BrokerProcess;
+
+class BadConfig : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(broker_.start());
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    ASSERT_TRUE(client->create_stream("orders", 2).has_value());
+  }
+  /// Neither `check` nor `run` accepts it; both say why.
+  void expect_refusal(const PipelineFolder& folder, int code, const std::string& complaint) {
+    for (const char* verb : {"check", "run"}) {
+      const auto result = e2e::run_command({e2e::binary(), "pipeline", verb, folder.config()},
+                                           {.environment = folder.environment()});
+      EXPECT_EQ(result.exit_code, code) << verb << ": " << result.err;
+      EXPECT_NE(result.err.find(complaint), std::string::npos)
+          << verb << ": " << result.err << "\nbut expected: " << complaint;
+    }
+    EXPECT_TRUE(stored_offsets(broker_, "orders", "orders").empty());
+  }
+  static void append(const PipelineFolder& folder, const std::string& text) {
+    e2e::write_file(folder.config(), e2e::read_file(folder.config()) + text);
+  }
+
+  BrokerProcess broker_;
+};
+
+TEST_F(BadConfig, IsNamedWithItsLine) {
+  const PipelineFolder folder(broker_);
+  append(folder, "\nwokers: 9\n");
+  expect_refusal(folder, 2, "wokers: is unknown");
+  e2e::write_file(folder.config(), "name: orders\nworkers: 1000\n");
+  expect_refusal(folder, 2, "config.yaml:2: workers: ");
+  e2e::write_file(folder.config(), "name: [orders\n");
+  expect_refusal(folder, 2, "config.yaml:");
+  e2e::write_file(folder.config(), std::string("\xff\xfe\x00garbage", 10));
+  expect_refusal(folder, 2, "config.yaml");
+  e2e::write_file(folder.config(), std::string(2 << 20, '#'));
+  expect_refusal(folder, 2, "larger than 1 MiB");
+}
+
+TEST_F(BadConfig, AFileThatIsNotThere) {
+  const PipelineFolder folder(broker_, {{"schema", "nowhere.json"}});
+  expect_refusal(folder, 3, "nowhere.json cannot be read");
+  const auto result = e2e::run_command({e2e::binary(), "pipeline", "run", "/nowhere/config.yaml"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("/nowhere/config.yaml"), std::string::npos) << result.err;
+}
+
+TEST_F(BadConfig, ASchemaThatIsNotUnderstood) {
+  const PipelineFolder folder(broker_, {{"schema", "s.json"}});
+  e2e::write_file(folder.folder() / "s.json", R"({"type": "object", "unevaluatedItems": false})");
+  expect_refusal(folder, 2, "unevaluatedItems");
+  e2e::write_file(folder.folder() / "s.json", "{");
+  expect_refusal(folder, 2, "s.json");
+}
+
+TEST_F(BadConfig, ASourceThatIsNotThere) {
+  expect_refusal(PipelineFolder(broker_, {{"source.url", "baton-stream://127.0.0.1:1/orders"}}), 5,
+                 "127.0.0.1:1");
+  expect_refusal(
+      PipelineFolder(broker_, {{"source.url", "baton-stream://" + broker_.address() + "/other"}}),
+      3, "other");
+  expect_refusal(
+      PipelineFolder(broker_, {{"source.url", "baton-queue://" + broker_.address() + "/other"}}), 3,
+      "other");
+  expect_refusal(PipelineFolder(broker_, {{"source.url", "kafka://127.0.0.1:1/orders"}}), 5,
+                 "127.0.0.1:1");
+  expect_refusal(PipelineFolder(broker_, {{"source.url", "nats://127.0.0.1:1/ORDERS/o.{partition}"},
+                                          {"source.partitions", "2"}}),
+                 5, "127.0.0.1:1");
+}
+
+TEST_F(BadConfig, ASinkThatIsNotThere) {
+  expect_refusal(PipelineFolder(broker_, {{"sink.url", "sqlite:no/such/folder/orders.db"}}), 5,
+                 "orders.db");
+  expect_refusal(PipelineFolder(broker_, {{"sink.url", "postgres://nobody@127.0.0.1:1/orders"}}), 5,
+                 "127.0.0.1");
+  expect_refusal(
+      PipelineFolder(broker_, {{"dead_letters.url", "baton-queue://127.0.0.1:1/orders.dlq"}}), 5,
+      "127.0.0.1:1");
+}
+
+TEST_F(BadConfig, ATableWithOtherColumns) {
+  const PipelineFolder folder(broker_);
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.database().c_str(), &database), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(database, "CREATE TABLE payments (order_uid TEXT, sum INTEGER)", nullptr,
+                         nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close_v2(database);
+  expect_refusal(folder, 2, "table payments has no column");
+}
+
+TEST_F(BadConfig, TheStatusOfNobody) {
+  const auto result =
+      e2e::run_command({e2e::binary(), "pipeline", "status", "--http", "127.0.0.1:1"});
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_NE(result.err.find("127.0.0.1:1"), std::string::npos);
+}
+
+TEST_F(BadConfig, TheCommandLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> kCases = {
+      {{"pipeline", "generate", "books"}, "only 'orders'"},
+      {{"pipeline", "generate", "orders", "--invalid", "200%"}, "100%"},
+      {{"pipeline", "generate", "orders", "--to", "ftp://x"}, "baton-stream://HOST:PORT/STREAM"},
+      {{"pipeline", "init", "no good"}, "name"},
+      {{"pipeline", "dlq", "ls", "orders", "--where", "colour=red"}, "class"},
+      {{"pipeline", "dlq", "redrive", "orders", "--rate", "-1"}, "rate"},
+  };
+  for (const auto& [arguments, complaint] : kCases) {
+    std::vector<std::string> command{e2e::binary()};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const auto result = e2e::run_command(command);
+    EXPECT_EQ(result.exit_code, 2) << arguments[1] << " " << result.err;
+    EXPECT_NE(result.err.find(complaint), std::string::npos) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace baton::pipeline

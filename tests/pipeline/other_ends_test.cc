@@ -1,0 +1,301 @@
+// The same pipeline with other ends: a queue or NATS in, HTTP or standard output out, and dead
+// letters that go back.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <baton/stream_client.h>
+
+#include "coord/nats_link.h"
+#include "e2e/broker_process.h"
+#include "pipeline/orders.h"
+#include "pipeline/pipeline_process.h"
+#include "stores/server.h"
+
+namespace baton::pipeline {
+namespace {
+
+using e2e::BrokerProcess;
+using e2e::eventually;
+using e2e::seconds;
+using schema::OrderFate;
+
+class OtherEnds : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(broker_.start());
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
+  }
+  static nlohmann::json generate(const std::string& target, int count, std::string more = "") {
+    std::vector<std::string> command{
+        e2e::binary(),         "pipeline",  "generate", "orders",   "--count",
+        std::to_string(count), "--invalid", "2%",       "--broken", "1%",
+        "--duplicate",         "2%",        "--json",   "--to",     target};
+    if (!more.empty()) command.insert(command.end(), {"--partitions", more});
+    const auto result = e2e::run_command(std::move(command));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+  /// The tables and the dead letters hold what the generator says.
+  void expect_counts(const PipelineFolder& folder, const nlohmann::json& made) {
+    const Outcome outcome = read_sqlite(folder.database());
+    EXPECT_EQ(outcome.rows.size(), made["valid"].get<std::size_t>());
+    EXPECT_EQ(outcome.orphans, 0U);
+    EXPECT_EQ(broker_.depth("orders.dlq"),
+              made["invalid"].get<std::size_t>() + made["broken"].get<std::size_t>());
+  }
+
+  static void make_nats_stream(const std::string& address) {
+    const coord::Deadline deadline(seconds{5});
+    const auto link = coord::NatsLink::connect({address}, deadline);
+    ASSERT_TRUE(link.has_value());
+    const nlohmann::json config{
+        {"name", "ORDERS"}, {"subjects", {"orders.>"}}, {"storage", "file"}};
+    const auto made = (*link)->api("$JS.API.STREAM.CREATE.ORDERS", config.dump(), deadline);
+    ASSERT_TRUE(made.has_value() && !made->contains("error"));
+  }
+
+  BrokerProcess broker_;
+};
+
+TEST_F(OtherEnds, FromAQueue) {
+  client::QueueSettings settings;
+  settings.max_attempts = 0;
+  broker_.create("incoming", settings);
+  const std::string url = "baton-queue://" + broker_.address() + "/incoming";
+  const PipelineFolder folder(broker_, {{"source.url", url}});
+  const nlohmann::json made = generate(url, 3000);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 3000; })) << pipeline.log();
+  EXPECT_EQ(pipeline.counter("duplicates"), made["duplicate"].get<std::uint64_t>());
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  EXPECT_EQ(broker_.depth("incoming"), 0U);
+  expect_counts(folder, made);
+}
+
+TEST_F(OtherEnds, FromAQueueKilledAgainAndAgain) {
+  client::QueueSettings settings;
+  settings.max_attempts = 0;
+  broker_.create("incoming", settings);
+  const std::string url = "baton-queue://" + broker_.address() + "/incoming";
+  const PipelineFolder folder(broker_, {{"source.url", url}, {"batch.records", "20"}});
+  const nlohmann::json made = generate(url, 4000);
+  for (int life = 0; life < 4; ++life) {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
+    pipeline.kill();
+  }
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return broker_.depth("incoming") == 0; })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  expect_counts(folder, made);
+}
+
+TEST_F(OtherEnds, FromNats) {
+  const stores::ServerOptions kind{.kind = stores::Kind::nats};
+  if (const std::string why = stores::Server::missing(kind); !why.empty()) {
+    fmt::print("SKIPPED: {}\n", why);
+    GTEST_SKIP() << why;
+  }
+  stores::Server nats(kind);
+  ASSERT_TRUE(nats.start());
+  const std::string address = nats.member(0).address();
+  const std::string url = "nats://" + address + "/ORDERS/orders.{partition}";
+  // Without a stream there is nothing to read, and that is said.
+  const PipelineFolder folder(broker_, {{"source.url", url}, {"source.partitions", "3"}});
+  const auto refused = folder.check();
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_NE(refused.err.find("ORDERS"), std::string::npos) << refused.err;
+  make_nats_stream(address);
+  const nlohmann::json made = generate(url, 3000, "3");
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 3000; }, seconds{60})) << pipeline.log();
+  EXPECT_EQ(pipeline.counter("duplicates"), made["duplicate"].get<std::uint64_t>());
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  expect_counts(folder, made);
+}
+
+TEST_F(OtherEnds, ToStandardOutput) {
+  const PipelineFolder folder(broker_, {{"sink.url", "stdout:"}});
+  std::string config = e2e::read_file(folder.config());
+  config.erase(config.find("\nkey: order_uid"));
+  e2e::write_file(folder.config(), config);
+  const nlohmann::json made = generate("baton://" + broker_.address() + "/orders", 500);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 500; })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  std::set<std::string> orders;
+  std::istringstream lines(pipeline.out());
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object()) orders.insert(json.value("order_uid", ""));
+  }
+  EXPECT_EQ(orders.size(), made["valid"].get<std::size_t>());
+}
+
+/// Answers POSTs as it is told to, and remembers what it took.
+class Receiver {
+ public:
+  Receiver() {
+    server_.Post("/orders", [this](const httplib::Request& request, httplib::Response& response) {
+      const std::scoped_lock lock(mutex_);
+      const std::string key = request.get_header_value("Idempotency-Key");
+      ++posts;
+      response.status = answer_to(request);
+      if (response.status == 429) response.set_header("Retry-After", "1");
+      if (response.status == 200) ++taken_[key];
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::jthread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) std::this_thread::yield();
+  }
+  ~Receiver() { server_.stop(); }
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+
+  [[nodiscard]] std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(port_) + "/orders";
+  }
+  void answer(int status) {
+    const std::scoped_lock lock(mutex_);
+    status_ = status;
+  }
+  std::size_t taken() {
+    const std::scoped_lock lock(mutex_);
+    return taken_.size();
+  }
+  std::atomic<int> posts{0};
+
+ private:
+  int answer_to(const httplib::Request& request) const {
+    const bool is_order = nlohmann::json::accept(request.body);
+    if (status_ != 200 || !is_order) return is_order ? status_ : 500;
+    // Some are refused, some were there before.
+    const auto hash = std::hash<std::string>()(request.get_header_value("Idempotency-Key"));
+    return hash % 50 == 0 ? 422 : hash % 50 == 1 ? 409 : 200;
+  }
+
+  httplib::Server server_;
+  int port_ = 0;
+  std::mutex mutex_;
+  int status_ = 200;
+  std::map<std::string, int> taken_;
+  std::jthread thread_;
+};
+
+TEST_F(OtherEnds, ToHttp) {
+  Receiver receiver;
+  const PipelineFolder folder(broker_, {{"sink.url", receiver.url()}});
+  std::string config = e2e::read_file(folder.config());
+  config.erase(config.find("\nkey: order_uid"));
+  e2e::write_file(folder.config(), config);
+  generate("baton://" + broker_.address() + "/orders", 500);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 500; })) << pipeline.log();
+  EXPECT_GT(pipeline.counter("duplicates"), 0U);
+  EXPECT_EQ(receiver.taken(), pipeline.counter("applied"));
+  // Overload and outage are waited for, a refusal of all stops it, none makes dead letters.
+  for (const auto& [status, state] : {std::pair{503, "open"}, {429, "open"}, {401, "halted"}}) {
+    receiver.answer(status);
+    const std::uint64_t letters = broker_.depth("orders.dlq");
+    const std::uint64_t before = pipeline.ended();
+    const auto sent = e2e::run_command({e2e::binary(), "pipeline", "generate", "orders", "--count",
+                                        "20", "--seed", std::to_string(status), "--to",
+                                        "baton://" + broker_.address() + "/orders"});
+    ASSERT_EQ(sent.exit_code, 0) << sent.err;
+    EXPECT_TRUE(eventually([&] { return pipeline.breaker() == state; }, seconds{30}))
+        << status << pipeline.log();
+    EXPECT_EQ(broker_.depth("orders.dlq"), letters) << status;
+    receiver.answer(200);
+    if (status == 401) pipeline.signal(SIGHUP);
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() == before + 20; }, seconds{30}))
+        << status << pipeline.log();
+  }
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+// What was wrong is mended, and the dead letters go back to be tried again: once, and not for ever.
+TEST_F(OtherEnds, DeadLettersGoBack) {
+  const PipelineFolder folder(broker_, {{"dead_letters.redrives_max", "2"}});
+  const nlohmann::json made = generate("baton://" + broker_.address() + "/orders", 2000);
+  const std::uint64_t poison =
+      made["invalid"].get<std::uint64_t>() + made["broken"].get<std::uint64_t>();
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 2000; })) << pipeline.log();
+  const auto dlq = [&](std::vector<std::string> arguments) {
+    std::vector<std::string> command{e2e::binary(), "pipeline", "dlq"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.insert(command.end(), {"--config", folder.config(), "--json"});
+    return e2e::run_command(command, {.environment = folder.environment()});
+  };
+  const auto redrive = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"redrive", "orders"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto result = dlq(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  };
+  EXPECT_EQ(redrive({"--dry-run"})["redriven"], poison);
+  EXPECT_EQ(broker_.depth("orders.dlq"), poison);
+  EXPECT_EQ(redrive({"--where", "stage=decode", "--limit", "5"})["redriven"], 5);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 2005; })) << pipeline.log();
+  EXPECT_EQ(broker_.depth("orders.dlq"), poison);  // Still broken: they are back.
+  EXPECT_EQ(redrive({})["redriven"], poison);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 2005 + poison; })) << pipeline.log();
+  // The five have been sent back twice by now.
+  const nlohmann::json third = redrive({});
+  EXPECT_EQ(third["redriven"], poison - 5);
+  EXPECT_EQ(third["redriven_too_often"], 5);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 2000 + 2 * poison; })) << pipeline.log();
+  EXPECT_EQ(redrive({})["redriven_too_often"], poison);
+  const auto listed = dlq({"ls", "orders", "--limit", "1"});
+  EXPECT_EQ(nlohmann::json::parse(listed.out)["redrives"], "2") << listed.out;
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+TEST_F(OtherEnds, IsSeen) {
+  const PipelineFolder folder(broker_);
+  generate("baton://" + broker_.address() + "/orders", 1000);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1000; })) << pipeline.log();
+  EXPECT_TRUE(eventually([&] {
+    const nlohmann::json status = pipeline.status();
+    return status["lag"] == 0 && status["partitions"].size() == 4;
+  }));
+  const std::string log = pipeline.log();
+  const std::size_t at = log.find("http://") + 7;
+  httplib::Client client("http://" + log.substr(at, log.find('\n', at) - at));
+  const auto metrics = client.Get("/metrics");
+  ASSERT_TRUE(metrics);
+  for (const char* line :
+       {"baton_pipeline_received_total{pipeline=\"orders\"} 1000",
+        "baton_pipeline_breaker{pipeline=\"orders\",state=\"closed\"} 1",
+        "baton_pipeline_lag_records{pipeline=\"orders\",partition=\"3\"} 0",
+        "baton_pipeline_sink_errors_total{pipeline=\"orders\",class=\"outage\"} 0"}) {
+    EXPECT_NE(metrics->body.find(line), std::string::npos) << line << "\n" << metrics->body;
+  }
+  EXPECT_EQ(client.Get("/healthz")->status, 200);
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+}  // namespace
+}  // namespace baton::pipeline
