@@ -40,7 +40,8 @@ StatusServer::~StatusServer() {
 }
 
 Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& address,
-                                                          std::string name, const Engine& engine) {
+                                                          const std::string& name,
+                                                          const Engine& engine) {
   BATON_TRY(const auto place, split(address));
   std::unique_ptr<StatusServer> result(new StatusServer());
   httplib::Server& server = result->library_->server;

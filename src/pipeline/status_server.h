@@ -12,8 +12,8 @@ namespace baton::pipeline {
 class StatusServer {
  public:
   /// `address` is "HOST:PORT"; port 0 takes a free one.
-  static Result<std::unique_ptr<StatusServer>> start(const std::string& address, std::string name,
-                                                     const Engine& engine);
+  static Result<std::unique_ptr<StatusServer>> start(const std::string& address,
+                                                     const std::string& name, const Engine& engine);
   ~StatusServer();
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <exception>
 #include <set>
 #include <utility>
@@ -14,39 +15,66 @@ constexpr std::size_t kBytesMax = std::size_t{1} << 20U;
 constexpr std::size_t kLeavesMax = 10'000;
 constexpr int kDepthMax = 16;
 
-struct Walk {
-  std::string_view name;
-  std::vector<YamlLeaf> leaves{};
+/// Goes through a document with a stack of its own, in the order of the text.
+class Walk {
+ public:
+  explicit Walk(std::string_view name) : name_(name) {}
+
+  Result<std::vector<YamlLeaf>> run(const YAML::Node& root) {
+    todo_.push_back({root, "", 0});
+    while (!todo_.empty()) {
+      const Place place = std::move(todo_.back());
+      todo_.pop_back();
+      BATON_TRY_STATUS(visit(place));
+    }
+    return std::move(leaves_);
+  }
+
+ private:
+  struct Place {
+    YAML::Node node;
+    std::string path;
+    int depth = 0;
+  };
 
   [[nodiscard]] Error wrong(const YAML::Node& node, std::string_view why) const {
-    return {Errc::invalid_argument, fmt::format("{}:{}: {}", name, node.Mark().line + 1, why)};
+    return {Errc::invalid_argument, fmt::format("{}:{}: {}", name_, node.Mark().line + 1, why)};
   }
 
-  Status visit(const YAML::Node& node, const std::string& path, int depth) {
-    if (depth > kDepthMax) return wrong(node, "is nested too deeply");
-    if (leaves.size() >= kLeavesMax) return wrong(node, "is one value too many");
-    if (node.IsMap()) return visit_map(node, path, depth);
-    if (node.IsSequence()) {
-      std::size_t place = 0;
+  Status visit(const Place& place) {
+    const YAML::Node& node = place.node;
+    if (place.depth > kDepthMax) return wrong(node, "is nested too deeply");
+    if (leaves_.size() + todo_.size() >= kLeavesMax) return wrong(node, "is one value too many");
+    const auto first = static_cast<std::ptrdiff_t>(todo_.size());
+    if (node.IsMap()) {
+      BATON_TRY_STATUS(visit_map(place));
+    } else if (node.IsSequence()) {
+      std::size_t number = 0;
       for (const YAML::Node& item : node) {
-        BATON_TRY_STATUS(visit(item, fmt::format("{}[{}]", path, place++), depth + 1));
+        todo_.push_back({item, fmt::format("{}[{}]", place.path, number++), place.depth + 1});
       }
-      return {};
-    }
-    if (node.IsScalar()) leaves.push_back({path, node.Scalar(), node.Mark().line + 1});
-    return {};  // An empty value: as if it were not there.
+    } else if (node.IsScalar()) {
+      leaves_.push_back({place.path, node.Scalar(), node.Mark().line + 1});
+    }  // An empty value: as if it were not there.
+    std::reverse(todo_.begin() + first, todo_.end());
+    return {};
   }
 
-  Status visit_map(const YAML::Node& node, const std::string& path, int depth) {
+  Status visit_map(const Place& place) {
     std::set<std::string> seen;
-    for (const auto& item : node) {
+    for (const auto& item : place.node) {
       if (!item.first.IsScalar()) return wrong(item.first, "is no name");
       const std::string& key = item.first.Scalar();
       if (!seen.insert(key).second) return wrong(item.first, fmt::format("{} is there twice", key));
-      BATON_TRY_STATUS(visit(item.second, path.empty() ? key : path + "." + key, depth + 1));
+      const std::string path = place.path.empty() ? key : fmt::format("{}.{}", place.path, key);
+      todo_.push_back({item.second, path, place.depth + 1});
     }
     return {};
   }
+
+  std::string_view name_;
+  std::vector<Place> todo_;  // The last one is next.
+  std::vector<YamlLeaf> leaves_;
 };
 
 }  // namespace
@@ -62,9 +90,7 @@ Result<std::vector<YamlLeaf>> read_yaml(std::string_view text, std::string_view 
       return Error{Errc::invalid_argument,
                    fmt::format("{} is not one document of 'name: value' lines", name)};
     }
-    Walk walk{.name = name};
-    BATON_TRY_STATUS(walk.visit(documents[0], "", 0));
-    return std::move(walk.leaves);
+    return Walk(name).run(documents[0]);
   } catch (const YAML::Exception& problem) {
     return Error{Errc::invalid_argument,
                  fmt::format("{}:{}: {}", name, problem.mark.line + 1, problem.msg)};

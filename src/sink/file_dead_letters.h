@@ -13,6 +13,8 @@ namespace baton::pipeline {
 class FileDeadLetters : public DeadLetterTarget {
  public:
   static Result<std::unique_ptr<FileDeadLetters>> open(const std::string& path);
+  FileDeadLetters(const FileDeadLetters&) = delete;
+  FileDeadLetters& operator=(const FileDeadLetters&) = delete;
   ~FileDeadLetters() override;
 
   Status write(std::span<const DeadLetter> letters) override;

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
+#include "e2e/private_disk.h"
 
 namespace baton::e2e {
 namespace {
@@ -225,34 +226,6 @@ TEST_F(Folder, AMissingTableFileIsRefused) {
   fs::rename(aside, table);
   expect_messages(10);
 }
-
-/// A file system of its own that only this thread, and the processes it starts, can see: it is gone
-/// with the test, however the test ends.
-class PrivateDisk {
- public:
-  PrivateDisk(std::string folder, const std::string& options) : folder_(std::move(folder)) {
-    fs::create_directories(folder_);
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, options.c_str()) != 0) {
-      why_not_ = std::strerror(errno);
-    }
-  }
-  PrivateDisk(const PrivateDisk&) = delete;
-  PrivateDisk& operator=(const PrivateDisk&) = delete;
-  ~PrivateDisk() {
-    if (why_not_.empty()) ::umount2(folder_.c_str(), MNT_DETACH);
-  }
-
-  void make_read_only() const {
-    ASSERT_EQ(::mount(nullptr, folder_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
-  }
-  [[nodiscard]] const std::string& why_not() const { return why_not_; }
-
- private:
-  std::string folder_;
-  std::string why_not_;
-};
 
 TEST(FolderDisk, AReadOnlyDiskIsRefused) {
   BrokerProcess broker;

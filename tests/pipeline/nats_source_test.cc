@@ -162,6 +162,7 @@ TEST_F(NatsSourceTest, EveryMessageEndsOnceAndIsAcknowledged) {
   EXPECT_EQ(run.counters().received, published());
   EXPECT_EQ(sink_.replays, 0U);
   EXPECT_EQ(sink_.out_of_order, 0U);
+  EXPECT_EQ(log().find("! "), std::string::npos) << log();
   expect_floors_at_the_end();
 
   // Whoever comes next goes on there.

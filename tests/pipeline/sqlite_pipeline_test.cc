@@ -11,6 +11,7 @@
 #include <baton/stream_client.h>
 
 #include "e2e/broker_process.h"
+#include "e2e/private_disk.h"
 #include "pipeline/orders.h"
 #include "pipeline/pipeline_process.h"
 
@@ -96,7 +97,13 @@ TEST_F(SqlitePipeline, ADatabaseThatGoesAwayIsWaitedFor) {
   }
   send(3000, 2, {.invalid = 0, .broken = 0, .duplicate = 0});
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
-  EXPECT_LE(pipeline.status()["window"]["records"].get<int>(), 500);
+  const std::uint64_t resident = pipeline.resident();
+  send(20'000, 3, {.invalid = 0, .broken = 0, .duplicate = 0});
+  std::this_thread::sleep_for(seconds{1});
+  const nlohmann::json status = pipeline.status();
+  EXPECT_LE(status["window"]["records"].get<int>(), 500);
+  // 24 MB wait in the stream. What the connection may hold ahead is bounded, too.
+  EXPECT_LT(pipeline.resident(), resident + 40 * 1024) << "KiB";
   EXPECT_EQ(letters(), letters_before);
   EXPECT_FALSE(fs::exists(folder.database()));  // Nobody made an empty one.
   for (const char* suffix : {"", "-wal", "-shm"}) {
@@ -104,6 +111,8 @@ TEST_F(SqlitePipeline, ADatabaseThatGoesAwayIsWaitedFor) {
     if (fs::exists(file)) fs::rename(file, folder.database() + suffix);
   }
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  // It was a member all the time: nobody's seat has changed.
+  for (const auto& partition : pipeline.status()["partitions"]) EXPECT_EQ(partition["epoch"], 1);
   EXPECT_EQ(pipeline.terminate(), 0);
   EXPECT_EQ(letters(), letters_before);
   expect_everything_ended(inventory_, outcome(folder));
@@ -125,6 +134,28 @@ TEST_F(SqlitePipeline, ALockedDatabaseIsAnOutage) {
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
   EXPECT_EQ(pipeline.terminate(), 0);
   expect_everything_ended(inventory_, outcome(folder));
+}
+
+TEST_F(SqlitePipeline, AFullDiskIsAnOutage) {
+  const PipelineFolder folder(broker_, {{"sink.url", "sqlite:disk/orders.db"}});
+  const e2e::PrivateDisk disk(folder.folder() / "disk", "size=3m");
+  if (!disk.why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk.why_not();
+  send(300);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  const std::uint64_t letters_before = letters();
+  const std::string hog = folder.folder() / "disk/hog";
+  e2e::write_file(hog, std::string(4 << 20, 'x'));  // As much as there is room for.
+  send(1000, 2, {.invalid = 0, .broken = 0, .duplicate = 0});
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
+  EXPECT_EQ(letters(), letters_before);
+  fs::remove(hog);
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0);
+  Outcome ended = read_sqlite(folder.folder() / "disk/orders.db");
+  ended.letters = read_letters(broker_, "orders.dlq");
+  expect_everything_ended(inventory_, ended);
 }
 
 // Every record would fail: that is not the records' fault.
