@@ -9,7 +9,7 @@ namespace baton::pipeline {
 std::string example_config(const std::string& name, const std::string& address) {
   std::string text = fmt::format(
       R"(# A pipeline: records of a stream, checked against a JSON Schema, into the tables of a database.
-# Every setting can come from the environment: BATON_PIPELINE__SINK__PATH=/data/orders.db wins over
+# Every setting can come from the environment: BATON_PIPELINE__SINK__URL=sqlite:/data/orders.db wins over
 # what stands here.
 name: {0}
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
 #include <exception>
 #include <set>
 #include <utility>
@@ -45,29 +44,30 @@ class Walk {
     const YAML::Node& node = place.node;
     if (place.depth > kDepthMax) return wrong(node, "is nested too deeply");
     if (leaves_.size() + todo_.size() >= kLeavesMax) return wrong(node, "is one value too many");
-    const auto first = static_cast<std::ptrdiff_t>(todo_.size());
+    std::vector<Place> within;
     if (node.IsMap()) {
-      BATON_TRY_STATUS(visit_map(place));
+      BATON_TRY_STATUS(visit_map(place, within));
     } else if (node.IsSequence()) {
       std::size_t number = 0;
       for (const YAML::Node& item : node) {
-        todo_.push_back({item, fmt::format("{}[{}]", place.path, number++), place.depth + 1});
+        within.push_back({item, fmt::format("{}[{}]", place.path, number++), place.depth + 1});
       }
     } else if (node.IsScalar()) {
       leaves_.push_back({place.path, node.Scalar(), node.Mark().line + 1});
     }  // An empty value: as if it were not there.
-    std::reverse(todo_.begin() + first, todo_.end());
+    // One by one: to assign a node, as std::reverse does, is to change the document.
+    for (; !within.empty(); within.pop_back()) todo_.push_back(std::move(within.back()));
     return {};
   }
 
-  Status visit_map(const Place& place) {
+  Status visit_map(const Place& place, std::vector<Place>& within) {
     std::set<std::string> seen;
     for (const auto& item : place.node) {
       if (!item.first.IsScalar()) return wrong(item.first, "is no name");
       const std::string& key = item.first.Scalar();
       if (!seen.insert(key).second) return wrong(item.first, fmt::format("{} is there twice", key));
       const std::string path = place.path.empty() ? key : fmt::format("{}.{}", place.path, key);
-      todo_.push_back({item.second, path, place.depth + 1});
+      within.push_back({item.second, path, place.depth + 1});
     }
     return {};
   }

@@ -30,14 +30,15 @@ int following(unsigned char first) {
 
 /// Whether protobuf takes it as a string. (It is stricter about surrogates; nobody sends them.)
 bool is_text(std::string_view bytes) {
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    int left = following(static_cast<unsigned char>(bytes[i]));
-    if (left < 0) return false;
-    for (; left > 0; --left) {
-      if (++i >= bytes.size() || (static_cast<unsigned char>(bytes[i]) & 0xc0U) != 0x80) {
-        return false;
-      }
-    }
+  while (!bytes.empty()) {
+    const int more = following(static_cast<unsigned char>(bytes.front()));
+    bytes.remove_prefix(1);
+    if (more < 0 || static_cast<std::size_t>(more) > bytes.size()) return false;
+    const std::string_view rest = bytes.substr(0, static_cast<std::size_t>(more));
+    const bool continues = std::ranges::all_of(
+        rest, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; });
+    if (!continues) return false;
+    bytes.remove_prefix(rest.size());
   }
   return true;
 }
