@@ -88,11 +88,11 @@ std::optional<SinkError> SqliteDatabase::run(const std::string& sql) {
 }
 
 std::optional<SinkError> SqliteDatabase::prepare(const std::string& sql,
-                                                 std::optional<SqliteStatement>& statement) {
+                                                 SqliteStatement& statement) {
   sqlite3_stmt* prepared = nullptr;
   const int code = sqlite3_prepare_v3(database_.get(), sql.c_str(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
-  statement.emplace(prepared);
+  statement = SqliteStatement(prepared);
   return error_of(database_.get(), code);
 }
 

@@ -16,6 +16,7 @@ namespace baton::pipeline {
 /// A prepared statement. What it is bound to must live until the next step.
 class SqliteStatement {
  public:
+  SqliteStatement() = default;  // Of nothing, until SqliteDatabase::prepare().
   explicit SqliteStatement(sqlite3_stmt* statement) : statement_(statement) {}
 
   /// From 1. A string_view without data is NULL.
@@ -50,8 +51,7 @@ class SqliteDatabase {
   [[nodiscard]] bool is_open() const { return database_ != nullptr; }
 
   std::optional<flow::SinkError> run(const std::string& sql);
-  std::optional<flow::SinkError> prepare(const std::string& sql,
-                                         std::optional<SqliteStatement>& statement);
+  std::optional<flow::SinkError> prepare(const std::string& sql, SqliteStatement& statement);
   /// Rows that the last statement changed.
   [[nodiscard]] std::int64_t changes() const;
   [[nodiscard]] bool in_transaction() const;

@@ -26,32 +26,32 @@ SqliteMarks::MaybeError SqliteMarks::create_table() {
 
 SqliteMarks::MaybeError SqliteMarks::read(std::uint32_t partition, std::int64_t lane,
                                           std::vector<Row>& rows) {
-  std::optional<SqliteStatement> statement;
+  SqliteStatement statement;
   auto error = database_.prepare(
       fmt::format("SELECT epoch, lanes, next_offset, done_below FROM baton_marks WHERE {} AND "
                   "(?4 < 0 OR lane = ?4) ORDER BY lane",
                   kWhose),
       statement);
   if (error.has_value()) return error;
-  statement->bind(1, pipeline_);
-  statement->bind(2, source_);
-  statement->bind(3, std::int64_t{partition});
-  statement->bind(4, lane);
+  statement.bind(1, pipeline_);
+  statement.bind(2, source_);
+  statement.bind(3, std::int64_t{partition});
+  statement.bind(4, lane);
   for (bool row = true;;) {
-    error = statement->step(row);
+    error = statement.step(row);
     if (error.has_value() || !row) return error;
-    rows.push_back({.epoch = static_cast<std::uint64_t>(statement->number(0)),
-                    .lanes = statement->number(1),
-                    .next = statement->number(2),
-                    .done_below = statement->number(3)});
+    rows.push_back({.epoch = static_cast<std::uint64_t>(statement.number(0)),
+                    .lanes = statement.number(1),
+                    .next = statement.number(2),
+                    .done_below = statement.number(3)});
   }
 }
 
 /// All lanes anew, at one place.
 SqliteMarks::MaybeError SqliteMarks::replace(std::uint32_t partition, std::uint64_t epoch,
                                              std::int64_t next) {
-  std::optional<SqliteStatement> remove;
-  std::optional<SqliteStatement> insert;
+  SqliteStatement remove;
+  SqliteStatement insert;
   auto error = database_.prepare(fmt::format("DELETE FROM baton_marks WHERE {}", kWhose), remove);
   if (!error.has_value()) {
     error = database_.prepare("INSERT INTO baton_marks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
@@ -59,20 +59,20 @@ SqliteMarks::MaybeError SqliteMarks::replace(std::uint32_t partition, std::uint6
   }
   if (error.has_value()) return error;
   bool row = false;
-  remove->bind(1, pipeline_);
-  remove->bind(2, source_);
-  remove->bind(3, std::int64_t{partition});
-  error = remove->step(row);
+  remove.bind(1, pipeline_);
+  remove.bind(2, source_);
+  remove.bind(3, std::int64_t{partition});
+  error = remove.step(row);
   for (std::uint32_t lane = 0; lane < lanes_ && !error.has_value(); ++lane) {
-    insert->bind(1, pipeline_);
-    insert->bind(2, source_);
-    insert->bind(3, std::int64_t{partition});
-    insert->bind(4, std::int64_t{lane});
-    insert->bind(5, std::int64_t{lanes_});
-    insert->bind(6, static_cast<std::int64_t>(epoch));
-    insert->bind(7, next);
-    error = insert->step(row);
-    insert->reset();
+    insert.bind(1, pipeline_);
+    insert.bind(2, source_);
+    insert.bind(3, std::int64_t{partition});
+    insert.bind(4, std::int64_t{lane});
+    insert.bind(5, std::int64_t{lanes_});
+    insert.bind(6, static_cast<std::int64_t>(epoch));
+    insert.bind(7, next);
+    error = insert.step(row);
+    insert.reset();
   }
   return error;
 }
@@ -114,16 +114,16 @@ std::expected<SinkMarks, SinkError> SqliteMarks::claim_rows(std::uint32_t partit
     marks.next.push_back(row.next);
     marks.begin = std::max(marks.begin, row.done_below);
   }
-  std::optional<SqliteStatement> update;
+  SqliteStatement update;
   auto error =
       database_.prepare(fmt::format("UPDATE baton_marks SET epoch = ?4 WHERE {}", kWhose), update);
   if (error.has_value()) return std::unexpected(*std::move(error));
-  update->bind(1, pipeline_);
-  update->bind(2, source_);
-  update->bind(3, std::int64_t{partition});
-  update->bind(4, static_cast<std::int64_t>(marks.epoch));
+  update.bind(1, pipeline_);
+  update.bind(2, source_);
+  update.bind(3, std::int64_t{partition});
+  update.bind(4, static_cast<std::int64_t>(marks.epoch));
   bool row = false;
-  if (error = update->step(row); error.has_value()) return std::unexpected(*std::move(error));
+  if (error = update.step(row); error.has_value()) return std::unexpected(*std::move(error));
   return marks;
 }
 
@@ -143,7 +143,7 @@ SqliteMarks::MaybeError SqliteMarks::move(std::span<const MarkMove> moves,
                                           const MarkMove*& missed) {
   missed = nullptr;
   if (moves.empty()) return std::nullopt;
-  std::optional<SqliteStatement> update;
+  SqliteStatement update;
   auto error = database_.prepare(
       fmt::format("UPDATE baton_marks SET next_offset = ?6, done_below = max(done_below, ?8) "
                   "WHERE {} AND lane = ?4 AND epoch = ?5 AND next_offset = ?7",
@@ -151,21 +151,21 @@ SqliteMarks::MaybeError SqliteMarks::move(std::span<const MarkMove> moves,
       update);
   for (const MarkMove& move : moves) {
     if (error.has_value()) return error;
-    update->bind(1, pipeline_);
-    update->bind(2, source_);
-    update->bind(3, std::int64_t{move.assignment->partition()});
-    update->bind(4, std::int64_t{move.lane});
-    update->bind(5, static_cast<std::int64_t>(move.assignment->sink_epoch()));
-    update->bind(6, move.next);
-    update->bind(7, move.expected);
-    update->bind(8, move.done_below);
+    update.bind(1, pipeline_);
+    update.bind(2, source_);
+    update.bind(3, std::int64_t{move.assignment->partition()});
+    update.bind(4, std::int64_t{move.lane});
+    update.bind(5, static_cast<std::int64_t>(move.assignment->sink_epoch()));
+    update.bind(6, move.next);
+    update.bind(7, move.expected);
+    update.bind(8, move.done_below);
     bool row = false;
-    error = update->step(row);
+    error = update.step(row);
     if (!error.has_value() && database_.changes() == 0) {
       missed = &move;
       return std::nullopt;
     }
-    update->reset();
+    update.reset();
   }
   return error;
 }

@@ -35,6 +35,7 @@ std::string_view stored(ColumnType type, schema::Cell cell) {
 
 std::string insert_sql(const schema::TableMapping& table, bool is_first, const std::string& key) {
   std::vector<std::string> names;
+  names.reserve(table.columns.size() + 3);
   for (const schema::ColumnMapping& column : table.columns) names.push_back(sql_name(column.name));
   if (is_first) {
     for (const char* name : {kSourceColumn, kPartitionColumn, kOffsetColumn}) {
@@ -81,7 +82,7 @@ SqliteDatabase::Sync SqliteSink::sync() const {
 
 void SqliteSink::disconnect() {
   inserts_.clear();
-  look_up_.reset();
+  look_up_ = {};
   database_.close();
 }
 
@@ -143,7 +144,7 @@ SqliteSink::MaybeError SqliteSink::write_rows(std::span<Item> items) {
 
 SqliteSink::MaybeError SqliteSink::write_item(Item& item) {
   const schema::DocumentRows& rows = rows_of(item);
-  SqliteStatement& first = *inserts_.front();
+  SqliteStatement& first = inserts_.front();
   const int mapped = static_cast<int>(mapping_.tables().front().columns.size());
   first.bind(mapped + 1, options_.source);
   first.bind(mapped + 2, std::int64_t{item.record.partition});
@@ -160,7 +161,7 @@ SqliteSink::MaybeError SqliteSink::write_item(Item& item) {
 
 SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
                                           const schema::DocumentRows::Row& row) {
-  SqliteStatement& statement = *inserts_[row.table];
+  SqliteStatement& statement = inserts_[row.table];
   const auto& columns = mapping_.tables()[row.table].columns;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     statement.bind(static_cast<int>(i) + 1, stored(columns[i].type, rows.cell(row, i)));
@@ -173,16 +174,16 @@ SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
 
 /// Was it this very record, in a former attempt?
 SqliteSink::MaybeError SqliteSink::look_up(Item& item) {
-  look_up_->bind(1, rows_of(item).key());
+  look_up_.bind(1, rows_of(item).key());
   bool has_row = false;
-  auto error = look_up_->step(has_row);
+  auto error = look_up_.step(has_row);
   if (!error.has_value()) {
-    const bool same = has_row && look_up_->text(0) == options_.source &&
-                      look_up_->number(1) == std::int64_t{item.record.partition} &&
-                      look_up_->number(2) == item.record.offset;
+    const bool same = has_row && look_up_.text(0) == options_.source &&
+                      look_up_.number(1) == std::int64_t{item.record.partition} &&
+                      look_up_.number(2) == item.record.offset;
     item.fate = same ? Fate::applied : Fate::duplicate;
   }
-  look_up_->reset();
+  look_up_.reset();
   return error;
 }
 
@@ -222,13 +223,13 @@ std::string SqliteSink::create_table(std::size_t table) const {
 }
 
 Result<std::vector<std::string>> SqliteSink::columns_there(std::size_t table) {
-  std::optional<SqliteStatement> statement;
+  SqliteStatement statement;
   std::vector<std::string> names;
   auto error = database_.prepare("SELECT name FROM pragma_table_info(?)", statement);
-  if (!error.has_value()) statement->bind(1, mapping_.tables()[table].name);
+  if (!error.has_value()) statement.bind(1, mapping_.tables()[table].name);
   for (bool row = true; row && !error.has_value();) {
-    error = statement->step(row);
-    if (row) names.emplace_back(statement->text(0));
+    error = statement.step(row);
+    if (row) names.emplace_back(statement.text(0));
   }
   if (error.has_value()) {
     return Error{Errc::failed_precondition, fmt::format("{}: {}", options_.path, error->text)};
@@ -239,6 +240,7 @@ Result<std::vector<std::string>> SqliteSink::columns_there(std::size_t table) {
 Status SqliteSink::check_columns(std::size_t table, const std::vector<std::string>& there) const {
   const schema::TableMapping& shape = mapping_.tables()[table];
   std::vector<std::string> wanted;
+  wanted.reserve(shape.columns.size() + 3);
   for (const schema::ColumnMapping& column : shape.columns) wanted.push_back(column.name);
   if (table == 0) wanted.insert(wanted.end(), {kSourceColumn, kPartitionColumn, kOffsetColumn});
   for (const std::string& column : wanted) {
@@ -250,22 +252,8 @@ Status SqliteSink::check_columns(std::size_t table, const std::vector<std::strin
   return {};
 }
 
-Result<std::vector<std::string>> SqliteSink::check(bool apply) {
-  const std::scoped_lock lock(mutex_);
-  disconnect();
-  const bool there_is = std::filesystem::exists(options_.path);
+Result<std::vector<std::string>> SqliteSink::check_tables(bool apply) {
   std::vector<std::string> done;
-  if (!there_is) {
-    const auto folder = std::filesystem::path(options_.path).parent_path();
-    if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-      return Error{Errc::unavailable, fmt::format("{}: there is no such folder", options_.path)};
-    }
-    done.push_back(fmt::format("{} {}", apply ? "made" : "would make", options_.path));
-    if (!apply) return done;
-  }
-  if (auto error = database_.open(options_.path, SqliteDatabase::Open::or_create, sync())) {
-    return Error{Errc::unavailable, fmt::format("{}: {}", options_.path, error->text)};
-  }
   for (std::size_t i = 0; i < mapping_.tables().size(); ++i) {
     const std::string& table = mapping_.tables()[i].name;
     BATON_TRY(const std::vector<std::string> there, columns_there(i));
@@ -286,7 +274,28 @@ Result<std::vector<std::string>> SqliteSink::check(bool apply) {
                    fmt::format("table baton_marks cannot be made: {}", error->text)};
     }
   }
+  return done;
+}
+
+Result<std::vector<std::string>> SqliteSink::check(bool apply) {
+  const std::scoped_lock lock(mutex_);
   disconnect();
+  std::vector<std::string> done;
+  if (!std::filesystem::exists(options_.path)) {
+    const auto folder = std::filesystem::path(options_.path).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+      return Error{Errc::unavailable, fmt::format("{}: there is no such folder", options_.path)};
+    }
+    done.push_back(fmt::format("{} {}", apply ? "made" : "would make", options_.path));
+    if (!apply) return done;
+  }
+  if (auto error = database_.open(options_.path, SqliteDatabase::Open::or_create, sync())) {
+    return Error{Errc::unavailable, fmt::format("{}: {}", options_.path, error->text)};
+  }
+  auto tables = check_tables(apply);
+  disconnect();
+  BATON_TRY(const std::vector<std::string> made, std::move(tables));
+  done.insert(done.end(), made.begin(), made.end());
   return done;
 }
 

@@ -53,6 +53,7 @@ class SqliteSink : public Sink {
   void disconnect();
 
   [[nodiscard]] SqliteDatabase::Sync sync() const;
+  Result<std::vector<std::string>> check_tables(bool apply);
   [[nodiscard]] std::string create_table(std::size_t table) const;
   Result<std::vector<std::string>> columns_there(std::size_t table);
   Status check_columns(std::size_t table, const std::vector<std::string>& there) const;
@@ -64,8 +65,8 @@ class SqliteSink : public Sink {
   std::mutex mutex_;  // Of the connection and its statements.
   SqliteDatabase database_;
   SqliteMarks marks_;
-  std::vector<std::optional<SqliteStatement>> inserts_;  // By table.
-  std::optional<SqliteStatement> look_up_;
+  std::vector<SqliteStatement> inserts_;  // By table.
+  SqliteStatement look_up_;
 };
 
 }  // namespace baton::pipeline

@@ -142,7 +142,7 @@ void NatsPartition::step() {
     }
   }
   look_at_lag();
-  if (!context_.listener->has_room()) return wait(kWaitForRoom);
+  if (*context_.paused || !context_.listener->has_room()) return wait(kWaitForRoom);
   const Status asked = pull_->ask(context_.fetch);
   auto pulled = asked.has_value() ? pull_->take(context_.fetch, kWaitForMessages) : asked.error();
   if (!pulled.has_value()) {

@@ -41,7 +41,8 @@ Result<std::unique_ptr<NatsPull>> NatsPull::open(std::shared_ptr<NatsStream> str
   natsSubscription* raw = nullptr;
   if (status == NATS_OK) {
     pull->inbox_ = raw_inbox;
-    status = natsConnection_SubscribeSync(&raw, pull->stream_->connection(), raw_inbox);
+    const std::string all = pull->inbox_ + ".*";
+    status = natsConnection_SubscribeSync(&raw, pull->stream_->connection(), all.c_str());
   }
   pull->subscription_.reset(raw);
   // Nothing is dropped because it is not read: it is never more than was asked for.
@@ -57,8 +58,10 @@ Status NatsPull::ask(std::size_t messages) {
       std::max(kBytesMax, 2 * natsConnection_GetMaxPayload(stream_->connection()));
   const std::string body = fmt::format(R"({{"batch":{},"expires":{},"max_bytes":{}}})", messages,
                                        std::chrono::nanoseconds(kExpires).count(), bytes);
+  // What is said about a request before this one must not be taken for an answer to this one.
+  reply_ = fmt::format("{}.{}", inbox_, ++requests_);
   const natsStatus status =
-      natsConnection_PublishRequest(stream_->connection(), request_subject_.c_str(), inbox_.c_str(),
+      natsConnection_PublishRequest(stream_->connection(), request_subject_.c_str(), reply_.c_str(),
                                     body.data(), static_cast<int>(body.size()));
   if (status != NATS_OK) return coord::nats_error(coord::nats_outcome(status), "asking");
   open_ = messages;
@@ -106,12 +109,13 @@ Status NatsPull::accept(coord::NatsMessage message, std::vector<NatsPulled>& tak
 /// The server's word about a request, instead of messages.
 Status NatsPull::judge(natsMsg* status_message) {
   const std::string_view status = header(status_message, "Status");
-  if (status == "100") return {};
+  if (status == "100" || natsMsg_GetSubject(status_message) != reply_) return {};
   open_ = 0;
   if (status == "404" || status == "408") return {};
   const std::string_view text = header(status_message, "Description");
-  // So much at once was too much, or the request was one too many: another one will do.
-  const bool is_harmless = text.starts_with("Message Size") || text.starts_with("Exceeded");
+  // It has got all it may, or was one too many: another one will do.
+  const bool is_harmless = text.starts_with("Batch Completed") ||
+                           text.starts_with("Message Size") || text.starts_with("Exceeded");
   if (status == "409" && is_harmless) return {};
   return broken(fmt::format("the server answers {} {}", status, text));
 }

@@ -42,6 +42,8 @@ class NatsPull {
   std::shared_ptr<NatsStream> stream_;
   std::string request_subject_;
   std::string inbox_;
+  std::string reply_;  // Of the last request.
+  std::uint64_t requests_ = 0;
   coord::NatsSubscription subscription_;
   std::size_t open_ = 0;        // Asked for, and not come.
   std::uint64_t expected_ = 1;  // The number of the next delivery.

@@ -39,10 +39,10 @@ Record to_record(client::Record record) {
 }  // namespace
 
 Result<client::StreamInfo> StreamSource::describe() {
-  if (!broker_.has_value()) {
+  if (broker_ == nullptr) {
     auto broker = client::StreamClient::connect(options_.connection);
     if (!broker.has_value()) return from_client(broker.error());
-    broker_ = *std::move(broker);
+    broker_ = std::make_unique<client::StreamClient>(*std::move(broker));
   }
   auto info = broker_->describe_stream(options_.stream);
   if (!info.has_value()) return from_client(info.error());
@@ -208,6 +208,7 @@ Status StreamSource::stop(std::chrono::milliseconds timeout) {
   std::vector<std::uint32_t> held;
   {
     const std::scoped_lock lock(mutex_);
+    held.reserve(seats_.size());
     for (const auto& [partition, seat] : seats_) held.push_back(partition);
   }
   for (const std::uint32_t partition : held) listener_->revoking(partition);
@@ -221,6 +222,7 @@ Status StreamSource::stop(std::chrono::milliseconds timeout) {
 std::vector<PartitionLag> StreamSource::ends() const {
   const std::scoped_lock lock(mutex_);
   std::vector<PartitionLag> result;
+  result.reserve(ends_.size());
   for (const auto& [partition, end] : ends_) result.push_back({partition, end});
   return result;
 }

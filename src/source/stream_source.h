@@ -64,7 +64,7 @@ class StreamSource : public Source {
 
   StreamSourceOptions options_;
   SourceListener* listener_ = nullptr;
-  std::optional<client::StreamClient> broker_;
+  std::unique_ptr<client::StreamClient> broker_;
   std::unique_ptr<client::StreamConsumer> consumer_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;  // Of what follows.

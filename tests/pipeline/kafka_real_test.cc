@@ -130,5 +130,34 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   }
 }
 
+// Brokers take what is committed during a rebalance: it must not be what was only read.
+TEST_F(KafkaRealTest, ARebalanceWhileOpenCommitsOnlyWhatIsIn) {
+  produce(1000);
+  const KafkaView view(server_.brokers(), kTopic, "group");
+  MemorySink own(sink_);
+  KafkaRun first(source(), quick_engine(), own);
+  ASSERT_TRUE(sink_has(1000));
+  own.set_out(true);
+  produce(2000);
+  ASSERT_TRUE(eventually([&] { return first.count_in_log("the sink is out") > 0; }));
+  ASSERT_TRUE(eventually([&] { return first.engine().status().window_records > 100; }));
+  {
+    KafkaRun second(source(), quick_engine(), sink_);
+    ASSERT_TRUE(second.has_partitions(2));
+    ASSERT_TRUE(first.has_partitions(2));
+    for (std::uint32_t i = 0; i < 4; ++i) EXPECT_LE(view.committed(i), sink_.contiguous(i)) << i;
+    ASSERT_TRUE(sink_has(1500));
+    ASSERT_TRUE(second.stop().has_value());
+  }
+  ASSERT_TRUE(first.has_partitions(4));
+  own.set_out(false);
+  EXPECT_TRUE(sink_has(3000));
+  EXPECT_TRUE(eventually([&] { return view.all_committed(); }, seconds(30)));
+  ASSERT_TRUE(first.stop().has_value());
+  EXPECT_EQ(sink_.size(), 3000U);
+  EXPECT_EQ(sink_.repeated(), 0U);
+  EXPECT_EQ(first.letters(), 0U);
+}
+
 }  // namespace
 }  // namespace baton::pipeline::kafka_test

@@ -22,7 +22,7 @@
 /// The far end of a pipeline for tests of its sources: a table in memory, and dead letters there.
 namespace baton::pipeline {
 
-class MemorySink : public Sink {
+class SinkInMemory : public Sink {
  public:
   using Id = std::pair<std::uint32_t, std::int64_t>;
 
@@ -65,13 +65,13 @@ class MemorySink : public Sink {
   };
   class Writer : public LaneWriter {
    public:
-    explicit Writer(MemorySink& sink) : sink_(sink) {}
+    explicit Writer(SinkInMemory& sink) : sink_(sink) {}
     std::optional<flow::SinkError> write(std::span<Item> items) override {
       return sink_.write(items);
     }
 
    private:
-    MemorySink& sink_;
+    SinkInMemory& sink_;
   };
 
   static std::optional<flow::SinkError> outage() {
@@ -100,7 +100,7 @@ class MemorySink : public Sink {
   std::map<std::pair<std::uint32_t, std::string>, std::int64_t> last_;
 };
 
-class MemoryLetters : public DeadLetterTarget {
+class LettersInMemory : public DeadLetterTarget {
  public:
   Status write(std::span<const DeadLetter> letters) override {
     const std::scoped_lock lock(mutex_);
@@ -137,7 +137,7 @@ class EngineRun {
     return options;
   }
 
-  EngineRun(Source& source, MemorySink& sink, MemoryLetters& letters,
+  EngineRun(Source& source, SinkInMemory& sink, LettersInMemory& letters,
             EngineOptions options = quick())
       : engine_(std::move(options), source, sink, letters),
         thread_([this](const std::stop_token& stop) { ending_ = engine_.run(stop); }) {}

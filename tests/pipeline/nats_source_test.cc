@@ -141,8 +141,8 @@ class NatsSourceTest : public ::testing::Test {
   }
 
   std::unique_ptr<stores::Server> server_;
-  MemorySink sink_;
-  MemoryLetters letters_;
+  SinkInMemory sink_;
+  LettersInMemory letters_;
   int published_ = 0;
 
  private:
@@ -229,7 +229,7 @@ TEST_F(NatsSourceTest, AnotherMemberComesAndGoesUnderLoad) {
 // the messages back.
 TEST_F(NatsSourceTest, WhatAKilledMemberHeldComesAtOnce) {
   publish(500);
-  MemorySink stuck;
+  SinkInMemory stuck;
   stuck.down = true;
   const client::WorkerTiming timing = *options().timing;
   e2e::Clock::time_point killed;

@@ -96,7 +96,7 @@ TEST_F(PostgresMarksTest, ABatchMovesItsMark) {
 TEST_F(PostgresMarksTest, TheNextOwnerBeginsWhereAllIsDone) {
   const auto assignment = own(*sink_);
   Items items = owned(assignment, 0, 10, 0);
-  for (Item& item : items) item.ticket = assignment->delivered(item.record.offset);
+  for (Item& item : items) item.ticket = assignment->delivered(item.record.offset, {});
   ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
   for (Item& item : items) assignment->done(item.ticket);
   Items more = owned(assignment, 10, 1, 0);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "pipeline/postgres_fixture.h"
 #include "pipeline/tcp_proxy.h"
@@ -124,7 +125,12 @@ TEST_F(PostgresOutageTest, AServerThatIsStopped) {
 
 // More than the buffers of both ends can hold: sending is what does not end.
 TEST_F(PostgresOutageTest, AServerThatIsStoppedAndDoesNotRead) {
-  Items items = orders(10, 5000);
+  Items items;
+  for (std::int64_t number = 10; number < 30; ++number) {
+    auto order = nlohmann::json::parse(bytes(static_cast<std::uint64_t>(number)));
+    order["delivery"]["address"] = std::string(900'000, 'x');
+    items.push_back(item_of(order.dump(), number));
+  }
   server().pause();
   expect_outage(items, "");
   server().resume();

@@ -151,10 +151,11 @@ void PostgresServer::kill() {
 
 /// Its processes are each in a session of their own.
 void PostgresServer::signal_all(int number) const {
-  // The first one first: it would start others, or see to those that end.
-  child_->signal(number);
+  // Looked up while it lives: orphans are nobody's children.
   std::istringstream children(
       e2e::read_file(fmt::format("/proc/{0}/task/{0}/children", child_->pid())));
+  // The first one first: it would start others, or see to those that end.
+  child_->signal(number);
   for (pid_t pid = 0; children >> pid;) ::kill(pid, number);
 }
 
