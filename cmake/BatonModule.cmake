@@ -10,8 +10,12 @@
 # TEST_DEPS are seen by the tests and fuzzers only. A layer without sources is an INTERFACE library.
 # fmt is everybody's.
 
-# All that needs no broker to run: what `./dev check` builds under the sanitizers.
+# All that needs no broker to run.
 add_custom_target(unit)
+# Of it, the layers that decide and decode, which compile fast: what `./dev check` runs under the sanitizers.
+# `./dev test --long` does so with everything.
+add_custom_target(core)
+set(BATON_CORE base lease queue stream coordinator kv partition flow schema storage engine sim)
 
 function(baton_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;TEST_DEPS")
@@ -49,10 +53,14 @@ function(baton_module name)
       baton_test(${name}_tests unit ${tests})
     endif()
     target_link_libraries(${name}_tests PRIVATE baton_${name} ${test_libraries})
+    baton_core(${name} ${name}_tests)
   endif()
   foreach(source ${fuzzers})
     baton_fuzzer(${name} ${source})
     target_link_libraries(${fuzzer} PRIVATE baton_${name} ${test_libraries})
+    if(NOT BATON_FUZZ)
+      baton_core(${name} ${fuzzer})
+    endif()
   endforeach()
   if(NOT BATON_FUZZ AND NOT BATON_SANITIZE)
     foreach(source ${benches})
@@ -61,6 +69,14 @@ function(baton_module name)
       target_link_libraries(${name}_${stem} PRIVATE baton_${name} baton_warnings
                                                     benchmark::benchmark benchmark::benchmark_main)
     endforeach()
+  endif()
+endfunction()
+
+# baton_core(<layer> <test>): the test is one of `core`, if its layer is.
+function(baton_core layer test)
+  if(layer IN_LIST BATON_CORE)
+    add_dependencies(core ${test})
+    set_property(TEST ${test} APPEND PROPERTY LABELS core)
   endif()
 endfunction()
 

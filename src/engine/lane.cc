@@ -261,6 +261,7 @@ void Lane::tell(const Item& item) {
 }
 
 void Lane::finish(Items& items) {
+  context_.ended(items);  // Before they count as done: a drain that ends has told the source of all.
   std::size_t bytes = 0;
   for (Item& item : items) {
     bytes += item.record.bytes();
@@ -273,7 +274,6 @@ void Lane::finish(Items& items) {
     tell(item);
     item.assignment->done(item.ticket);
   }
-  context_.ended(items);
   context_.window->give_back(items.size(), bytes);
   items.clear();
 }

@@ -58,7 +58,7 @@ Result<KafkaHandle> make_handle(rd_kafka_type_t type, KafkaConf conf) {
   if (handle == nullptr) {
     return Error{Errc::invalid_argument, fmt::format("Kafka's settings: {}", why.data())};
   }
-  (void)conf.release();  // It belongs to the handle now.
+  [[maybe_unused]] const auto* of_the_handle_now = conf.release();
   return handle;
 }
 

@@ -192,8 +192,8 @@ void KafkaMember::on_commit(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t error,
   auto& self = *static_cast<KafkaMember*>(member);
   switch (error) {
     case RD_KAFKA_RESP_ERR_NO_ERROR: self.said_.clear(); return;
-    case RD_KAFKA_RESP_ERR__NO_OFFSET: return;
-    // Committed by one who is not the owner any more: it is refused, as it should be.
+    case RD_KAFKA_RESP_ERR__NO_OFFSET:
+    // Or committed by one who is not the owner any more: it is refused, as it should be.
     case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
     case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
     case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS: return;

@@ -152,9 +152,10 @@ rd_kafka_resp_err_t KafkaProducer::try_produce(const KafkaOutgoing& record,
     receipts->withdraw();
     return error;
   }
-  (void)headers.release();  // They are the message's now, and so is the other.
-  (void)opaque.release();
-  return error;
+  // They are the message's: see on_delivery().
+  [[maybe_unused]] const auto* its_headers = headers.release();
+  [[maybe_unused]] const auto* its_receipts = opaque.release();
+  return error;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 }
 
 Status KafkaProducer::produce(const KafkaOutgoing& record,

@@ -125,14 +125,14 @@ std::optional<std::int64_t> KafkaSeats::beginning(std::uint32_t partition) {
 bool KafkaSeats::ask() {
   bool changed = false;
   for (auto& [partition, seat] : seats_) {
-    if (seat.ready) continue;
+    if (seat.ready || !seat.next.has_value()) continue;
     const auto begin = context_.listener->assigned(partition, seat.epoch, *seat.next);
     if (!begin.has_value()) break;  // The sink is out, and will say so of the next one, too.
     const std::scoped_lock lock(mutex_);
     seat.begin = seat.position = *begin;
     seat.ready = changed = true;
     // Or else a group that is restarted before its first record would begin elsewhere.
-    if (seat.is_first) seat.stored = *begin;
+    if (seat.is_first) seat.stored = begin;
   }
   return changed;
 }
@@ -240,7 +240,7 @@ void KafkaSeats::begin_again(std::uint32_t partition, Seat& seat) {
       "topic '{}', partition {}: offset {} is due, but there are only those from {} to before {}",
       options_.topic, partition, seat.position, range->first, range->next);
   // Of the sink's own marks nobody knows which other offset would do.
-  if (options_.from == "error" || seat.begin != *seat.next) {
+  if (options_.from == "error" || seat.begin != seat.next) {
     return context_.fail({Errc::offset_out_of_range, what});
   }
   const std::int64_t next = options_.from == "next" ? range->next : range->first;

@@ -198,6 +198,7 @@ TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
     EXPECT_EQ(late.error().code, Errc::stale_epoch);
   }
   EXPECT_TRUE(sink_has(4000));
+  EXPECT_TRUE(eventually([&] { return view_->all_committed(); }));
   const auto ending = first.stop();
   ASSERT_TRUE(ending.has_value());
   EXPECT_EQ(*ending, Ending::drained);

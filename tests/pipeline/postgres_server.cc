@@ -145,7 +145,9 @@ void PostgresServer::stop_fast() { stop(SIGINT); }
 void PostgresServer::stop_immediate() { stop(SIGQUIT); }
 
 void PostgresServer::kill() {
+  pause();  // Or those that see the first one go would still say good-bye.
   signal_all(SIGKILL);
+  is_paused_ = false;
   EXPECT_TRUE(child_->wait(kWithin).has_value());
 }
 
