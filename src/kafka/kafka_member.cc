@@ -291,8 +291,9 @@ void KafkaMember::close(Instant end) {
   const KafkaQueue queue(rd_kafka_queue_new(handle_.get()));
   const KafkaErrorObject refused(rd_kafka_consumer_close_queue(handle_.get(), queue.get()));
   if (refused != nullptr) return;
+  // Late records and errors come here as well, and what only serves callbacks would abort on them.
   while (rd_kafka_consumer_closed(handle_.get()) == 0 && boot_time() < end) {
-    (void)rd_kafka_queue_poll_callback(queue.get(), milliseconds_of(kTick));
+    const KafkaMessage late(rd_kafka_consume_queue(queue.get(), milliseconds_of(kTick)));
   }
 }
 
