@@ -125,7 +125,7 @@ Result<Sent> send_orders(Stage& stage) {
   if (!created) return Error{Errc::unavailable, created.error().text};
   BATON_TRY(const auto endpoint, pipeline::parse_source_url(fmt::format(
                                      "baton-stream://{}/{}", stage.broker.address(), kName)));
-  BATON_TRY(const auto output, pipeline::open_output(endpoint, 1));
+  BATON_TRY(const auto output, pipeline::open_output(endpoint));
   schema::OrderGenerator generator(1, kMix);
   Sent sent;
   for (std::uint64_t i = 0; i < kOrders; ++i) {

@@ -43,7 +43,7 @@ struct LetterFlags {
 struct Places {
   Endpoint letters;
   std::optional<Endpoint> source;  // Without a config: what each letter says.
-  std::uint32_t partitions = 0;
+  pipeline::OutputOptions output{};
   std::uint32_t redrives_max = 3;
 };
 
@@ -65,10 +65,11 @@ Result<Places> places_of(const LetterFlags& flags) {
         fmt::format("dead letters in {} are not read back: only those in a baton-queue are",
                     config.dead_letters.endpoint.url)};
   }
-  return Places{.letters = config.dead_letters.endpoint,
-                .source = config.source.endpoint,
-                .partitions = config.source.partitions,
-                .redrives_max = config.dead_letters.redrives_max};
+  return Places{
+      .letters = config.dead_letters.endpoint,
+      .source = config.source.endpoint,
+      .output = {.partitions = config.source.partitions, .properties = config.source.properties},
+      .redrives_max = config.dead_letters.redrives_max};
 }
 
 Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
@@ -171,7 +172,7 @@ Result<pipeline::RedriveCounts> redrive(const LetterFlags& flags) {
   BATON_TRY(const Places places, places_of(flags));
   BATON_TRY(DeadLetterQueue queue, DeadLetterQueue::open(places.letters));
   BATON_TRY(const Endpoint source, source_of(places, queue));
-  BATON_TRY(const auto output, pipeline::open_output(source, places.partitions));
+  BATON_TRY(const auto output, pipeline::open_output(source, places.output));
   pipeline::RedriveRequest request;
   request.pipeline = flags.name;
   request.where = flags.where;

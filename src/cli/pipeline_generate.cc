@@ -85,7 +85,7 @@ ExitCode generate_to_stdout(const GenerateFlags& flags, OrderGenerator& generato
 
 Result<Tally> generate_to(const GenerateFlags& flags, OrderGenerator& generator) {
   BATON_TRY(const pipeline::Endpoint target, parse_target(flags.to));
-  BATON_TRY(const auto output, pipeline::open_output(target, flags.partitions));
+  BATON_TRY(const auto output, pipeline::open_output(target, {.partitions = flags.partitions}));
   Tally tally;
   const bool progress = !flags.json && ::isatty(STDERR_FILENO) != 0;
   for (std::uint64_t i = 0; i < flags.count && !is_interrupted(); ++i) {

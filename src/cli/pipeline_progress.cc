@@ -77,7 +77,7 @@ std::string status_text(const Json& status) {
                         breaker.value("last_error", ""));
   }
   text += fmt::format("\n  {:.0f} records/s, lag {}", status.value("rate", 0.0),
-                      status.value("lag", 0));
+                      status.value("lag", std::int64_t{0}));
   if (status.contains("eta_seconds")) {
     text += fmt::format(", done in {:.0f} s", status["eta_seconds"].get<double>());
   }
@@ -91,9 +91,11 @@ std::string status_text(const Json& status) {
         "\n  partition {:>3}: epoch {}, committed {}, contiguous {}, highest done {}, in flight "
         "{}, "
         "lag {}",
-        partition.value("partition", 0), partition.value("epoch", 0),
-        partition.value("committed", 0), partition.value("contiguous", 0),
-        partition.value("highest_done", 0), partition.value("in_flight", 0),
+        partition.value("partition", 0), partition.value("epoch", std::int64_t{0}),
+        partition.value("committed", std::int64_t{0}),
+        partition.value("contiguous", std::int64_t{0}),
+        partition.value("highest_done", std::int64_t{0}),
+        partition.value("in_flight", std::int64_t{0}),
         partition.contains("lag") ? partition["lag"].dump() : "?");
   }
   return text;

@@ -96,6 +96,7 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
     }
   }
   // Revokes every partition, which waits for what is in flight, as far as the sink is there.
+  drain_end_ = boot_time() + options_.drain;
   stopping_ = true;
   window_.look_again();
   const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(options_.drain);
@@ -111,14 +112,14 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
 
 void Engine::keep_house() {
   constexpr Duration kStep = std::chrono::milliseconds(20);
-  const Instant next = boot_time() + options_.commit_interval;
-  while (boot_time() < next && !stopping_) {
-    probe();
-    follow_gate();
-    std::this_thread::sleep_for(std::min(kStep, std::max(next - boot_time(), Duration(1))));
+  probe();
+  follow_gate();
+  if (const Instant now = boot_time(); now >= commit_at_) {
+    commit_at_ = now + options_.commit_interval;
+    commit();
+    measure();
   }
-  commit();
-  measure();
+  std::this_thread::sleep_for(std::min(kStep, options_.commit_interval));
 }
 
 /// How many records end in a second, smoothed over some of them.
@@ -203,6 +204,7 @@ std::optional<std::int64_t> Engine::assigned(std::uint32_t partition, std::uint6
       halt ? gate_.halt(why) : gate_.open(why);
       return std::nullopt;
     }
+    gate_.succeeded();  // A claim is a transaction, and as good as a batch.
     marks = *std::move(claimed);
     next = marks->begin;
   }
@@ -321,9 +323,12 @@ std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) 
   if (assignment == nullptr) return std::nullopt;
   assignment->revoke();
   window_.look_again();
-  const Duration patience = stopping_ ? options_.drain : options_.revoke_wait;
+  const Duration patience =
+      stopping_ ? std::max(drain_end_ - boot_time(), Duration::zero()) : options_.revoke_wait;
   // While the sink is out there is nothing to wait for.
-  const bool idle = !lost && assignment->wait_idle(patience, [this] { return !gate_.closed(); });
+  const bool idle = !lost && assignment->wait_idle(patience, [&] {
+    return !gate_.closed() || assignment->dropped();
+  });
   if (!idle && stopping_) undrained_ = true;
   assignment->drop();
   if (idle && assignment->is_marked()) {

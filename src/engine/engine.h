@@ -129,6 +129,8 @@ class Engine : public SourceListener {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> undrained_{false};  // A partition ended before its records did.
   bool paused_ = false;
+  Instant commit_at_;
+  Instant drain_end_;  // Written before stopping_.
   Instant measured_at_ = boot_time();
   std::uint64_t ended_ = 0;  // By then.
   std::atomic<double> rate_{0};

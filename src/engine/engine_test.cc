@@ -134,12 +134,17 @@ class TestSink : public Sink {
   }
   std::atomic<int> probes{0};
   std::atomic<bool> probe_fails{true};
+  std::atomic<std::size_t> halve_above{1'000'000};
   std::atomic<bool> out_of_order{false};
 
  private:
   std::optional<SinkError> write(std::span<Item> items) {
     const std::scoped_lock lock(mutex_);
     if (error_.has_value()) return error_;
+    if (items.size() > halve_above) {
+      return SinkError{
+          .error_class = ErrorClass::retry, .code = "57014", .text = "slow", .halve_batch = true};
+    }
     for (const Item& item : items) {
       if (item.record.value == "poison") return SinkError{ErrorClass::poison, "22001", "too long"};
       if (item.record.value == "odd") return SinkError{ErrorClass::unknown, "XX000", "odd"};
@@ -338,6 +343,82 @@ TEST_F(EngineTest, ARevokedPartitionStopsWaitingAtOnce) {
   sink_.set_error(std::nullopt);
   EXPECT_TRUE(eventually(
       [&] { return sink_.rows().contains({0, 999}) && sink_.rows().contains({2, 999}); }));
+  stop();
+}
+
+// The one batch that may go when the sink is back is too large: nobody may wait for it for ever.
+TEST_F(EngineTest, ATrialThatMustBeHalvedIsNoEnd) {
+  sink_.set_error(SinkError{ErrorClass::outage, "", "gone"});
+  start(quick());
+  EXPECT_TRUE(eventually([&] { return engine_->status().window_records == 200; }));
+  sink_.halve_above = 2;
+  sink_.set_error(std::nullopt);
+  EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
+  EXPECT_EQ(stop(), Ending::drained);
+  EXPECT_FALSE(sink_.out_of_order);
+}
+
+TEST_F(EngineTest, AfterAStormTheGoodOnesGoOn) {
+  source_->value = [](std::int64_t i) { return i < 150 ? "broken" : "good"; };
+  start(quick());
+  for (int reloads = 0; reloads < 8 && ended() < 3000; ++reloads) {
+    EXPECT_TRUE(eventually([&] {
+      return engine_->status().gate.state == flow::Breaker::State::halted || ended() == 3000;
+    }));
+    engine_->reload(quick());
+  }
+  EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
+  EXPECT_EQ(stop(), Ending::drained);
+  EXPECT_EQ(letters_.size(), 450U);
+}
+
+// A few percent of poison in large batches is no storm, however it is spread over lanes.
+TEST_F(EngineTest, PoisonAmongGoodOnesIsNoStorm) {
+  source_->value = [](std::int64_t i) { return i % 20 == 3 ? "broken" : "good"; };
+  EngineOptions options = quick();
+  options.window_records = 10'000;
+  options.lane.batch_records = 10'000;
+  options.lane.linger = milliseconds(200);
+  options.storm.in_a_row = 20;
+  start(options);
+  EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
+  EXPECT_EQ(stop(), Ending::drained);
+}
+
+// Its letters cannot be written, and it goes: the others' records in the same batch stay ours.
+TEST_F(EngineTest, APartitionThatGoesTakesNobodyAlong) {
+  source_->value = [](std::int64_t i) { return i == 5 ? "broken" : "good"; };
+  letters_.down = true;
+  EngineOptions options = quick();
+  options.lanes = 1;
+  options.workers = 1;
+  start(options);
+  EXPECT_TRUE(
+      eventually([&] { return engine_->status().gate.state == flow::Breaker::State::open; }));
+  engine_->revoking(0);
+  (void)engine_->revoked(0, false);
+  letters_.down = false;
+  EXPECT_TRUE(eventually([&] {
+    return sink_.rows().contains({1, 999}) && sink_.rows().contains({2, 999}) &&
+           engine_->status().gate.state == flow::Breaker::State::closed;
+  }));
+  EXPECT_TRUE(eventually([&] { return source_->committed(1) == 1000; }));
+  EXPECT_EQ(source_->committed(2), 1000);
+  stop();
+}
+
+// The only one that waited for the dead letters has gone: nothing is out any more.
+TEST_F(EngineTest, LettersNobodyWaitsForAreNoOutage) {
+  source_ = std::make_unique<TestSource>(1, 100);
+  source_->value = [](std::int64_t i) { return i == 5 ? "broken" : "good"; };
+  letters_.down = true;
+  start(quick());
+  EXPECT_TRUE(
+      eventually([&] { return engine_->status().gate.state == flow::Breaker::State::open; }));
+  engine_->revoking(0);
+  (void)engine_->revoked(0, false);
+  EXPECT_TRUE(
+      eventually([&] { return engine_->status().gate.state == flow::Breaker::State::closed; }));
   stop();
 }
 

@@ -27,6 +27,22 @@ bool Gate::wait(const std::function<bool()>& give_up) {
   return true;
 }
 
+void Gate::give_back() {
+  const std::scoped_lock lock(mutex_);
+  breaker_.give_back();
+  moved_.notify_all();
+}
+
+bool Gate::wait_while_halted(const std::function<bool()>& give_up) {
+  constexpr Duration kLook = std::chrono::milliseconds(20);
+  std::unique_lock lock(mutex_);
+  while (breaker_.state() == flow::Breaker::State::halted) {
+    if (give_up()) return false;
+    moved_.wait_for(lock, kLook);
+  }
+  return true;
+}
+
 void Gate::succeeded() {
   const std::scoped_lock lock(mutex_);
   breaker_.succeeded(boot_time());
@@ -71,14 +87,13 @@ bool Gate::admit(bool poison) {
 void Gate::letters_failed(const std::string& why) {
   const std::scoped_lock lock(mutex_);
   letters_why_ = why;
-  if (!letters_out_since_.has_value()) letters_out_since_ = boot_time();
+  if (++letters_waiting_ == 1) letters_out_since_ = boot_time();
   changed();
 }
 
-void Gate::letters_succeeded() {
-  if (closed()) return;  // The usual case, without the lock.
+void Gate::letters_over() {
   const std::scoped_lock lock(mutex_);
-  letters_out_since_.reset();
+  if (--letters_waiting_ == 0) letters_out_since_.reset();
   changed();
 }
 

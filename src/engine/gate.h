@@ -31,6 +31,10 @@ class Gate {
 
   /// Waits until a batch may be sent; false: `give_up` came true first.
   bool wait(const std::function<bool()>& give_up);
+  /// What was waited for is not sent after all.
+  void give_back();
+  /// Waits until an operator has looked; false: `give_up` came true first.
+  bool wait_while_halted(const std::function<bool()>& give_up);
   void succeeded();
   /// An attempt failed, and there will be another.
   void failed(const std::string& why);
@@ -39,9 +43,10 @@ class Gate {
   void resume();
   /// A record is poison, or is not. False: there are too many, and the gate is halted now.
   bool admit(bool poison);
-  /// Dead letters cannot be written, or can be again: while they cannot, the sink counts as out.
+  /// A lane cannot write its dead letters: as long as there is one, the sink counts as out.
   void letters_failed(const std::string& why);
-  void letters_succeeded();
+  /// It can again, or has given up.
+  void letters_over();
   /// Other limits, from now on.
   void set_options(flow::Breaker::Options breaker, flow::StormGuard::Options storm);
 
@@ -61,6 +66,7 @@ class Gate {
   flow::Breaker breaker_;
   flow::StormGuard storm_;
   std::string letters_why_;
+  std::uint32_t letters_waiting_ = 0;  // Lanes.
   std::optional<Instant> letters_out_since_;
   Duration max_outage_;
   std::atomic<bool> closed_{true};

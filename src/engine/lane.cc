@@ -57,7 +57,10 @@ void Lane::run() {
 void Lane::process(Items& items) {
   // What is to be buried is so before anything behind it is written: a mark in the sink that moves
   // past a record says that it was seen to its end.
-  if (bury(items) && write(items)) (void)bury(items);
+  count_poison(items);
+  bury(items);
+  write(items);
+  bury(items);
   finish(items);
 }
 
@@ -67,14 +70,15 @@ bool Lane::gives_up(std::span<const Item> items) const {
          std::ranges::all_of(items, [](const Item& item) { return item.assignment->dropped(); });
 }
 
-bool Lane::write(Part items) {
+void Lane::write(Part items) {
   std::vector<Part> parts{items};  // The last one is next.
-  while (!parts.empty()) {
+  // A part that nobody waits for any more does not end the others, which may be of partitions that
+  // are still ours.
+  while (!parts.empty() && !context_.abandoned()) {
     const Part part = parts.back();
     parts.pop_back();
-    if (!write_part(part, parts)) return false;
+    write_part(part, parts);
   }
-  return true;
 }
 
 Lane::Part Lane::pending(Part part) {
@@ -91,27 +95,26 @@ Lane::Part Lane::pending(Part part) {
   return {part.begin(), rest.begin()};
 }
 
-bool Lane::write_part(Part part, std::vector<Part>& parts) {
+void Lane::write_part(Part part, std::vector<Part>& parts) {
   for (std::uint32_t attempt = 0;;) {
-    const Part batch = pending(part);
-    if (batch.empty()) return true;
-    if (!context_.gate->wait([&] { return gives_up(batch); })) return false;
+    const Part waiting = pending(part);
+    if (waiting.empty() || !context_.gate->wait([&] { return gives_up(waiting); })) return;
+    const Part batch = pending(waiting);  // Some may have been revoked meanwhile.
+    if (batch.empty()) return context_.gate->give_back();
     for (Item& item : batch) ++item.attempts;
     const std::optional<SinkError> error = writer_->write(batch);
     if (!error.has_value()) {
       context_.gate->succeeded();
       ++context_.counters->batches;
-      for (std::size_t i = 0; i < batch.size(); ++i) context_.gate->admit(false);
-      return true;
+      return;
     }
     switch (judge(batch, *error, attempt)) {
       case Verdict::again: continue;
-      case Verdict::over: return true;
-      case Verdict::give_up: return false;
+      case Verdict::over: return;
       case Verdict::halve:
         parts.push_back(batch.subspan(batch.size() / 2));
         parts.push_back(batch.first(batch.size() / 2));
-        return true;
+        return;
     }
   }
 }
@@ -140,12 +143,15 @@ Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& att
 }
 
 Lane::Verdict Lane::judge_outage(Part batch, const SinkError& error, std::uint32_t& attempt) {
-  if (error.halve_batch && batch.size() > 1) return Verdict::halve;
+  if (error.halve_batch && batch.size() > 1) {
+    context_.gate->failed(reason(error));
+    return Verdict::halve;
+  }
   ++context_.counters->retries;
   if (++attempt <= options_->retries) {
     context_.gate->failed(reason(error));
     const Duration wait = std::max(options_->backoff.wait(attempt, random_), error.retry_after);
-    return pause(wait, batch) ? Verdict::again : Verdict::give_up;
+    return pause(wait, batch) ? Verdict::again : Verdict::over;
   }
   if (context_.gate->closed()) {
     ++context_.counters->outages;
@@ -167,11 +173,13 @@ Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint3
   }
   if (error.error_class == ErrorClass::unknown && ++attempt < options_->unknown_attempts) {
     const Duration wait = options_->backoff.wait(attempt, random_);
-    return pause(wait, batch) ? Verdict::again : Verdict::give_up;
+    return pause(wait, batch) ? Verdict::again : Verdict::over;
   }
   item.prepared.reset();
   item.rejection = {.stage = "sink", .code = error.code, .text = error.text};
-  return bury(batch) ? Verdict::over : Verdict::give_up;
+  admit_poison(batch, {});
+  bury(batch);
+  return Verdict::over;
 }
 
 /// False: not worth waiting.
@@ -205,39 +213,57 @@ DeadLetter Lane::letter_of(const Item& item) const {
           .redrives = redrives_of(item.record)};
 }
 
-bool Lane::bury(Part items) {
+/// In the order of the records, so that the good ones between tell a storm from bad luck.
+void Lane::count_poison(Part items) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (is_to_be_buried(items[i])) {
+      admit_poison(items.subspan(i, 1), items.first(i));
+    } else {
+      context_.gate->admit(false);
+    }
+  }
+}
+
+/// The guard stops before a letter is written, not after.
+void Lane::admit_poison(Part one, Part before) {
+  if (redrives_of(one.front().record) > 0) return;  // One that was sent back is no news.
+  while (!context_.gate->admit(true)) {
+    context_.log(true, "halted: " + context_.gate->shown().why);
+    bury(before);  // They were admitted: so an operator sees that it goes on, if only for a while.
+    if (!context_.gate->wait_while_halted([&] { return gives_up(one); })) return;
+  }
+}
+
+void Lane::bury(Part items) {
   const auto rest = std::ranges::stable_partition(
       items, [this](const Item& item) { return is_to_be_buried(item); });
   const Part dead(items.begin(), rest.begin());
-  std::size_t buried = 0;
-  for (std::size_t i = 0; i < dead.size(); ++i) {
-    // One that was sent back is no news. The guard stops before a letter is written, not after.
-    while (redrives_of(dead[i].record) == 0 && !context_.gate->admit(true)) {
-      context_.log(true, "halted: " + context_.gate->shown().why);
-      if (!write_letters(dead.subspan(buried, i - buried))) return false;
-      buried = i;
-      if (!context_.gate->wait([&] { return gives_up(dead); })) return false;
-    }
-  }
-  return write_letters(dead.subspan(buried));
+  if (dead.empty() || context_.abandoned()) return;
+  std::vector<DeadLetter> letters;
+  letters.reserve(dead.size());
+  for (const Item& item : dead) letters.push_back(letter_of(item));
+  const bool written = write_letters(dead, letters);
+  // One that is not among the dead letters has not ended, whatever the sink knows of it.
+  for (Item& item : dead) item.fate = written ? Fate::dead_lettered : Fate::open;
 }
 
-bool Lane::write_letters(Part dead) {
-  if (dead.empty()) return true;
-  std::vector<DeadLetter> letters;
-  for (const Item& item : dead) letters.push_back(letter_of(item));
-  for (std::uint32_t attempt = 1;; ++attempt) {
+bool Lane::write_letters(Part dead, std::span<const DeadLetter> letters) {
+  bool failing = false;
+  bool written = false;
+  for (std::uint32_t attempt = 1; !written; ++attempt) {
     const Status status = context_.dead_letters->write(letters);
-    if (status.has_value()) break;
+    written = status.has_value();
+    if (written) break;
     const std::string why =
         fmt::format("dead letters cannot be written: {}", to_string(status.error()));
-    if (attempt == 1) context_.log(true, why + "; waiting");
-    context_.gate->letters_failed(why);
-    if (!pause(options_->backoff.wait(attempt, random_), dead)) return false;
+    if (!std::exchange(failing, true)) {
+      context_.log(true, why + "; waiting");
+      context_.gate->letters_failed(why);
+    }
+    if (!pause(options_->backoff.wait(attempt, random_), dead)) break;
   }
-  context_.gate->letters_succeeded();
-  for (Item& item : dead) item.fate = Fate::dead_lettered;
-  return true;
+  if (failing) context_.gate->letters_over();
+  return written;
 }
 
 /// What happened to one record, by its key; not more lines than somebody would read.
@@ -261,7 +287,8 @@ void Lane::tell(const Item& item) {
 }
 
 void Lane::finish(Items& items) {
-  context_.ended(items);  // Before they count as done: a drain that ends has told the source of all.
+  context_.ended(
+      items);  // Before they count as done: a drain that ends has told the source of all.
   std::size_t bytes = 0;
   for (Item& item : items) {
     bytes += item.record.bytes();

@@ -79,24 +79,26 @@ class Lane {
  private:
   using Part = std::span<Item>;
   /// What is to be done about a batch that failed.
-  enum class Verdict : std::uint8_t { again, halve, over, give_up };
+  enum class Verdict : std::uint8_t { again, halve, over };
 
   void process(Items& items);
-  /// Writes what can be written and buries what cannot. False: nobody waits for the rest.
-  bool write(Part items);
-  /// False: nobody waits for it any more. Puts halves into `parts` if it has to be cut in two.
-  bool write_part(Part part, std::vector<Part>& parts);
+  /// Writes what can be written and buries what cannot.
+  void write(Part items);
+  /// Puts halves into `parts` if it has to be cut in two.
+  void write_part(Part part, std::vector<Part>& parts);
   /// Those that are still to be written, moved to the front.
   static Part pending(Part part);
   Verdict judge(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
   Verdict judge_outage(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
   Verdict judge_records(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
-  /// Puts what is rejected among the dead letters, however long it takes. False: nobody waits.
-  bool bury(Part items);
+  void count_poison(Part items);
+  void admit_poison(Part one, Part before);
+  /// Puts what is rejected among the dead letters, however long it takes, unless nobody waits.
+  void bury(Part items);
   [[nodiscard]] bool is_to_be_buried(const Item& item) const;
   [[nodiscard]] DeadLetter letter_of(const Item& item) const;
   /// False: nobody waits for it any more.
-  bool write_letters(Part dead);
+  bool write_letters(Part dead, std::span<const DeadLetter> letters);
   void finish(Items& items);
   void tell(const Item& item);
   bool pause(Duration time, Part items);

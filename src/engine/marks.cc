@@ -1,8 +1,22 @@
 #include "engine/marks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 namespace baton::pipeline {
+
+flow::SinkError layout_error(std::uint32_t partition, std::int64_t stored, std::int64_t ours) {
+  const auto shown = [](std::int64_t layout) {
+    return fmt::format("{}{}", std::abs(layout), layout < 0 ? " by partition" : "");
+  };
+  return {
+      .error_class = flow::ErrorClass::config,
+      .text = fmt::format("partition {} was written with {} lanes and not drained; it cannot go "
+                          "on with {}: drain it with {} first",
+                          partition, shown(stored), shown(ours), shown(stored))};
+}
 
 std::vector<MarkMove> moves_of(std::span<const Item> items) {
   std::vector<MarkMove> moves;

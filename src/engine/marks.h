@@ -19,6 +19,14 @@ struct MarkMove {
   std::int64_t done_below = 0;  // Of the whole partition, as known now; kept beside the mark.
 };
 
+/// How records are spread over lanes, as marks keep it: so many lanes, by key; negative: by
+/// partition. Marks of one layout say nothing to another.
+inline std::int64_t layout_of(std::uint32_t lanes, bool by_partition) {
+  return by_partition ? -std::int64_t{lanes} : std::int64_t{lanes};
+}
+/// Marks of another layout that are not settled.
+flow::SinkError layout_error(std::uint32_t partition, std::int64_t stored, std::int64_t ours);
+
 /// The moves that go with writing `items`, which are of one lane, in their order. Empty without
 /// exactly_once_effect.
 std::vector<MarkMove> moves_of(std::span<const Item> items);

@@ -79,6 +79,7 @@ void Breaker::halt(std::string why, Instant now) {
 void Breaker::resume(Instant now) {
   if (state_ != State::halted) return;
   state_ = State::open;
+  outage_since_ = now;  // What an operator took to look is no outage.
   probe_at_ = now;
 }
 

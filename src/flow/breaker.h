@@ -36,6 +36,8 @@ class Breaker {
 
   /// May this lane send now? In HALF_OPEN the first one who asks gets the trial.
   bool may_send(Instant now);
+  /// Whoever had the trial has nothing to send after all.
+  void give_back() { trial_ = false; }
   /// How a call ended. A record that is poison or a duplicate proves that the sink is up.
   void succeeded(Instant now);
   /// It failed and may be tried again in place. True: it opened.

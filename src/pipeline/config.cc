@@ -54,8 +54,9 @@ Status set_size(std::size_t& target, std::string_view text) {
   return {};
 }
 
-Status set_duration(Duration& target, std::string_view text) {
-  BATON_TRY(target, parse_milliseconds(text, milliseconds(0), kLongest));
+Status set_duration(Duration& target, std::string_view text, milliseconds least = milliseconds(0),
+                    milliseconds most = kLongest) {
+  BATON_TRY(target, parse_milliseconds(text, least, most));
   return {};
 }
 
@@ -104,7 +105,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"batch.linger", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_duration(c.engine.lane.linger, t); }},
     {"commit_interval", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.commit_interval, t); }},
+       return set_duration(c.engine.commit_interval, t, milliseconds(10), std::chrono::minutes(1)); }},
     {"drain", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_duration(c.engine.drain, t); }},
     {"max_outage", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
@@ -112,13 +113,13 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"retry.attempts", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.engine.lane.retries, t, 0, 1000); }},
     {"retry.first", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.lane.backoff.first, t); }},
+       return set_duration(c.engine.lane.backoff.first, t, milliseconds(1)); }},
     {"retry.most", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.lane.backoff.most, t); }},
+       return set_duration(c.engine.lane.backoff.most, t, milliseconds(1)); }},
     {"probe.first", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.breaker.probe.first, t); }},
+       return set_duration(c.engine.breaker.probe.first, t, milliseconds(10)); }},
     {"probe.most", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.breaker.probe.most, t); }},
+       return set_duration(c.engine.breaker.probe.most, t, milliseconds(10)); }},
     {"storm.in_a_row", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.engine.storm.in_a_row, t, 1, 1'000'000); }},
     {"storm.of_last", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
@@ -141,7 +142,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
        BATON_TRY(c.sink.endpoint, parse_sink_url(t));
        return {}; }},
     {"sink.timeout", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.sink.timeout, t); }},
+       return set_duration(c.sink.timeout, t, milliseconds(100)); }},
     {"key", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.rows.key, t); }},
     {"dead_letters.url", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        BATON_TRY(c.dead_letters.endpoint, parse_dead_letters_url(t));

@@ -21,6 +21,7 @@ constexpr milliseconds kRegister{5'000};
 constexpr milliseconds kNext{1'000};
 constexpr milliseconds kConfirm{30'000};
 constexpr std::uint32_t kHeld = 500;
+constexpr std::uint32_t kPeekMax = 1000;  // The broker's limit.
 
 std::uint32_t redrives_of(const StoredLetter& letter) {
   constexpr std::uint64_t kMost = 1'000'000;
@@ -124,10 +125,11 @@ Result<DeadLetterQueue> DeadLetterQueue::open(const Endpoint& endpoint) {
 
 Result<std::vector<DeadLetterQueue::Entry>> DeadLetterQueue::list(std::uint32_t limit,
                                                                   const LetterFilter& where) {
-  auto messages = client_.peek(endpoint_.name, limit);
+  auto messages = client_.peek(endpoint_.name, where.empty() ? limit : kPeekMax);
   if (!messages.has_value()) return from_client(messages.error());
   std::vector<Entry> entries;
   for (const client::PeekedMessage& message : *messages) {
+    if (entries.size() == limit) break;
     auto letter = from_message(message.headers, message.payload);
     if (letter.has_value() && matches(*letter, where)) {
       entries.push_back({message.id, *std::move(letter)});

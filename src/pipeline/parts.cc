@@ -65,6 +65,7 @@ Result<std::unique_ptr<Sink>> make_sql_sink(const PipelineConfig& config, const 
                             .pipeline = config.name,
                             .source = source,
                             .lanes = config.engine.lanes,
+                            .by_partition = config.engine.order == Order::partition,
                             .exactly_once = config.engine.exactly_once,
                             .statement_timeout = config.sink.timeout,
                             .document_bytes_max = config.record_bytes_max},
@@ -75,6 +76,7 @@ Result<std::unique_ptr<Sink>> make_sql_sink(const PipelineConfig& config, const 
                         .pipeline = config.name,
                         .source = source,
                         .lanes = config.engine.lanes,
+                        .by_partition = config.engine.order == Order::partition,
                         .exactly_once = config.engine.exactly_once,
                         .document_bytes_max = config.record_bytes_max},
       std::move(schema), std::move(mapping));

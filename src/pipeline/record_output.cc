@@ -92,9 +92,11 @@ class QueueOutput : public RecordOutput {
 
 class KafkaOutput : public RecordOutput {
  public:
-  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint,
+                                                    const KafkaProperties& properties) {
     BATON_TRY(auto producer,
-              KafkaProducer::open({.brokers = endpoint.address, .topic = endpoint.name}));
+              KafkaProducer::open(
+                  {.brokers = endpoint.address, .topic = endpoint.name, .properties = properties}));
     return std::unique_ptr<RecordOutput>(new KafkaOutput(std::move(producer)));
   }
 
@@ -150,10 +152,10 @@ class NatsOutput : public RecordOutput {
 }  // namespace
 
 Result<std::unique_ptr<RecordOutput>> open_output(const Endpoint& endpoint,
-                                                  std::uint32_t partitions) {
+                                                  const OutputOptions& options) {
   if (endpoint.kind == "baton-queue") return QueueOutput::open(endpoint);
-  if (endpoint.kind == "kafka") return KafkaOutput::open(endpoint);
-  if (endpoint.kind == "nats") return NatsOutput::open(endpoint, partitions);
+  if (endpoint.kind == "kafka") return KafkaOutput::open(endpoint, options.properties);
+  if (endpoint.kind == "nats") return NatsOutput::open(endpoint, options.partitions);
   return StreamOutput::open(endpoint);
 }
 

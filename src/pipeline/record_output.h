@@ -3,6 +3,8 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/record.h"
@@ -24,8 +26,11 @@ class RecordOutput {
   virtual Status flush(std::chrono::milliseconds timeout) = 0;
 };
 
-/// `partitions`: of a nats subject with {partition}.
+struct OutputOptions {
+  std::uint32_t partitions = 1;  // Of a nats subject with {partition}.
+  std::vector<std::pair<std::string, std::string>> properties{};  // kafka: librdkafka's.
+};
 Result<std::unique_ptr<RecordOutput>> open_output(const Endpoint& endpoint,
-                                                  std::uint32_t partitions);
+                                                  const OutputOptions& options = {});
 
 }  // namespace baton::pipeline

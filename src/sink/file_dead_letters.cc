@@ -48,7 +48,7 @@ std::string to_json_line(const DeadLetter& letter) {
 }
 
 Result<std::unique_ptr<FileDeadLetters>> FileDeadLetters::open(const std::string& path) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  const int file = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) return failure("cannot open", path);
   return std::unique_ptr<FileDeadLetters>(new FileDeadLetters(path, file));
 }
@@ -56,9 +56,14 @@ Result<std::unique_ptr<FileDeadLetters>> FileDeadLetters::open(const std::string
 FileDeadLetters::~FileDeadLetters() { ::close(file_); }
 
 Status FileDeadLetters::write(std::span<const DeadLetter> letters) {
-  std::string lines;
+  std::string lines = "\n";
   for (const DeadLetter& letter : letters) lines += to_json_line(letter);
   const std::scoped_lock lock(mutex_);
+  // Half a line, of a write that failed or a process that died, is not continued.
+  const off_t end = ::lseek(file_, 0, SEEK_END);
+  char last = '\n';
+  if (end > 0 && ::pread(file_, &last, 1, end - 1) != 1) return failure("cannot read", path_);
+  if (last == '\n') lines.erase(0, 1);
   for (std::string_view rest = lines; !rest.empty();) {
     const ssize_t written = ::write(file_, rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;

@@ -14,7 +14,8 @@ namespace {
 using flow::ErrorClass;
 using flow::SinkError;
 
-constexpr std::uint64_t kRetryAfterMax = 3600;
+constexpr std::uint64_t kRetryAfterMax = 1'000'000;
+constexpr std::chrono::seconds kRetryAfterHeeded{10};  // Longer than that is for the breaker.
 constexpr std::size_t kAnswerMax = 256;
 
 void set_timeouts(httplib::Client& client, Duration timeout) {
@@ -33,7 +34,9 @@ SinkError refusal(const httplib::Response& response) {
                   .code = std::to_string(response.status),
                   .text = response.body.substr(0, kAnswerMax)};
   const auto seconds = parse_number(response.get_header_value("Retry-After"), 0, kRetryAfterMax);
-  if (seconds.has_value()) error.retry_after = std::chrono::seconds(*seconds);
+  if (seconds.has_value()) {
+    error.retry_after = std::min(std::chrono::seconds(*seconds), kRetryAfterHeeded);
+  }
   return error;
 }
 

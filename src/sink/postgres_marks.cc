@@ -74,17 +74,13 @@ std::expected<SinkMarks, SinkError> PostgresMarks::claim_rows(PostgresConnection
     const std::int64_t lanes = rows.front().lanes;
     marks.begin = least.next;
     marks.epoch = static_cast<std::uint64_t>(rows.front().epoch) + 1;
-    if (lanes == std::int64_t{lanes_}) {
+    if (lanes == layout_) {
       error = take_over(connection, partition, rows, marks);
       if (error.has_value()) return std::unexpected(*std::move(error));
       return marks;
     }
     if (least.next != most.next) {
-      return std::unexpected(
-          SinkError{.error_class = ErrorClass::config,
-                    .text = fmt::format("partition {} was written with {} lanes and not drained; "
-                                        "it cannot go on with {}: drain it with {} first",
-                                        partition, lanes, lanes_, lanes)});
+      return std::unexpected(layout_error(partition, lanes, layout_));
     }
   }
   if (error = replace(connection, partition, marks); error.has_value()) {
@@ -119,9 +115,10 @@ PostgresMarks::MaybeError PostgresMarks::replace(PostgresConnection& connection,
   parameters.add_integer(std::int64_t{lanes_});
   parameters.add_integer(static_cast<std::int64_t>(marks.epoch));
   parameters.add_integer(marks.begin);
+  parameters.add_integer(layout_);
   error = connection.run(
       "INSERT INTO baton_marks (pipeline, source, partition, lane, lanes, epoch, next_offset, "
-      "done_below) SELECT $1::text, $2::text, $3::bigint, lane, $4::bigint, $5::bigint, "
+      "done_below) SELECT $1::text, $2::text, $3::bigint, lane, $7::bigint, $5::bigint, "
       "$6::bigint, $6::bigint FROM generate_series(0, $4::bigint - 1) AS lane",
       parameters, result);
   // Somebody else has claimed a new partition at the same time.

@@ -20,8 +20,11 @@ class PostgresMarks {
  public:
   using MaybeError = std::optional<flow::SinkError>;
 
-  PostgresMarks(std::string pipeline, std::string source, std::uint32_t lanes)
-      : pipeline_(std::move(pipeline)), source_(std::move(source)), lanes_(lanes) {}
+  PostgresMarks(std::string pipeline, std::string source, std::uint32_t lanes, bool by_partition)
+      : pipeline_(std::move(pipeline)),
+        source_(std::move(source)),
+        lanes_(lanes),
+        layout_(layout_of(lanes, by_partition)) {}
 
   /// See Sink::claim() and Sink::settle().
   std::expected<SinkMarks, flow::SinkError> claim(PostgresConnection& connection,
@@ -59,6 +62,7 @@ class PostgresMarks {
   std::string pipeline_;
   std::string source_;
   std::uint32_t lanes_;
+  std::int64_t layout_;
 };
 
 }  // namespace baton::pipeline

@@ -17,7 +17,7 @@ PostgresSink::PostgresSink(PostgresSinkOptions options, schema::Schema schema,
     : options_(std::move(options)),
       schema_(std::move(schema)),
       mapping_(std::move(mapping)),
-      marks_(options_.pipeline, options_.source, options_.lanes) {}
+      marks_(options_.pipeline, options_.source, options_.lanes, options_.by_partition) {}
 
 PostgresConnectionOptions PostgresSink::connection_options() const {
   return {.url = options_.url,

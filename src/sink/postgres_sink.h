@@ -19,6 +19,7 @@ struct PostgresSinkOptions {
   std::string pipeline{};
   std::string source{};  // What rows say of where they came from.
   std::uint32_t lanes = 1;
+  bool by_partition = false;  // What goes through which lane; for the marks.
   bool exactly_once = false;
   Duration statement_timeout = std::chrono::seconds(30);
   Duration connect_timeout = std::chrono::seconds(5);

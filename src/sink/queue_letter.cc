@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/bytes.h"
@@ -20,25 +20,38 @@ constexpr std::size_t kTextMax = 2048;                    // Of what a letter sa
 constexpr std::size_t kOwnHeaders = 16;                   // At most, of the letter.
 constexpr std::size_t kOwnBytes = std::size_t{8} * 1024;  // Likewise.
 
-/// How many bytes follow the first byte of a character; -1: it begins none.
-int following(unsigned char first) {
-  if (first < 0x80) return 0;
-  if (first >= 0xc2 && first <= 0xdf) return 1;
-  if (first >= 0xe0 && first <= 0xef) return 2;
-  return first >= 0xf0 && first <= 0xf4 ? 3 : -1;
+/// What may follow the first byte of a character, by RFC 3629: the second byte's range is not
+/// always the same.
+struct Character {
+  std::size_t more = 0;
+  unsigned char second_min = 0x80;
+  unsigned char second_max = 0xbf;
+};
+
+std::optional<Character> character_of(unsigned char first) {
+  if (first < 0x80) return Character{};
+  if (first >= 0xc2 && first <= 0xdf) return Character{.more = 1};
+  if (first == 0xe0) return Character{.more = 2, .second_min = 0xa0};
+  if (first == 0xed) return Character{.more = 2, .second_max = 0x9f};
+  if (first >= 0xe1 && first <= 0xef) return Character{.more = 2};
+  if (first == 0xf0) return Character{.more = 3, .second_min = 0x90};
+  if (first == 0xf4) return Character{.more = 3, .second_max = 0x8f};
+  if (first >= 0xf1 && first <= 0xf3) return Character{.more = 3};
+  return std::nullopt;
 }
 
-/// Whether protobuf takes it as a string. (It is stricter about surrogates; nobody sends them.)
+/// Whether it is UTF-8: protobuf takes no other string.
 bool is_text(std::string_view bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   while (!bytes.empty()) {
-    const int more = following(static_cast<unsigned char>(bytes.front()));
-    bytes.remove_prefix(1);
-    if (more < 0 || static_cast<std::size_t>(more) > bytes.size()) return false;
-    const std::string_view rest = bytes.substr(0, static_cast<std::size_t>(more));
-    const bool continues = std::ranges::all_of(
-        rest, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; });
-    if (!continues) return false;
-    bytes.remove_prefix(rest.size());
+    const auto character = character_of(at(0));
+    if (!character.has_value() || bytes.size() <= character->more) return false;
+    for (std::size_t i = 1; i <= character->more; ++i) {
+      const unsigned char least = i == 1 ? character->second_min : 0x80;
+      const unsigned char most = i == 1 ? character->second_max : 0xbf;
+      if (at(i) < least || at(i) > most) return false;
+    }
+    bytes.remove_prefix(character->more + 1);
   }
   return true;
 }

@@ -68,7 +68,7 @@ SqliteMarks::MaybeError SqliteMarks::replace(std::uint32_t partition, std::uint6
     insert.bind(2, source_);
     insert.bind(3, std::int64_t{partition});
     insert.bind(4, std::int64_t{lane});
-    insert.bind(5, std::int64_t{lanes_});
+    insert.bind(5, layout_);
     insert.bind(6, static_cast<std::int64_t>(epoch));
     insert.bind(7, next);
     error = insert.step(row);
@@ -92,15 +92,11 @@ std::expected<SinkMarks, SinkError> SqliteMarks::claim_rows(std::uint32_t partit
   std::vector<Row> rows;
   if (auto error = read(partition, -1, rows)) return std::unexpected(*std::move(error));
   SinkMarks marks{.epoch = rows.empty() ? 1 : rows.front().epoch + 1, .next = {}, .begin = next};
-  const bool same_lanes = !rows.empty() && rows.front().lanes == std::int64_t{lanes_};
+  const bool same_lanes = !rows.empty() && rows.front().lanes == layout_;
   const auto [least, most] = std::ranges::minmax_element(rows, {}, &Row::next);
   if (!same_lanes) {
     if (!rows.empty() && least->next != most->next) {
-      return std::unexpected(SinkError{
-          .error_class = ErrorClass::config,
-          .text = fmt::format("partition {} was written with {} lanes and not drained; "
-                              "it cannot go on with {}: drain it with {} first",
-                              partition, rows.front().lanes, lanes_, rows.front().lanes)});
+      return std::unexpected(layout_error(partition, rows.front().lanes, layout_));
     }
     if (!rows.empty()) marks.begin = least->next;
     marks.next.assign(lanes_, marks.begin);

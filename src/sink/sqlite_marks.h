@@ -21,11 +21,12 @@ class SqliteMarks {
   using MaybeError = std::optional<flow::SinkError>;
 
   SqliteMarks(SqliteDatabase& database, std::string pipeline, std::string source,
-              std::uint32_t lanes)
+              std::uint32_t lanes, bool by_partition)
       : database_(database),
         pipeline_(std::move(pipeline)),
         source_(std::move(source)),
-        lanes_(lanes) {}
+        lanes_(lanes),
+        layout_(layout_of(lanes, by_partition)) {}
 
   MaybeError create_table();
   /// In a transaction of its own.
@@ -53,6 +54,7 @@ class SqliteMarks {
   std::string pipeline_;
   std::string source_;
   std::uint32_t lanes_;
+  std::int64_t layout_;
 };
 
 }  // namespace baton::pipeline

@@ -64,7 +64,8 @@ SqliteSink::SqliteSink(SqliteSinkOptions options, schema::Schema schema, schema:
     : options_(std::move(options)),
       schema_(std::move(schema)),
       mapping_(std::move(mapping)),
-      marks_(database_, options_.pipeline, options_.source, options_.lanes) {}
+      marks_(database_, options_.pipeline, options_.source, options_.lanes, options_.by_partition) {
+}
 
 std::unique_ptr<Preparer> SqliteSink::preparer() {
   return sql_preparer(schema_, mapping_, options_.document_bytes_max);
@@ -281,9 +282,10 @@ Result<std::vector<std::string>> SqliteSink::check(bool apply) {
   const std::scoped_lock lock(mutex_);
   disconnect();
   std::vector<std::string> done;
-  if (!std::filesystem::exists(options_.path)) {
+  std::error_code unknown;  // Then it is as if it were not there.
+  if (!std::filesystem::exists(options_.path, unknown)) {
     const auto folder = std::filesystem::path(options_.path).parent_path();
-    if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
       return Error{Errc::unavailable, fmt::format("{}: there is no such folder", options_.path)};
     }
     done.push_back(fmt::format("{} {}", apply ? "made" : "would make", options_.path));

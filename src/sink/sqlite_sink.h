@@ -19,6 +19,7 @@ struct SqliteSinkOptions {
   std::string pipeline{};
   std::string source{};  // What rows say of where they came from.
   std::uint32_t lanes = 1;
+  bool by_partition = false;  // What goes through which lane; for the marks.
   bool exactly_once = false;
   std::size_t document_bytes_max = std::size_t{1} << 20U;
 };

@@ -128,6 +128,15 @@ Result<std::int64_t> NatsPartition::find_begin() {
     BATON_TRY(const NatsStream::Facts facts, context_.stream->facts());
     floor = facts.last;
   }
+  if (floor.has_value()) {
+    // With a filter nobody can tell whose they were.
+    BATON_TRY(const NatsStream::Facts facts, context_.stream->facts());
+    if (*floor + 1 < facts.first && !std::exchange(told_of_gap_, true)) {
+      context_.log(true, fmt::format("partition {}: {} is due, but the stream begins with {}: what "
+                                     "its limits have removed was never read",
+                                     partition_, *floor + 1, facts.first));
+    }
+  }
   return static_cast<std::int64_t>(floor.value_or(0)) + 1;
 }
 

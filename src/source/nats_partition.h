@@ -107,6 +107,7 @@ class NatsPartition {
   std::atomic<bool> crashed_{false};
   std::atomic<bool> over_{false};
   std::atomic<bool> is_broken_{false};  // An acknowledgement could not be sent.
+  bool told_of_gap_ = false;
 
   mutable std::mutex mutex_;  // Of what follows.
   std::condition_variable changed_;

@@ -106,8 +106,11 @@ std::int64_t StreamSource::begin(const client::StreamPosition& seat) {
 
 bool StreamSource::claim(const client::StreamPosition& seat, milliseconds patience) {
   std::optional<std::int64_t> stored;
-  for (milliseconds waited{0}; waited <= patience && is_ours(seat); waited += kAskAgain) {
-    if (waited > milliseconds{0}) std::this_thread::sleep_for(kAskAgain);
+  const auto began = std::chrono::steady_clock::now();
+  for (bool again = false; is_ours(seat); again = true) {
+    // A question to a sink that is out may take long by itself.
+    if (again && std::chrono::steady_clock::now() - began > patience) break;
+    if (again) std::this_thread::sleep_for(kAskAgain);
     if (!stored.has_value()) stored = stored_offset(seat.partition);
     if (!stored.has_value()) continue;
     const auto begin = listener_->assigned(seat.partition, seat.epoch, *stored);
