@@ -239,9 +239,8 @@ void KafkaSeats::begin_again(std::uint32_t partition, Seat& seat) {
   const std::string what = fmt::format(
       "topic '{}', partition {}: offset {} is due, but there are only those from {} to before {}",
       options_.topic, partition, seat.position, range->first, range->next);
-  // Of the sink's own marks nobody knows which other offset would do; and nothing is skipped of
-  // what is due to a group that has begun.
-  if (options_.from == "error" || seat.begin != seat.next || !seat.is_first) {
+  // Of the sink's own marks nobody knows which other offset would do.
+  if (options_.from == "error" || seat.begin != seat.next) {
     return context_.fail({Errc::offset_out_of_range, what});
   }
   const std::int64_t next = options_.from == "next" ? range->next : range->first;

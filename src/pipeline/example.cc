@@ -18,7 +18,8 @@ source:
   # Or baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT,HOST:PORT/TOPIC,
   # nats://HOST:PORT/STREAM/SUBJECT.{{{{partition}}}} (with partitions: 8).
   # group: {0}              # Whose offsets are stored; the pipeline's name unless said otherwise.
-  # from: first             # Where a group begins that has stored none: first or next.
+  # from: first             # Where a group begins that has stored none: first or next. Of kafka also
+                            # where it goes on when records are gone; without it, it halts then.
   # properties:             # Of kafka: what librdkafka is told, as security.protocol: ssl.
 
 sink:

@@ -166,14 +166,9 @@ void StreamSource::handle(client::RecordBatch& batch) {
   if (!kept.claimed) {
     if (!claim(seat, kForEver)) return;
     const std::scoped_lock lock(mutex_);
-    const std::int64_t delivered_from = std::exchange(kept.begin, seats_[batch.partition].begin);
-    if (kept.begin < delivered_from) {
-      return listener_->failed(
-          {Errc::failed_precondition,
-           fmt::format(
-               "the sink has partition {} up to {} only, and the group up to {}: start again",
-               batch.partition, kept.begin, delivered_from)});
-    }
+    // Behind what is delivered the group has committed everything: the sink's marks are of the last
+    // batch, and may be a little older.
+    kept.begin = seats_[batch.partition].begin;
   }
   std::vector<Record> records;
   records.reserve(batch.records.size());
