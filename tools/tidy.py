@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over the sources under src/, two at a time, and remembers what was clean.
+"""Runs clang-tidy over the sources under src/, one on each core, and remembers what was clean.
 
 A file is run again when it, anything of ours that it includes, the schema, .clang-tidy or clang-tidy
 itself has changed. Tests, fuzzers and benchmarks are left out: they would double the time, and the
@@ -19,7 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-19")
-JOBS = 2
+JOBS = os.cpu_count() or 2
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 SKIPPED = re.compile(r"_(test|fuzz|bench)\.cc$")
 # The build's flags are g++'s, and its warnings are already errors there.
