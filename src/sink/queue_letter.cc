@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -40,17 +41,22 @@ std::optional<Character> character_of(unsigned char first) {
   return std::nullopt;
 }
 
+/// Whether `bytes` begin with all of a character.
+bool begins_with(std::string_view bytes, const Character& character) {
+  if (bytes.size() <= character.more) return false;
+  if (character.more == 0) return true;
+  const auto second = static_cast<unsigned char>(bytes[1]);
+  return second >= character.second_min && second <= character.second_max &&
+         std::ranges::all_of(bytes.substr(2, character.more - 1), [](char c) {
+           return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+         });
+}
+
 /// Whether it is UTF-8: protobuf takes no other string.
 bool is_text(std::string_view bytes) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   while (!bytes.empty()) {
-    const auto character = character_of(at(0));
-    if (!character.has_value() || bytes.size() <= character->more) return false;
-    for (std::size_t i = 1; i <= character->more; ++i) {
-      const unsigned char least = i == 1 ? character->second_min : 0x80;
-      const unsigned char most = i == 1 ? character->second_max : 0xbf;
-      if (at(i) < least || at(i) > most) return false;
-    }
+    const auto character = character_of(static_cast<unsigned char>(bytes.front()));
+    if (!character.has_value() || !begins_with(bytes, *character)) return false;
     bytes.remove_prefix(character->more + 1);
   }
   return true;

@@ -46,7 +46,7 @@ std::string sql_name(std::string_view name) {
   return result + '"';
 }
 
-std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, schema::Mapping mapping,
+std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, const schema::Mapping& mapping,
                                        std::size_t document_bytes_max) {
   return std::make_unique<SqlPreparer>(std::move(schema), mapping, document_bytes_max);
 }

@@ -34,7 +34,7 @@ Rejection rejection_of(const schema::Violation& violation);
 std::string sql_name(std::string_view name);
 
 /// Validates documents against the schema, and makes rows of them.
-std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, schema::Mapping mapping,
+std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, const schema::Mapping& mapping,
                                        std::size_t document_bytes_max);
 
 }  // namespace baton::pipeline
