@@ -61,7 +61,8 @@ TEST_P(Guide, ItsExamplesDoWhatItSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Docs, Guide,
-                         testing::Values("streams.md", "kv.md", "partition-leases.md", "pipelines.md"));
+                         testing::Values("streams.md", "kv.md", "partition-leases.md",
+                                         "pipelines.md"));
 
 }  // namespace
 }  // namespace baton::e2e
