@@ -46,11 +46,12 @@ TEST_P(Guide, ItsExamplesDoWhatItSays) {
   const std::vector<Example> examples = examples_of(read_file(docs));
   ASSERT_FALSE(examples.empty()) << docs;
   const std::string folder = std::filesystem::path(binary()).parent_path().string();
+  const TempFolder here;  // What the examples write stays nobody's.
   for (const Example& example : examples) {
     const CommandResult result = run_command(
         {"/bin/sh", "-c",
-         fmt::format("PATH={}:$PATH BATON_ADDRESS={} && export PATH BATON_ADDRESS && {}", folder,
-                     broker.address(), example.command)});
+         fmt::format("cd {} && PATH={}:$PATH BATON_ADDRESS={} && export PATH BATON_ADDRESS && {}",
+                     here.path().string(), folder, broker.address(), example.command)});
     EXPECT_EQ(result.exit_code, 0) << example.command << "\n" << result.out << result.err;
     for (const std::string& line : example.printed) {
       EXPECT_NE(result.out.find(line), std::string::npos)
