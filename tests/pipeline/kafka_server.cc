@@ -1,16 +1,14 @@
 #include "pipeline/kafka_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
-#include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "e2e/free_port.h"
 
 #include "kafka/kafka_lookup.h"
 #include "kafka/kafka_member.h"
@@ -21,26 +19,6 @@ namespace {
 constexpr e2e::seconds kWithin{60};
 constexpr const char* kJars = BATON_TOOLS "/kafka";
 constexpr const char* kCluster = "MkU3OEVBNTcwNTJENDM2Qg";
-
-bool is_free(int port) {
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<std::uint16_t>(port));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool free = ::bind(probe, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
-  ::close(probe);
-  return free;
-}
-
-/// Below the ports that the system lends, so that it is free again after a while without a server.
-int free_port() {
-  static std::mt19937 random(std::random_device{}());
-  while (true) {
-    const int port = std::uniform_int_distribution<int>(20'000, 32'000)(random);
-    if (is_free(port)) return port;
-  }
-}
 
 constexpr const char* kProperties = R"(process.roles=broker,controller
 node.id=1
@@ -78,7 +56,7 @@ std::string KafkaServer::missing() {
   return {};
 }
 
-KafkaServer::KafkaServer() : port_(free_port()), controller_port_(free_port()) {
+KafkaServer::KafkaServer() : port_(e2e::free_port()), controller_port_(e2e::free_port()) {
   e2e::write_file(
       folder_ / "properties",
       fmt::format(fmt::runtime(kProperties), fmt::arg("port", port_),

@@ -1,19 +1,17 @@
 #include "pipeline/postgres_server.h"
 
-#include <arpa/inet.h>
 #include <libpq-fe.h>
-#include <netinet/in.h>
 #include <pwd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
-#include <random>
 #include <sstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "e2e/free_port.h"
 
 namespace baton::pipeline {
 namespace {
@@ -36,26 +34,6 @@ const passwd* other_user() {
   return user != nullptr ? user : ::getpwnam("nobody");  // NOLINT(concurrency-mt-unsafe)
 }
 
-bool is_free(int port) {
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<std::uint16_t>(port));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool free = ::bind(probe, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
-  ::close(probe);
-  return free;
-}
-
-/// Below the ports that the system lends, so that it is free again after a while without a server.
-int free_port() {
-  std::mt19937 random(std::random_device{}());
-  while (true) {
-    const int port = std::uniform_int_distribution<int>(20'000, 32'000)(random);
-    if (is_free(port)) return port;
-  }
-}
-
 std::string sqlstate_of(const PGresult* result) {
   const ExecStatusType status = PQresultStatus(result);
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
@@ -73,7 +51,7 @@ std::string PostgresServer::missing() {
   return {};
 }
 
-PostgresServer::PostgresServer() : port_(free_port()) {}
+PostgresServer::PostgresServer() : port_(e2e::free_port()) {}
 
 PostgresServer::~PostgresServer() {
   if (is_paused_) resume();

@@ -1,15 +1,10 @@
 #include "stores/server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <random>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
+#include "e2e/free_port.h"
 #include "stores/programs.h"
 
 namespace baton::stores {
@@ -26,31 +22,6 @@ using e2e::milliseconds;
 using e2e::seconds;
 
 constexpr seconds kStartWithin{30};
-
-bool is_free(int port) {
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<std::uint16_t>(port));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool free = ::bind(probe, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
-  ::close(probe);
-  return free;
-}
-
-/// Below the ports that the system lends to outgoing connections: a server that is down for a while
-/// finds its port free again.
-int free_port() {
-  static std::set<int> taken;
-  static std::mt19937 random(std::random_device{}());
-  while (true) {
-    const int port = std::uniform_int_distribution<int>(20'000, 32'000)(random);
-    if (!taken.contains(port) && is_free(port)) {
-      taken.insert(port);
-      return port;
-    }
-  }
-}
 
 std::string at(int port) { return fmt::format("127.0.0.1:{}", port); }
 
@@ -185,12 +156,12 @@ void Server::make_nats() {
   std::vector<int> cluster_ports;
   std::vector<std::string> routes;
   for (int i = 0; i < options_.members; ++i) {
-    cluster_ports.push_back(free_port());
+    cluster_ports.push_back(e2e::free_port());
     routes.push_back("nats://" + at(cluster_ports.back()));
   }
   for (int i = 0; i < options_.members; ++i) {
     const std::string name = fmt::format("n{}", i + 1);
-    const int port = free_port();
+    const int port = e2e::free_port();
     std::vector<std::string> command{program, "--name",      name, "-js",
                                      "-a",    "127.0.0.1",   "-p", std::to_string(port),
                                      "-sd",   folder_ / name};
@@ -212,13 +183,13 @@ void Server::make_etcd() {
   std::vector<std::string> peers;
   std::vector<std::string> cluster;
   for (int i = 0; i < options_.members; ++i) {
-    peers.push_back("http://" + at(free_port()));
+    peers.push_back("http://" + at(e2e::free_port()));
     cluster.push_back(fmt::format("n{}={}", i + 1, peers.back()));
   }
   for (int i = 0; i < options_.members; ++i) {
     const std::string name = fmt::format("n{}", i + 1);
     const std::string peer = peers[static_cast<std::size_t>(i)];
-    const std::string address = at(free_port());
+    const std::string address = at(e2e::free_port());
     members_.push_back(std::make_unique<ProcessMember>(
         ProcessMember::Options{.name = name,
                                .command = {etcd_program().path,
