@@ -291,7 +291,7 @@ TEST_F(SubscriptionStreamTest, AClientThatDoesNotAnswerAStepDownIsEndedInTime) {
   EXPECT_TRUE(closed(first.port->now()).empty());
   broker_.pass(seconds{1});
   const auto reasons = closed(first.port->wait_for(closed_at_least(1)));
-  EXPECT_EQ(reasons.at(0).reason().code(), code_of(Errc::deadline_exceeded));
+  EXPECT_EQ(reasons.at(0).reason().code(), code_of(Errc::handover_timeout));
   second.port->wait_for(updates_at_least(2));
   EXPECT_EQ(members(), 2U) << "one consumer at each of two partitions";
   first.port->cancel();

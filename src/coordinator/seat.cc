@@ -99,7 +99,7 @@ SeatActions Seat::expire(Instant now) {
   const std::string_view question =
       phase_ == Phase::asking ? "where to begin" : "the request to step down";
   actions.ended =
-      Error{Errc::deadline_exceeded,
+      Error{Errc::handover_timeout,
             fmt::format("the client did not answer {} (generation {}) within {}", question,
                         told_.value, format_duration(options_.handover_timeout))};
   phase_ = Phase::ended;

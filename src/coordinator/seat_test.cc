@@ -210,7 +210,7 @@ TEST_F(SeatTest, Scenario58_AClientThatNeverRepliesIsEnded) {
   EXPECT_TRUE(seat_.expire(deadline + Duration{-1}).empty());
   const SeatActions actions = seat_.expire(deadline);
   ASSERT_TRUE(actions.ended.has_value());
-  EXPECT_EQ(actions.ended->code, Errc::deadline_exceeded);
+  EXPECT_EQ(actions.ended->code, Errc::handover_timeout);
   EXPECT_EQ(actions.ended->text,
             "the client did not answer the request to step down (generation 4) within 10s");
   EXPECT_TRUE(seat_.client_replied(Generation{4}, {}).empty());

@@ -194,6 +194,9 @@ std::optional<std::int64_t> Engine::assigned(std::uint32_t partition, std::uint6
                                              std::int64_t next) {
   std::optional<SinkMarks> marks;
   if (options_.exactly_once) {
+    // To a sink that is out each question takes long, and the first one's answer is everybody's.
+    const std::scoped_lock one_at_a_time(claims_);
+    if (gate_.is_out()) return std::nullopt;
     auto claimed = sink_.claim(partition, next);
     if (!claimed.has_value()) {
       const flow::SinkError& error = claimed.error();

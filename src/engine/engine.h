@@ -135,6 +135,7 @@ class Engine : public SourceListener {
   std::uint64_t ended_ = 0;  // By then.
   std::atomic<double> rate_{0};
 
+  std::mutex claims_;
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, std::shared_ptr<Assignment>> assignments_;
   std::optional<Error> failure_;

@@ -115,6 +115,12 @@ void Gate::probed(const std::optional<std::string>& error) {
   changed();
 }
 
+bool Gate::is_out() const {
+  const std::scoped_lock lock(mutex_);
+  const flow::Breaker::State state = breaker_.state();
+  return state == flow::Breaker::State::open || state == flow::Breaker::State::halted;
+}
+
 bool Gate::outage_is_too_long() const {
   const std::scoped_lock lock(mutex_);
   const Instant now = boot_time();

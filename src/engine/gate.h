@@ -54,6 +54,8 @@ class Gate {
   void probed(const std::optional<std::string>& error);
 
   [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
+  /// Not even a trial would be let through.
+  [[nodiscard]] bool is_out() const;
   [[nodiscard]] bool outage_is_too_long() const;
   [[nodiscard]] std::uint32_t batch_percent() const;
   [[nodiscard]] Shown shown() const;

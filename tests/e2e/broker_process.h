@@ -34,6 +34,7 @@ class BrokerProcess {
   /// SIGTERM; its exit code, or nothing when it goes on for longer than `within`.
   std::optional<int> terminate(milliseconds within = seconds{30});
   void signal(int number) const { child_->signal(number); }
+  void pause() const { child_->pause(); }
   [[nodiscard]] bool is_running() { return child_ && !child_->exit_code(); }
 
   /// The flags of later starts.

@@ -113,7 +113,7 @@ TEST_F(ConsumerDeath, StoppedItsMessagesReachAnotherAfterTheKeepaliveAndItsLateA
   const auto other = open_stream(broker_, "jobs");
 
   const auto stopped = Clock::now();
-  sleeper.child().signal(SIGSTOP);
+  sleeper.child().pause();
   const auto messages = take(*other, 10, seconds{30});
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - stopped);
 
@@ -139,7 +139,7 @@ TEST_F(ConsumerDeath, StoppedItsMessagesReachAnotherAfterTheVisibilityTimeoutIfT
   ASSERT_TRUE(sleeper.holds(10));
 
   const auto stopped = Clock::now();
-  sleeper.child().signal(SIGSTOP);
+  sleeper.child().pause();
   const auto other = open_stream(broker_, "jobs");
   std::vector<client::LeasedMessage> messages;
   // The sleeper still has credit, so a turn of these may go to it first, and time out again.
@@ -196,7 +196,7 @@ TEST_F(ConsumerDeath, AHeldLeaseThatWasLostShowsInTheExitCode) {
                        .err_file = folder / "err"});
   ASSERT_TRUE(eventually([&] { return !read_file(folder / "out").empty(); }));
 
-  holder.signal(SIGSTOP);
+  holder.pause();
   ASSERT_TRUE(eventually([&] { return broker_.stats("jobs").lease_expired_total > 0; }));
   holder.signal(SIGCONT);
 

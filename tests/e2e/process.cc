@@ -123,6 +123,13 @@ void ChildProcess::signal(int number) const {
   if (!exit_code_) ::kill(pid_, number);
 }
 
+void ChildProcess::pause() const {
+  if (exit_code_) return;
+  ::kill(pid_, SIGSTOP);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT);
+}
+
 std::optional<int> ChildProcess::exit_code() {
   int status = 0;
   if (!exit_code_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {

@@ -66,6 +66,8 @@ class ChildProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
+  /// SIGSTOP, and waits for it: its threads run on until each has been told. SIGCONT wakes it.
+  void pause() const;
   /// Its exit code (128 + the number of the signal that ended it); nothing while it runs.
   std::optional<int> exit_code();
   std::optional<int> wait(milliseconds within);

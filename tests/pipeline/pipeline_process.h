@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <map>
 #include <memory>
 #include <string>
@@ -46,6 +47,8 @@ class PipelineProcess {
   void launch();
   void kill() { child_->kill(); }
   void signal(int number) const { child_->signal(number); }
+  void pause() const { child_->pause(); }
+  void resume() const { child_->signal(SIGCONT); }
   /// SIGTERM; its exit code, or nothing when it goes on for longer.
   std::optional<int> terminate(e2e::milliseconds within = e2e::seconds{40});
   std::optional<int> wait(e2e::milliseconds within) { return child_->wait(within); }

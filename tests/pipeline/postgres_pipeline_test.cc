@@ -167,11 +167,11 @@ TEST_F(PostgresPipeline, AZombieCannotWrite) {
   PipelineProcess zombie(folder);
   ASSERT_TRUE(zombie.start());
   EXPECT_TRUE(eventually([&] { return zombie.ended() > 200; }));
-  zombie.signal(SIGSTOP);
+  zombie.pause();
   PipelineProcess heir(folder);
   ASSERT_TRUE(heir.start());
   EXPECT_TRUE(eventually([&] { return heir.ended() > 200; }, seconds{60})) << heir.log();
-  zombie.signal(SIGCONT);
+  zombie.resume();
   EXPECT_TRUE(eventually(
       [&] {
         return std::stoull(server_.value("SELECT count(*) FROM orders")) >=

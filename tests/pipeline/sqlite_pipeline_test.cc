@@ -402,16 +402,16 @@ TEST_F(SqlitePipeline, AZombieCannotWrite) {
   EXPECT_TRUE(eventually([&] { return zombie.ended() > 200; }));
   // Not in the middle of a transaction: then the file would be locked, and everybody would wait.
   const auto is_unlocked = [&] {
-    zombie.signal(SIGSTOP);
+    zombie.pause();
     if (sql(folder.database(), "BEGIN IMMEDIATE; ROLLBACK").empty()) return true;
-    zombie.signal(SIGCONT);
+    zombie.resume();
     return false;
   };
   ASSERT_TRUE(eventually(is_unlocked));
   PipelineProcess heir(folder);
   ASSERT_TRUE(heir.start());
   EXPECT_TRUE(eventually([&] { return heir.ended() > 200; }, seconds{60})) << heir.log();
-  zombie.signal(SIGCONT);
+  zombie.resume();
   EXPECT_TRUE(eventually(
       [&] { return read_sqlite(folder.database()).rows.size() >= inventory_.entries().size(); },
       seconds{60}))
@@ -442,6 +442,25 @@ TEST_F(SqlitePipeline, ASinkThatIsOutWhenAPartitionComesIsWaitedFor) {
   })) << second.log();
   EXPECT_TRUE(eventually([&] { return second.status()["window"]["records"] == 0; }));
   EXPECT_EQ(second.terminate(), 0) << second.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+// Each partition's question then takes as long as SQLite waits for a lock.
+TEST_F(SqlitePipeline, ASinkThatIsLockedWhenPartitionsComeIsWaitedFor) {
+  const PipelineFolder folder(broker_, {{"delivery", "exactly_once_effect"}});
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  send(1000);
+  sqlite3* holder = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.database().c_str(), &holder), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(holder, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; }, seconds{30}));
+  std::this_thread::sleep_for(seconds{12});  // Longer than the broker waits for an answer.
+  sqlite3_close_v2(holder);
+  EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+  EXPECT_EQ(pipeline.log().find("did not answer"), std::string::npos) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
   expect_everything_ended(inventory_, outcome(folder));
 }
 

@@ -1,6 +1,5 @@
 #include "stores/server.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,12 +23,6 @@ using e2e::seconds;
 constexpr seconds kStartWithin{30};
 
 std::string at(int port) { return fmt::format("127.0.0.1:{}", port); }
-
-/// Looks without taking notice: the end of the process is somebody else's to wait for.
-bool is_stopped(idtype_t which, id_t id) {
-  siginfo_t info{};
-  return ::waitid(which, id, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
-}
 
 /// A server that is a program with flags, and writes a certain line when it serves.
 class ProcessMember final : public Member {
@@ -62,8 +55,8 @@ class ProcessMember final : public Member {
     }
   }
   bool is_running() override { return child_ && !child_->exit_code(); }
-  bool is_paused() const override {
-    return child_ && is_stopped(P_PID, static_cast<id_t>(child_->pid()));
+  void pause() override {
+    if (child_) child_->pause();
   }
   std::string address() const override { return options_.address; }
   std::string log() const override { return e2e::read_file(options_.log_file); }
@@ -94,8 +87,7 @@ class BrokerMember final : public Member {
   }
   void wait() override { EXPECT_TRUE(broker_.wait(kStartWithin).has_value()); }
   bool is_running() override { return broker_.is_running(); }
-  // It does not show its id; a test stops one broker at a time.
-  bool is_paused() const override { return is_stopped(P_ALL, 0); }
+  void pause() override { broker_.pause(); }
   std::string address() const override { return broker_.address(); }
   std::string log() const override { return broker_.log(); }
   std::string name() const override { return "broker"; }
@@ -123,12 +115,6 @@ void Member::stop() {
 void Member::kill() {
   signal(SIGKILL);
   wait();
-}
-
-void Member::pause() {
-  signal(SIGSTOP);
-  // Its threads run on until one of them has been given the signal.
-  EXPECT_TRUE(e2e::eventually([this] { return is_paused(); }));
 }
 
 void Member::resume() { signal(SIGCONT); }

@@ -29,15 +29,13 @@ class Member {
   /// Waits for the end.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool is_running() = 0;
-  /// Whether it is one of this process's children that are stopped.
-  [[nodiscard]] virtual bool is_paused() const = 0;
+  virtual void pause() = 0;  // SIGSTOP, and waits for it: it neither answers nor hangs up.
   [[nodiscard]] virtual std::string address() const = 0;  // "127.0.0.1:port"
   [[nodiscard]] virtual std::string log() const = 0;      // Of all its lives.
   [[nodiscard]] virtual std::string name() const = 0;     // As its cluster knows it.
 
   void stop();    // SIGTERM, and waits for the end.
   void kill();    // SIGKILL, and waits for the end.
-  void pause();   // SIGSTOP, and waits for it: it neither answers nor hangs up.
   void resume();  // SIGCONT.
 };
 

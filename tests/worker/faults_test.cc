@@ -42,7 +42,7 @@ TEST_P(Faults, AStoppedWorkerDoesNotActWhenItWakes) {
   const std::vector<pid_t> handlers = fleet["w2"].handler_pids();
   ASSERT_EQ(handlers.size(), 2U);
   const std::int64_t stopped = boot_ns();
-  fleet["w2"].signal(SIGSTOP);
+  fleet["w2"].pause();
   // Its handlers do not outlive its lease, though it cannot do anything about them.
   EXPECT_TRUE(eventually([&] { return !is_alive(handlers[0]) && !is_alive(handlers[1]); },
                          kLease + seconds{1}));

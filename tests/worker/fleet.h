@@ -64,6 +64,7 @@ class WorkerProcess {
   [[nodiscard]] std::string err() const;
 
   void signal(int number) const { process_.signal(number); }
+  void pause() const { process_.pause(); }
   void kill() { process_.kill(); }
   /// SIGTERM; its exit code.
   std::optional<int> leave();
