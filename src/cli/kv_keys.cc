@@ -26,7 +26,7 @@ using client::KvClient;
 using client::KvEntry;
 using client::KvOutcome;
 
-constexpr PayloadWords kWords{.verb = "put", .item = "value", .payload = "value"};
+constexpr PayloadWords kWords{.verb = "put", .item = "value", .payload = "value", .done = "put"};
 
 struct PutFlags : KeyFlags {
   std::optional<std::string> value;

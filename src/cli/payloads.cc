@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <limits>
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -18,6 +20,7 @@ namespace baton::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kProgressEvery{500};
+constexpr std::size_t kErrorsShown = 10;
 // What the broker takes at most, of either kind.
 constexpr std::uint64_t kBytesMax = limits::kPayloadBytesMax;
 static_assert(kBytesMax == limits::kStreamBatchBytesMax);
@@ -120,6 +123,55 @@ void Progress::show(std::uint64_t sent, std::optional<std::uint64_t> total) {
 
 void Progress::clear() const {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
+}
+
+void PayloadReport::show(const Json& result, const std::string& line) const {
+  if (options_.quiet) return;
+  if (options_.out.json()) {
+    Output::object(result);
+  } else if (!options_.many) {
+    Output::text(line);
+  }
+}
+
+void PayloadReport::stored(const Json& result, const std::string& line) {
+  ++stored_;
+  show(result, line);
+}
+
+void PayloadReport::duplicate(const Json& result, const std::string& line) {
+  ++duplicates_;
+  show(result, line);
+}
+
+void PayloadReport::failed(const Json& result, const client::Error& error) {
+  ++failed_;
+  if (!first_error_) first_error_ = error;
+  if (options_.out.json()) return show(result, {});
+  // A thousand fail for one reason: it is told once.
+  const std::string why = reason(error);
+  if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
+  fmt::print(stderr, "baton: {}: {}\n", options_.what, why);
+}
+
+ExitCode PayloadReport::finish(std::chrono::steady_clock::duration took) const {
+  const double seconds = std::chrono::duration<double>(took).count();
+  const std::uint64_t sent = stored_ + duplicates_;
+  const double rate = static_cast<double>(sent) / std::max(seconds, 1e-9);
+  if (options_.out.json() && options_.quiet) {
+    Json summary{{"stored", stored_}, {"failed", failed_}, {"seconds", seconds}};
+    if (options_.has_duplicates) summary["duplicates"] = duplicates_;
+    summary[fmt::format("{}s_per_second", options_.words.item)] = rate;
+    Output::object(summary);
+  } else if (!options_.out.json() && options_.many) {
+    Output::text(
+        fmt::format("{} {} {}s in {:.2f} s, {}/s{}{}", options_.words.done, format_count(sent),
+                    options_.words.item, seconds, format_count(static_cast<std::uint64_t>(rate)),
+                    duplicates_ == 0 ? "" : fmt::format(", {} of them duplicates", duplicates_),
+                    failed_ == 0 ? "" : fmt::format("; {} failed", format_count(failed_))));
+  }
+  if (!first_error_) return ExitCode::ok;
+  return sent == 0 ? exit_code_of(first_error_->code) : ExitCode::partial;
 }
 
 }  // namespace baton::cli

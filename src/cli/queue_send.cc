@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +23,8 @@ using Clock = std::chrono::steady_clock;
 using client::EnqueueResult;
 using client::NewMessage;
 
-constexpr std::uint64_t kIdsShown = 10;
-constexpr std::size_t kErrorsShown = 10;
-
-constexpr PayloadWords kWords{.verb = "send", .item = "message", .payload = "payload"};
+constexpr PayloadWords kWords{
+    .verb = "send", .item = "message", .payload = "payload", .done = "sent"};
 
 struct SendFlags : QueueFlags {
   PayloadFlags payloads;
@@ -36,62 +32,22 @@ struct SendFlags : QueueFlags {
   NewMessage message;  // All but the payload.
 };
 
-/// What became of the messages; written by the SDK's thread, one result after the other.
-class Report {
- public:
-  Report(const SendFlags& flags, bool many)
-      : out_(flags.output()), what_(about("send", flags.queue)), quiet_(flags.quiet), many_(many) {}
+PayloadReport new_report(const SendFlags& flags, bool many) {
+  return PayloadReport({.out = flags.output(),
+                        .what = about("send", flags.queue),
+                        .words = kWords,
+                        .quiet = flags.quiet,
+                        .many = many,
+                        .has_duplicates = true});
+}
 
-  void add(const EnqueueResult& result) {
-    result.ok() ? ++stored_ : ++failed_;
-    if (result.duplicate) ++duplicates_;
-    if (!result.ok() && !first_error_) first_error_ = result.error;
-    if (out_.json()) {
-      if (!quiet_) Output::object(to_json(result));
-    } else if (result.error.has_value()) {
-      complain(reason(result.error.value()));
-    } else if (!many_ && !quiet_) {
-      Output::text(result.id + (result.duplicate ? "  duplicate: nothing was stored" : ""));
-    }
+void add(PayloadReport& report, const EnqueueResult& result) {
+  if (result.error.has_value()) return report.failed(to_json(result), *result.error);
+  if (result.duplicate) {
+    return report.duplicate(to_json(result), result.id + "  duplicate: nothing was stored");
   }
-
-  [[nodiscard]] ExitCode finish(Clock::duration took) const {
-    const double seconds = std::chrono::duration<double>(took).count();
-    const double rate = static_cast<double>(stored_) / std::max(seconds, 1e-9);
-    if (out_.json() && quiet_) {
-      Output::object(Json{{"stored", stored_ - duplicates_},
-                          {"duplicates", duplicates_},
-                          {"failed", failed_},
-                          {"seconds", seconds},
-                          {"messages_per_second", rate}});
-    } else if (!out_.json() && many_) {
-      Output::text(
-          fmt::format("sent {} messages in {:.2f} s, {}/s{}{}", format_count(stored_), seconds,
-                      format_count(static_cast<std::uint64_t>(rate)),
-                      duplicates_ == 0 ? "" : fmt::format(", {} of them duplicates", duplicates_),
-                      failed_ == 0 ? "" : fmt::format("; {} failed", format_count(failed_))));
-    }
-    if (!first_error_) return ExitCode::ok;
-    return stored_ == 0 ? exit_code_of(first_error_->code) : ExitCode::partial;
-  }
-
- private:
-  /// A thousand messages fail for one reason: it is told once.
-  void complain(const std::string& why) {
-    if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
-    fmt::print(stderr, "baton: {}: {}\n", what_, why);
-  }
-
-  Output out_;
-  std::string what_;
-  std::set<std::string> reasons_;
-  bool quiet_;
-  bool many_;
-  std::uint64_t stored_ = 0;
-  std::uint64_t duplicates_ = 0;
-  std::uint64_t failed_ = 0;
-  std::optional<client::Error> first_error_;
-};
+  report.stored(to_json(result), result.id);
+}
 
 ExitCode send_one(const SendFlags& flags, std::string payload) {
   return with_client(flags, about("send", flags.queue),
@@ -102,8 +58,8 @@ ExitCode send_one(const SendFlags& flags, std::string payload) {
                        if (!results) return out.fail(about("send", flags.queue), results.error());
                        const EnqueueResult& result = results->at(0);
                        if (!result.ok()) return out.fail(about("send", flags.queue), *result.error);
-                       Report report(flags, false);
-                       report.add(result);
+                       PayloadReport report = new_report(flags, false);
+                       add(report, result);
                        return report.finish({});
                      });
 }
@@ -113,7 +69,8 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
   const std::string what = about("send", flags.queue);
   auto producer = client::Producer::open({.connection = flags.connection(), .queue = flags.queue});
   if (!producer) return out.fail(what, producer.error());
-  Report report(flags, !work.total || *work.total > kIdsShown);
+  PayloadReport report =
+      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown);
   Progress progress(out.json());
   const auto began = Clock::now();
   std::uint64_t sent = 0;
@@ -122,7 +79,7 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
     message.payload = std::move(payload);
     // The callbacks run one at a time, and all of them before close() returns.
     (*producer)->send(std::move(message),
-                      [&report](const EnqueueResult& result) { report.add(result); });
+                      [&report](const EnqueueResult& result) { add(report, result); });
     progress.show(++sent, work.total);
   });
   // Failures of single messages are in the report already.

@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,10 +24,8 @@ using Clock = std::chrono::steady_clock;
 using client::AppendResult;
 using client::NewRecord;
 
-constexpr std::uint64_t kResultsShown = 10;
-constexpr std::size_t kErrorsShown = 10;
-
-constexpr PayloadWords kWords{.verb = "append", .item = "record", .payload = "value"};
+constexpr PayloadWords kWords{
+    .verb = "append", .item = "record", .payload = "value", .done = "appended"};
 
 struct AppendFlags : StreamFlags {
   PayloadFlags payloads;
@@ -39,61 +35,19 @@ struct AppendFlags : StreamFlags {
   NewRecord record;  // All but the value.
 };
 
-/// What became of the records; written by the SDK's thread, one result after the other.
-class Report {
- public:
-  Report(const AppendFlags& flags, bool many)
-      : out_(flags.output()),
-        what_(about_stream("append", flags.stream)),
-        quiet_(flags.quiet),
-        many_(many) {}
+PayloadReport new_report(const AppendFlags& flags, bool many) {
+  return PayloadReport({.out = flags.output(),
+                        .what = about_stream("append", flags.stream),
+                        .words = kWords,
+                        .quiet = flags.quiet,
+                        .many = many});
+}
 
-  void add(const AppendResult& result) {
-    result.ok() ? ++stored_ : ++failed_;
-    if (!result.ok() && !first_error_) first_error_ = result.error;
-    if (out_.json()) {
-      if (!quiet_) Output::object(to_json(result));
-    } else if (result.error.has_value()) {
-      complain(reason(result.error.value()));
-    } else if (!many_ && !quiet_) {
-      Output::text(fmt::format("partition {} offset {}", result.partition, result.offset));
-    }
-  }
-
-  [[nodiscard]] ExitCode finish(Clock::duration took) const {
-    const double seconds = std::chrono::duration<double>(took).count();
-    const double rate = static_cast<double>(stored_) / std::max(seconds, 1e-9);
-    if (out_.json() && quiet_) {
-      Output::object(Json{{"stored", stored_},
-                          {"failed", failed_},
-                          {"seconds", seconds},
-                          {"records_per_second", rate}});
-    } else if (!out_.json() && many_) {
-      Output::text(
-          fmt::format("appended {} records in {:.2f} s, {}/s{}", format_count(stored_), seconds,
-                      format_count(static_cast<std::uint64_t>(rate)),
-                      failed_ == 0 ? "" : fmt::format("; {} failed", format_count(failed_))));
-    }
-    if (!first_error_) return ExitCode::ok;
-    return stored_ == 0 ? exit_code_of(first_error_->code) : ExitCode::partial;
-  }
-
- private:
-  /// A thousand records fail for one reason: it is told once.
-  void complain(const std::string& why) {
-    if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
-    fmt::print(stderr, "baton: {}: {}\n", what_, why);
-  }
-
-  Output out_;
-  std::string what_;
-  std::set<std::string> reasons_;
-  bool quiet_;
-  bool many_;
-  std::uint64_t stored_ = 0;
-  std::uint64_t failed_ = 0;
-  std::optional<client::Error> first_error_;
-};
+void add(PayloadReport& report, const AppendResult& result) {
+  if (result.error.has_value()) return report.failed(to_json(result), *result.error);
+  report.stored(to_json(result),
+                fmt::format("partition {} offset {}", result.partition, result.offset));
+}
 
 ExitCode append_one(const AppendFlags& flags, std::string value) {
   const std::string what = about_stream("append", flags.stream);
@@ -104,8 +58,8 @@ ExitCode append_one(const AppendFlags& flags, std::string value) {
     if (!results) return out.fail(what, results.error());
     const AppendResult& result = results->at(0);
     if (!result.ok()) return out.fail(what, *result.error);
-    Report report(flags, false);
-    report.add(result);
+    PayloadReport report = new_report(flags, false);
+    add(report, result);
     return report.finish({});
   });
 }
@@ -118,7 +72,8 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
                                                 .producer = flags.producer,
                                                 .compression = flags.compression});
   if (!producer) return out.fail(what, producer.error());
-  Report report(flags, !work.total || *work.total > kResultsShown);
+  PayloadReport report =
+      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown);
   Progress progress(out.json());
   const auto began = Clock::now();
   std::uint64_t sent = 0;
@@ -127,7 +82,7 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
     record.value = std::move(value);
     // The callbacks run one at a time, but for records refused at once; those run here.
     (*producer)->send(std::move(record),
-                      [&report](const AppendResult& result) { report.add(result); });
+                      [&report](const AppendResult& result) { add(report, result); });
     progress.show(++sent, work.total);
   });
   // Failures of single records are in the report already.

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "base/tagged.h"
+
 namespace baton {
 namespace {
 
@@ -44,17 +46,6 @@ void read(Decoder& in, OffsetStored& fact) {
   fact.at = {in.fixed<std::int64_t>()};
 }
 void read(Decoder& in, GroupForgotten& fact) { fact.group = decode_group_id(in); }
-
-template <std::size_t I = 0>
-bool read_tagged(std::uint8_t tag, Decoder& in, CoordinatorFact& fact) {
-  if constexpr (I == std::variant_size_v<CoordinatorFact>) {
-    return false;
-  } else {
-    if (tag != I) return read_tagged<I + 1>(tag, in, fact);
-    read(in, fact.emplace<I>());
-    return true;
-  }
-}
 
 }  // namespace
 
@@ -104,7 +95,8 @@ Result<CoordinatorFact> decode_coordinator_fact(Decoder& in) {
   const std::uint8_t tag = in.u8();
   const std::uint8_t format = in.u8();
   CoordinatorFact fact;
-  if (format != kFactFormat || !read_tagged(tag, in, fact) || !in.ok()) {
+  if (format != kFactFormat || !read_tagged(tag, fact, [&](auto& one) { read(in, one); }) ||
+      !in.ok()) {
     return Error{Errc::malformed, "a fact of the groups"};
   }
   return fact;

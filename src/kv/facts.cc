@@ -1,5 +1,7 @@
 #include "kv/facts.h"
 
+#include "base/tagged.h"
+
 namespace baton {
 namespace {
 
@@ -55,17 +57,6 @@ void read(Decoder& in, KvPut& fact) {
 void read(Decoder& in, KvRemoved& fact) { read_change(in, fact); }
 void read(Decoder& in, KvExpired& fact) { read_change(in, fact); }
 
-template <std::size_t I = 0>
-bool read_tagged(std::uint8_t tag, Decoder& in, KvFact& fact) {
-  if constexpr (I == std::variant_size_v<KvFact>) {
-    return false;
-  } else {
-    if (tag != I) return read_tagged<I + 1>(tag, in, fact);
-    read(in, fact.emplace<I>());
-    return true;
-  }
-}
-
 }  // namespace
 
 void encode(Encoder& out, const KvSettings& settings) {
@@ -107,7 +98,8 @@ Result<KvFact> decode_kv_fact(Decoder& in) {
   const std::uint8_t tag = in.u8();
   const std::uint8_t format = in.u8();
   KvFact fact;
-  if (format != kFactFormat || !read_tagged(tag, in, fact) || !in.ok()) {
+  if (format != kFactFormat || !read_tagged(tag, fact, [&](auto& one) { read(in, one); }) ||
+      !in.ok()) {
     return Error{Errc::malformed, "a fact of the buckets"};
   }
   return fact;

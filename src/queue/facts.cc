@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/tagged.h"
 
 namespace baton {
 namespace {
@@ -246,17 +247,6 @@ void read(Decoder& in, ReceivedForgotten& fact) {
   fact.id = get_id(in);
 }
 
-template <std::size_t I = 0>
-bool read_tagged(std::uint8_t tag, Decoder& in, QueueFact& fact) {
-  if constexpr (I == std::variant_size_v<QueueFact>) {
-    return false;
-  } else {
-    if (tag != I) return read_tagged<I + 1>(tag, in, fact);
-    read(in, fact.emplace<I>());
-    return true;
-  }
-}
-
 }  // namespace
 
 void encode(Encoder& out, const QueueFact& fact) {
@@ -270,7 +260,7 @@ void encode(Encoder& out, const QueueFact& fact) {
 
 Result<QueueFact> decode_queue_fact(Decoder& in) {
   QueueFact fact;
-  if (!read_tagged(in.u8(), in, fact) || !in.ok()) {
+  if (!read_tagged(in.u8(), fact, [&](auto& one) { read(in, one); }) || !in.ok()) {
     return Error{Errc::malformed, "a fact of the queues"};
   }
   return fact;
