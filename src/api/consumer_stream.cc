@@ -105,7 +105,7 @@ void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
   const bool nacks = batch.nacks.items != 0;
   const bool extends = batch.extends.items != 0;
   const bool credit = batch.credit != 0;
-  if (!acks && !nacks && !extends && !credit) return;
+  if (!acks && !nacks && !extends && !credit && !batch.quiesce) return;
   Slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -113,20 +113,36 @@ void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
     slot->bytes = bytes;
     bytes_ += bytes;
     // All are counted before the first can end, so that the slot is not taken for complete early.
-    slot->calls_under_way = int{acks} + int{nacks} + int{extends} + int{credit};
+    slot->calls_under_way =
+        int{acks} + int{nacks} + int{extends} + int{credit} + int{batch.quiesce};
   }
   if (acks) submit_batch(*slot, &Slot::acks, std::move(batch.acks));
   if (nacks) submit_batch(*slot, &Slot::nacks, std::move(batch.nacks));
   if (extends) submit_batch(*slot, &Slot::extends, std::move(batch.extends));
-  if (!credit) return;
+  if (credit) {
+    submit_plain(*slot,
+                 CreditCommand{.queue = queue_, .consumer = consumer_, .added = batch.credit});
+  }
+  if (batch.quiesce) {
+    submit_plain(*slot, QuiesceCommand{.queue = queue_, .consumer = consumer_});
+  }
+}
+
+/// A command without results.
+template <class Wanted>
+void ConsumerStream::submit_plain(Slot& slot, Wanted command) {
   auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
-  submit(state_->broker,
-         CreditCommand{.queue = queue_, .consumer = consumer_, .added = batch.credit},
-         Broker::Admission::reserved, [self = std::move(self), slot](Command* done) {
+  submit(state_->broker, std::move(command), Broker::Admission::reserved,
+         [self = std::move(self), &slot](Command* done) {
            {
              const std::lock_guard lock(self->mutex_);
-             --slot->calls_under_way;
-             if (done == nullptr) self->dropped_ = true;
+             --slot.calls_under_way;
+             if (done == nullptr) {
+               self->dropped_ = true;
+             } else if (std::is_same_v<Wanted, QuiesceCommand>) {
+               // All that is leased to this consumer has arrived here.
+               self->quiet_ = Quiet::due;
+             }
            }
            self->pump();
          });
@@ -172,7 +188,7 @@ bool ConsumerStream::has_output() const {
     return true;
   }
   // A consumer that is leaving gets no more messages; they go to the next one, uncounted.
-  return !ending() && !pending_.empty();
+  return !ending() && (!pending_.empty() || quiet_ == Quiet::due);
 }
 
 std::string ConsumerStream::take_output(Lock& lock) {
@@ -186,6 +202,8 @@ std::string ConsumerStream::take_output(Lock& lock) {
   // The first response confirms; messages follow it.
   std::vector<Delivery> deliveries;
   if (!registered && !ending()) deliveries = take_deliveries();
+  const bool quiesced = quiet_ == Quiet::due && !registered && pending_.empty();
+  if (quiesced) quiet_ = Quiet::told;
   const Duration visibility_timeout = visibility_timeout_;
   lock.unlock();
 
@@ -200,6 +218,7 @@ std::string ConsumerStream::take_output(Lock& lock) {
     append_results(frame, ResultField::extends, slot.extends);
   }
   for (const Delivery& delivery : deliveries) append_delivery(frame, delivery);
+  if (quiesced) append_quiesced(frame);
   // Frees the messages' memory, perhaps, which is nothing to do under the lock.
   deliveries.clear();
   lock.lock();

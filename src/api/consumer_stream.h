@@ -23,10 +23,10 @@ namespace baton {
 /// leases it no more than that, and every message here is leased. One write is under way at a time;
 /// each takes whatever waits, up to a frame's bound, so frames grow with the load.
 ///
-/// Invariant: each attach that succeeded is followed by exactly one QuiesceCommand, when nothing
-/// more will be written, and then by exactly one DetachCommand. Its `unwritten` are the tokens of
-/// messages that were never given to gRPC (also those that were still on their way here), or whose
-/// write failed.
+/// Invariant: each attach that succeeded is followed by a QuiesceCommand, when nothing more will be
+/// written, and then by exactly one DetachCommand. A client may ask for a quiesce earlier. Its
+/// `unwritten` are the tokens of messages that were never given to gRPC (also those that were still
+/// on their way here), or whose write failed.
 ///
 /// Owned and locked as every Stream (see there).
 class ConsumerStream final : public Stream, public ConsumerSink {
@@ -56,6 +56,7 @@ class ConsumerStream final : public Stream, public ConsumerSink {
     Results<ItemOutcome> nacks;
     Results<ItemOutcome> extends;
   };
+  enum class Quiet : std::uint8_t { no, due, told };
   using SlotResults = Results<ItemOutcome> Slot::*;
 
   void take(grpc::ByteBuffer& request) override;
@@ -69,6 +70,8 @@ class ConsumerStream final : public Stream, public ConsumerSink {
 
   Status take_request(std::size_t bytes);
   void submit_items(ConsumerBatch batch, std::size_t bytes);
+  template <class Wanted>
+  void submit_plain(Slot& slot, Wanted command);
   template <class Wanted>
   void submit_batch(Slot& slot, SlotResults results, Batch<Wanted> batch);
   void attached(AttachCommand* command);
@@ -93,8 +96,9 @@ class ConsumerStream final : public Stream, public ConsumerSink {
   bool registered_due_ = false;  // The first response is still to be written.
   bool dropped_ = false;         // The broker drops calls: it is stopping, and not called any more.
   Duration visibility_timeout_{0};
-  std::deque<Slot> slots_;  // In the order of the requests. Elements never move.
-  std::size_t bytes_ = 0;   // Of the slots.
+  Quiet quiet_ = Quiet::no;  // The client asked for it, and the shard gives nothing more.
+  std::deque<Slot> slots_;   // In the order of the requests. Elements never move.
+  std::size_t bytes_ = 0;    // Of the slots.
   std::deque<Delivery> pending_;
   std::vector<LeaseToken> in_write_;   // Of the write under way.
   std::vector<LeaseToken> unwritten_;  // Of writes that failed.

@@ -352,6 +352,31 @@ TEST_F(ConsumerStreamTest, ManualCreditGoesToTheShard) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(ConsumerStreamTest, AQuiesceIsToldBehindTheLastMessage) {
+  broker_.hold_quiesces();
+  grpc::ClientContext context;
+  const auto stream = open(context);
+  v1::ConsumeRequest request;
+  request.set_quiesce(true);
+  ASSERT_TRUE(stream->Write(request));
+  std::unique_ptr<Call> quiesce = broker_.take<QuiesceCommand>();
+  EXPECT_EQ(FakeBroker::of<QuiesceCommand>(quiesce).consumer, consumer_);
+  std::vector<Delivery> deliveries;
+  for (std::uint64_t i = 1; i <= limits::kFrameMessages + 1; ++i) deliveries.push_back(delivery(i));
+  deliver(sink_, deliveries);
+  broker_.complete(std::move(quiesce));
+  v1::ConsumeResponse response;
+  std::size_t messages = 0;
+  while (!response.quiesced() && stream->Read(&response)) {
+    messages += static_cast<std::size_t>(response.messages_size());
+  }
+  EXPECT_EQ(messages, deliveries.size());
+  stream->WritesDone();
+  broker_.complete(broker_.take<QuiesceCommand>());
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 TEST_F(ConsumerStreamTest, ASecondStartAndAMissingOneAreRefused) {
   grpc::ClientContext context;
   auto stream = open(context);

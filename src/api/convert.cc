@@ -342,6 +342,7 @@ Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::stri
   if (request.nacks_size() != 0) out.nacks = sort_nacks(queue, *request.mutable_nacks());
   if (request.extends_size() != 0) out.extends = sort_extends(queue, *request.mutable_extends());
   out.credit = request.credit();
+  out.quiesce = request.quiesce();
   return out;
 }
 

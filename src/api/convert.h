@@ -33,6 +33,7 @@ struct ConsumerBatch {
   Batch<NackCommand> nacks;
   Batch<ExtendCommand> extends;
   std::uint64_t credit = 0;
+  bool quiesce = false;
 };
 
 /// Milliseconds from outside. Checked before they are multiplied, so that an absurd number is an

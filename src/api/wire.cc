@@ -110,6 +110,8 @@ void append_registered(std::string& frame, const std::string& consumer_id,
   append_blob(frame, 1, registered.SerializeAsString());
 }
 
+void append_quiesced(std::string& frame) { append_number(frame, 6, 1); }
+
 void append_results(std::string& frame, ResultField field, const Results<ItemOutcome>& results) {
   const auto number = static_cast<unsigned>(field);
   for_each_result(results, [&](const ItemOutcome* outcome, const Error* refused) {

@@ -60,6 +60,8 @@ void append_registered(std::string& frame, const std::string& consumer_id,
                        Duration visibility_timeout);
 /// Fields `acks`, `nacks` and `extends` of ConsumeResponse.
 void append_results(std::string& frame, ResultField field, const Results<ItemOutcome>& results);
+/// Field `quiesced` of ConsumeResponse.
+void append_quiesced(std::string& frame);
 /// A whole EnqueueResponse.
 void append_enqueued(std::string& frame, const Results<EnqueueOutcome>& results);
 

@@ -63,6 +63,14 @@ TEST(Wire, ADeliveryReadsBackAsItWas) {
   }
 }
 
+TEST(Wire, AQuiescedReadsBack) {
+  std::string frame;
+  append_quiesced(frame);
+  v1::ConsumeResponse out;
+  ASSERT_TRUE(out.ParseFromString(frame));
+  EXPECT_TRUE(out.quiesced());
+}
+
 TEST(Wire, ResultsReadBackInTheOrderOfTheRequest) {
   Results<ItemOutcome> results;
   results.items = 3;

@@ -62,6 +62,9 @@ void ConsumerRuntime::report(const Error& error) const {
 void ConsumerRuntime::feed() {
   while (true) {
     auto messages = link_.next_batch(until_next_renewal(), 0);
+    visibility_ = link_.visibility_timeout();
+    // Also at the end: what came last is given back.
+    if (messages && !messages->empty()) take(*std::move(messages));
     {
       const std::lock_guard lock(mutex_);
       if (feeder_stops_) return;
@@ -70,8 +73,6 @@ void ConsumerRuntime::feed() {
       end(messages.error());
       return;
     }
-    visibility_ = link_.visibility_timeout();
-    if (!messages->empty()) take(*std::move(messages));
     // What became of the leases while the connection was away: the extension's answer tells.
     if (reconnected_.exchange(false)) {
       for (Renewal& renewal : renewals_) renewal.due = SteadyClock::now();

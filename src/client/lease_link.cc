@@ -40,6 +40,9 @@ void LeaseLink::session_opened() {
   items_written_ = 0;
   items_answered_ = 0;
   frames_open_.clear();
+  in_session_ = true;
+  quiesce_sent_ = false;
+  quiesced_ = false;
 }
 
 void LeaseLink::fill_start(v1::ConsumeStart& start) const {
@@ -52,7 +55,7 @@ void LeaseLink::fill_start(v1::ConsumeStart& start) const {
 }
 
 bool LeaseLink::frame_is_due() const {
-  if (!start_sent_) return true;
+  if (!start_sent_ || (quiesce_ && !quiesce_sent_)) return true;
   const std::size_t waiting = unsent() + (credit_unsent_ > 0 ? 1 : 0);
   if (waiting == 0) return false;
   return waiting >= limits::kItemsPerFrame || frames_open_.size() < options_.frames_ahead ||
@@ -68,6 +71,8 @@ const v1::ConsumeRequest* LeaseLink::next_frame() {
     credit_open_ += credit;
     credit_unsent_ -= credit;
   }
+  frame_.set_quiesce(quiesce_ && !quiesce_sent_);
+  quiesce_sent_ = quiesce_;
   if (start_sent_) {
     fill_items();
   } else {
@@ -92,7 +97,7 @@ void LeaseLink::fill_items() {
 void LeaseLink::hold(std::vector<LeasedMessage> messages) {
   stats_.messages_received += messages.size();
   credit_open_ -= std::min<std::uint64_t>(credit_open_, messages.size());
-  if (closed_) return;  // The broker releases them when the stream ends.
+  if (closed_) return release(messages);
   if (taken_ == untaken_.size()) {
     untaken_ = std::move(messages);
   } else {
@@ -173,6 +178,7 @@ void LeaseLink::received(v1::ConsumeResponse& response) {
     }
   }
   if (!messages.empty()) hold(std::move(messages));
+  if (response.quiesced()) quiesced_ = true;
   count_answered(answer(acks_, response.acks(), callbacks) +
                  answer(nacks_, response.nacks(), callbacks) +
                  answer(extends_, response.extends(), callbacks));
@@ -182,14 +188,18 @@ void LeaseLink::received(v1::ConsumeResponse& response) {
 }
 
 void LeaseLink::release_untaken() {
-  std::vector<Nack> items;
-  for (std::size_t i = taken_; i < untaken_.size(); ++i) {
-    items.push_back(
-        {.token = std::move(untaken_[i].token), .retry = Retry::release(), .reason = {}});
-  }
+  release(std::span(untaken_).subspan(taken_));
   untaken_.clear();
   taken_ = 0;
-  if (items.empty()) return;
+}
+
+void LeaseLink::release(std::span<LeasedMessage> messages) {
+  if (messages.empty()) return;
+  std::vector<Nack> items;
+  items.reserve(messages.size());
+  for (LeasedMessage& message : messages) {
+    items.push_back({.token = std::move(message.token), .retry = Retry::release(), .reason = {}});
+  }
   stats_.items_sent += items.size();
   nacks_.add(std::move(items), {}, true);
 }
@@ -197,6 +207,7 @@ void LeaseLink::release_untaken() {
 void LeaseLink::disconnected(const Error& error, bool over) {
   Callbacks callbacks;
   Lock lock(mutex_);
+  in_session_ = false;
   acks_.unsend();
   nacks_.unsend();
   extends_.unsend();
@@ -343,10 +354,12 @@ void LeaseLink::add_credit(std::uint32_t messages) {
 }
 
 void LeaseLink::pause() {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   paused_ = true;
   credit_unsent_ = 0;
   credit_open_ = 0;
+  quiesce_ = true;
+  pump(lock);
 }
 
 std::chrono::milliseconds LeaseLink::visibility_timeout() const {
@@ -366,8 +379,8 @@ Status LeaseLink::flush(std::chrono::milliseconds timeout) {
   Lock lock(mutex_);
   ++flushes_;
   pump(lock);
-  const bool done =
-      changed_.wait_until(lock, deadline, [&] { return items() == 0 && running_ == 0; });
+  const bool done = changed_.wait_until(
+      lock, deadline, [&] { return items() == 0 && running_ == 0 && is_quiesced(); });
   --flushes_;
   if (auto failure = std::exchange(first_failure_, std::nullopt); failure) return *failure;
   if (done) return {};
@@ -381,6 +394,7 @@ Status LeaseLink::close(std::chrono::milliseconds timeout) {
     const Lock lock(mutex_);
     if (!closed_) release_untaken();
     closed_ = true;
+    quiesce_ = true;
     arrived_.notify_all();
     changed_.notify_all();
   }

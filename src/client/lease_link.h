@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,7 +146,7 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   void extend(std::vector<Extension> items, LeaseStream::ResultCallback callback,
               bool is_quiet = false);
   void add_credit(std::uint32_t messages);
-  /// Gives no more credit back.
+  /// Gives no more credit back, and asks the broker to deliver nothing more.
   void pause();
   /// The broker's, or its default as long as it has not told.
   [[nodiscard]] std::chrono::milliseconds visibility_timeout() const;
@@ -168,6 +169,8 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
     return acks_.unsent() + nacks_.unsent() + extends_.unsent();
   }
   [[nodiscard]] std::size_t items() const { return acks_.size() + nacks_.size() + extends_.size(); }
+  /// No message can come any more that the broker would count as attempted when the stream ends.
+  [[nodiscard]] bool is_quiesced() const { return !quiesce_ || quiesced_ || !in_session_; }
   [[nodiscard]] bool frame_is_due() const;
   [[nodiscard]] std::optional<Error> ended() const;
   void fill_start(v1::ConsumeStart& start) const;
@@ -175,6 +178,7 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   void give_credit_back(std::size_t messages);
   bool wait_for_messages(Lock& lock, std::chrono::milliseconds timeout);
   void release_untaken();
+  void release(std::span<LeasedMessage> messages);
   void hold(std::vector<LeasedMessage> messages);
   void count_answered(std::size_t answered);
   template <class Item, class Results>
@@ -215,6 +219,10 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   std::size_t running_ = 0;  // Callbacks not finished: the items they are about still count.
   bool interrupted_ = false;
   bool paused_ = false;
+  bool in_session_ = false;
+  bool quiesce_ = false;       // Nothing more is wanted, on this session or another.
+  bool quiesce_sent_ = false;  // On this session; quiesced_ likewise.
+  bool quiesced_ = false;
   bool closed_ = false;
   std::optional<Error> first_failure_;
   LeaseStream::Stats stats_;

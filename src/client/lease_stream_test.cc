@@ -247,6 +247,32 @@ TEST(LeaseStream, CloseReleasesTheUntakenAndWaitsForResults) {
   EXPECT_EQ(stream->next(seconds{20}).error().code, Code::cancelled);
 }
 
+// The broker counts an attempt for what was on its way to a consumer that went.
+TEST(LeaseStream, CloseReleasesWhatStillComes) {
+  TestBroker broker;
+  Log<std::string> released;
+  broker.on_consume = [&](int, ConsumeCall& call) {
+    ConsumeDialog dialog(call);
+    dialog.accept();
+    while (!dialog.last.quiesce() && dialog.read()) {
+    }
+    dialog.deliver({"late"});
+    dialog.answer();
+    dialog.answer_all();
+    for (const auto& item : dialog.nacks) {
+      EXPECT_TRUE(item.release());
+      released.add(item.lease_token());
+    }
+    return grpc::Status::OK;
+  };
+  const auto stream = open({.connection = broker.connection()});
+  ASSERT_TRUE(stream->wait_until_registered(seconds{20}).has_value());
+
+  EXPECT_TRUE(stream->close(seconds{20}).has_value());
+
+  EXPECT_EQ(released.wait(1), std::vector<std::string>{"t-late"});
+}
+
 TEST(LeaseStream, DestructionDuringAReconnectDoesNotHang) {
   std::promise<ItemResults> told;
   {

@@ -57,6 +57,7 @@ class ConsumeDialog {
     for (const auto& token : last.acks()) add(response.mutable_acks(), token);
     for (const auto& item : last.nacks()) add(response.mutable_nacks(), item.lease_token());
     for (const auto& item : last.extends()) add(response.mutable_extends(), item.lease_token());
+    response.set_quiesced(last.quiesce());
     call_.Write(response);
   }
   /// Reads and answers until the client ends its side.

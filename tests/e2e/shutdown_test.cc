@@ -185,5 +185,29 @@ TEST(Shutdown, SigintIsTheSame) {
   EXPECT_EQ(broker.wait(seconds{15}), 0) << broker.log();
 }
 
+// With one attempt each, whatever is counted for nothing is a dead letter.
+TEST(ConsumerShutdown, LeavingUnderLoadCountsNoAttempt) {
+  constexpr std::size_t kMessages = 20'000;
+  BrokerProcess broker;
+  ASSERT_TRUE(broker.start());
+  broker.create("jobs", {.max_attempts = 1});
+  for (int part = 0; part < 10; ++part) broker.send("jobs", numbered("job", kMessages / 10));
+  std::atomic<std::size_t> handled = 0;
+  for (int life = 0; life < 30; ++life) {
+    const std::size_t before = handled;
+    auto consumer = client::Consumer::start(
+        {.connection = broker.connection(), .queue = "jobs", .concurrency = 2},
+        [&](client::Delivery&) {
+          ++handled;
+          return client::Outcome::ack();
+        });
+    ASSERT_TRUE(consumer.has_value());
+    EXPECT_TRUE(eventually([&] { return handled > before + 100; }));
+    EXPECT_TRUE((*consumer)->stop(seconds{10}).has_value());
+  }
+  EXPECT_EQ(broker.stats("jobs").dead_lettered_total, 0U);
+  EXPECT_EQ(broker.depth("jobs") + handled, kMessages);
+}
+
 }  // namespace
 }  // namespace baton::e2e
