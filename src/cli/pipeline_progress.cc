@@ -13,6 +13,7 @@ std::string_view name_of(pipeline::Ending ending) {
     case pipeline::Ending::drained: return "drained";
     case pipeline::Ending::undrained: return "not drained in time";
     case pipeline::Ending::outage: return "the sink was out for too long";
+    case pipeline::Ending::fenced: return "fenced: the sink has another owner";
     case pipeline::Ending::source_failed: break;
   }
   return "the source failed";

@@ -61,7 +61,8 @@ ExitCode exit_code_of(pipeline::Ending ending) {
   switch (ending) {
     case pipeline::Ending::drained: return ExitCode::ok;
     case pipeline::Ending::undrained: return ExitCode::partial;
-    case pipeline::Ending::outage: return ExitCode::outage;
+    case pipeline::Ending::outage:
+    case pipeline::Ending::fenced: return ExitCode::outage;
     case pipeline::Ending::source_failed: break;
   }
   return ExitCode::failure;
@@ -119,7 +120,8 @@ void add_pipeline_run(CLI::App& pipeline, Action& action) {
       pipeline,
       {"run",
        "Run it until SIGTERM or SIGINT, which drain; SIGHUP reads the config again. Ends with 0: "
-       "drained, 7: not all of it, 75: the sink was out for longer than max_outage.",
+       "drained, 7: not all of it, 75: the sink was out for longer than max_outage, or has another "
+       "owner.",
        "baton pipeline run config.yaml --workers 8"},
       flags, run_run, action);
   verb->add_option("config", flags->file, "The config file")->required();

@@ -91,6 +91,12 @@ class Assignment {
   /// What is still in the pipeline is dropped, not written.
   void drop() { dropped_.store(true, std::memory_order_release); }
   [[nodiscard]] bool dropped() const { return dropped_.load(std::memory_order_acquire); }
+  /// The sink says that it belongs to another.
+  void fence() {
+    fenced_.store(true, std::memory_order_release);
+    drop();
+  }
+  [[nodiscard]] bool fenced() const { return fenced_.load(std::memory_order_acquire); }
 
   // Of the thread that commits.
   [[nodiscard]] std::int64_t committed() const { return committed_.load(); }
@@ -110,6 +116,7 @@ class Assignment {
   std::chrono::milliseconds newest_{};
   std::atomic<bool> revoking_{false};
   std::atomic<bool> dropped_{false};
+  std::atomic<bool> fenced_{false};
   std::atomic<std::int64_t> committed_;
 };
 

@@ -81,19 +81,10 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   start_threads();
   const Status started = source_.start(*this);
   if (!started.has_value()) return started.error();
-  Ending ending = Ending::drained;
-  while (!stop.stop_requested()) {
+  std::optional<Ending> early;
+  while (!stop.stop_requested() && !early.has_value()) {
     keep_house();
-    if (gate_.outage_is_too_long()) {
-      ending = Ending::outage;
-      log(true, "the sink is out for longer than max_outage: ending");
-      break;
-    }
-    const std::scoped_lock lock(mutex_);
-    if (failure_.has_value()) {
-      ending = Ending::source_failed;
-      break;
-    }
+    early = should_end();
   }
   // Revokes every partition, which waits for what is in flight, as far as the sink is there.
   drain_end_ = boot_time() + options_.drain;
@@ -104,16 +95,43 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   abandoned_ = true;
   stop_threads();
   if (failure_.has_value()) return *failure_;
-  if (ending == Ending::drained && (!stopped.has_value() || undrained_)) {
-    ending = Ending::undrained;
+  if (early.has_value()) return *early;
+  return !stopped.has_value() || undrained_ ? Ending::undrained : Ending::drained;
+}
+
+std::optional<Ending> Engine::should_end() {
+  if (gate_.outage_is_too_long()) {
+    log(true, "the sink is out for longer than max_outage: ending");
+    return Ending::outage;
   }
-  return ending;
+  if (is_fenced_for_good()) {
+    log(true,
+        "the sink holds another for the owner of a partition that is ours: ending, so that it is "
+        "claimed anew. Is there a second pipeline of this name, with another group?");
+    return Ending::fenced;
+  }
+  const std::scoped_lock lock(mutex_);
+  if (failure_.has_value()) return Ending::source_failed;
+  return std::nullopt;
+}
+
+/// One that was away for a while is told so by the sink first, and soon by the source. If the
+/// source does not, two of us have asked the sink at once, and the other one came second.
+bool Engine::is_fenced_for_good() {
+  const std::scoped_lock lock(mutex_);
+  const bool fenced = std::ranges::any_of(assignments_, [](const auto& one) {
+    return one.second->fenced() && !one.second->revoking();
+  });
+  if (!fenced) fenced_since_.reset();
+  if (fenced && !fenced_since_.has_value()) fenced_since_ = boot_time();
+  return fenced && boot_time() - *fenced_since_ > options_.fenced_max;
 }
 
 void Engine::keep_house() {
   constexpr Duration kStep = std::chrono::milliseconds(20);
   probe();
   follow_gate();
+  tell_outages();
   if (const Instant now = boot_time(); now >= commit_at_) {
     commit_at_ = now + options_.commit_interval;
     commit();
@@ -164,6 +182,12 @@ void Engine::follow_gate() {
   }
 }
 
+void Engine::tell_outages() {
+  const std::uint64_t outages = gate_.outages();
+  if (counters_.outages.exchange(outages) == outages) return;
+  log(true, fmt::format("the sink is out, waiting: {}", gate_.shown().why));
+}
+
 void Engine::commit() {
   std::vector<std::shared_ptr<Assignment>> all;
   {
@@ -203,7 +227,7 @@ std::optional<std::int64_t> Engine::assigned(std::uint32_t partition, std::uint6
       const bool halt = error.error_class == flow::ErrorClass::config;
       const std::string why = fmt::format("partition {} cannot be claimed: {}{}{}", partition,
                                           error.code, error.code.empty() ? "" : ": ", error.text);
-      if (gate_.closed()) log(true, why);
+      if (halt && gate_.closed()) log(true, why);
       halt ? gate_.halt(why) : gate_.open(why);
       return std::nullopt;
     }

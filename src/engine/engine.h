@@ -42,6 +42,8 @@ struct EngineOptions {
   Duration commit_interval = std::chrono::milliseconds(200);
   Duration drain = std::chrono::seconds(30);
   Duration revoke_wait = std::chrono::seconds(5);  // For what is in flight when a partition goes.
+  // A partition that the sink gives to another, and the source to us: so long they may differ.
+  Duration fenced_max = std::chrono::seconds(10);
   bool exactly_once = false;  // exactly_once_effect: the sink must be transactional.
   LaneOptions lane{};
   flow::Breaker::Options breaker{};
@@ -55,6 +57,7 @@ enum class Ending : std::uint8_t {
   drained,    // Everything taken in was seen to its end, and committed.
   undrained,  // The time to drain was not enough: the rest comes again.
   outage,     // The sink was out for longer than allowed.
+  fenced,     // The sink takes another for the owner of what the source gives us.
   source_failed,
 };
 
@@ -107,10 +110,13 @@ class Engine : public SourceListener {
   void decode(ItemQueue& queue);
   [[nodiscard]] std::uint32_t lane_of(const Record& record) const;
   void keep_house();
+  [[nodiscard]] std::optional<Ending> should_end();
+  [[nodiscard]] bool is_fenced_for_good();
   void commit();
   void measure();
   void probe();
   void follow_gate();
+  void tell_outages();
   void log(bool warning, const std::string& text) const;
   [[nodiscard]] std::shared_ptr<Assignment> find(std::uint32_t partition) const;
   [[nodiscard]] std::shared_ptr<const LaneOptions> lane_options() const;
@@ -139,6 +145,7 @@ class Engine : public SourceListener {
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, std::shared_ptr<Assignment>> assignments_;
   std::optional<Error> failure_;
+  std::optional<Instant> fenced_since_;
   std::shared_ptr<const LaneOptions> lane_options_;
 
   std::vector<std::unique_ptr<Lane>> lanes_;

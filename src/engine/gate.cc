@@ -12,8 +12,11 @@ Instant boot_time() {
 
 /// Under the lock.
 void Gate::changed() {
-  closed_.store(breaker_.state() == flow::Breaker::State::closed && !letters_out_since_.has_value(),
-                std::memory_order_release);
+  const flow::Breaker::State state = breaker_.state();
+  const bool was_closed =
+      closed_.exchange(state == flow::Breaker::State::closed && !letters_out_since_.has_value(),
+                       std::memory_order_acq_rel);
+  if (was_closed && state == flow::Breaker::State::open) ++outages_;
   moved_.notify_all();
 }
 
@@ -132,6 +135,11 @@ bool Gate::outage_is_too_long() const {
 std::uint32_t Gate::batch_percent() const {
   const std::scoped_lock lock(mutex_);
   return breaker_.batch_percent(boot_time());
+}
+
+std::uint64_t Gate::outages() const {
+  const std::scoped_lock lock(mutex_);
+  return outages_;
 }
 
 Gate::Shown Gate::shown() const {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -59,6 +60,8 @@ class Gate {
   [[nodiscard]] bool outage_is_too_long() const;
   [[nodiscard]] std::uint32_t batch_percent() const;
   [[nodiscard]] Shown shown() const;
+  /// How often the sink went out.
+  [[nodiscard]] std::uint64_t outages() const;
 
  private:
   void changed();
@@ -72,6 +75,7 @@ class Gate {
   std::optional<Instant> letters_out_since_;
   Duration max_outage_;
   std::atomic<bool> closed_{true};
+  std::uint64_t outages_ = 0;
 };
 
 }  // namespace baton::pipeline

@@ -153,10 +153,6 @@ Lane::Verdict Lane::judge_outage(Part batch, const SinkError& error, std::uint32
     const Duration wait = std::max(options_->backoff.wait(attempt, random_), error.retry_after);
     return pause(wait, batch) ? Verdict::again : Verdict::over;
   }
-  if (context_.gate->closed()) {
-    ++context_.counters->outages;
-    context_.log(true, fmt::format("the sink is out, waiting: {}", reason(error)));
-  }
   context_.gate->open(reason(error));
   return Verdict::again;
 }

@@ -2,8 +2,10 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
+#include <set>
 
 namespace baton::pipeline {
 
@@ -14,19 +16,25 @@ class Window {
   Window(std::size_t records_max, std::size_t bytes_max)
       : records_max_(records_max), bytes_max_(bytes_max) {}
 
-  /// Waits until there is room (a record larger than all of it fits into an empty window). False:
-  /// `give_up` came true first.
+  /// Waits until there is room (a record larger than all of it fits into an empty window). First
+  /// come, first served: small records would keep a large one waiting for ever. False: `give_up`
+  /// came true first.
   bool take(std::size_t bytes, const std::function<bool()>& give_up) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return give_up() || fits(bytes); });
-    if (give_up()) return false;
-    add(bytes);
-    return true;
+    const std::uint64_t turn = next_turn_++;
+    waiting_.insert(turn);
+    changed_.wait(lock, [&] { return give_up() || (*waiting_.begin() == turn && fits(bytes)); });
+    waiting_.erase(turn);
+    const bool taken = !give_up();
+    if (taken) add(bytes);
+    lock.unlock();
+    changed_.notify_all();  // The next one's turn.
+    return taken;
   }
-  /// The same without waiting.
+  /// The same without waiting: no room either while others wait for it.
   bool try_take(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
-    if (!fits(bytes)) return false;
+    if (!waiting_.empty() || !fits(bytes)) return false;
     add(bytes);
     return true;
   }
@@ -73,6 +81,8 @@ class Window {
   std::condition_variable changed_;
   std::size_t records_ = 0;
   std::size_t bytes_ = 0;
+  std::uint64_t next_turn_ = 0;
+  std::set<std::uint64_t> waiting_;  // Turns.
 };
 
 }  // namespace baton::pipeline

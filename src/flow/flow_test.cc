@@ -180,6 +180,15 @@ TEST_F(BreakerTest, HaltedUntilSomebodyLooks) {
   EXPECT_EQ(breaker_.probe_at(), now_);
 }
 
+// An idle source has no batch to try; that the sink is out is no longer known.
+TEST_F(BreakerTest, AnOutageThatWaitsForABatchIsNoneThatIsTooLong) {
+  breaker_.open("gone", now_);
+  breaker_.probed(true, "", now_ + seconds(1));
+  EXPECT_FALSE(breaker_.outage_is_too_long(now_ + seconds(100)));
+  EXPECT_TRUE(breaker_.may_send(now_ + seconds(100)));
+  EXPECT_TRUE(breaker_.outage_is_too_long(now_ + seconds(100)));
+}
+
 TEST_F(BreakerTest, StartsSlowlyAfterAnOutage) {
   EXPECT_EQ(breaker_.batch_percent(now_), 100U);
   breaker_.open("x", now_);

@@ -121,7 +121,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"probe.most", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_duration(c.engine.breaker.probe.most, t, milliseconds(10)); }},
     {"storm.in_a_row", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_number(c.engine.storm.in_a_row, t, 1, 1'000'000); }},
+       return set_number(c.engine.storm.in_a_row, t, 2, 1'000'000); }},
     {"storm.of_last", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.engine.storm.of_last, t, 1, 1'000'000); }},
     {"storm.percent", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {

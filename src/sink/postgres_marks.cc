@@ -134,7 +134,8 @@ PostgresMarks::MaybeError PostgresMarks::settle(PostgresConnection& connection,
   parameters.add_integer(next);
   PostgresResult result;
   return connection.run(
-      fmt::format("UPDATE baton_marks SET next_offset = $5::bigint, done_below = $5::bigint "
+      fmt::format("UPDATE baton_marks SET next_offset = greatest(next_offset, $5::bigint), "
+                  "done_below = greatest(done_below, $5::bigint) "
                   "WHERE {} AND epoch = $4::bigint",
                   kWhose),
       parameters, result);
@@ -150,7 +151,7 @@ SinkError PostgresMarks::explain(PostgresConnection& connection,
     const auto row = std::ranges::find(rows, std::int64_t{move.lane}, &Row::lane);
     if (row == rows.end() ||
         row->epoch != static_cast<std::int64_t>(move.assignment->sink_epoch())) {
-      move.assignment->drop();
+      move.assignment->fence();
       why = {.error_class = ErrorClass::fenced,
              .text = fmt::format("partition {} has another owner", partition)};
       continue;

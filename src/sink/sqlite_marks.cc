@@ -125,14 +125,20 @@ std::expected<SinkMarks, SinkError> SqliteMarks::claim_rows(std::uint32_t partit
 
 SqliteMarks::MaybeError SqliteMarks::settle(std::uint32_t partition, std::uint64_t epoch,
                                             std::int64_t next) {
-  if (auto error = database_.run("BEGIN IMMEDIATE")) return error;
-  std::vector<Row> rows;
-  auto error = read(partition, -1, rows);
-  const bool ours = !rows.empty() && rows.front().epoch == epoch;
-  if (!error.has_value() && ours) error = replace(partition, epoch, next);
-  if (!error.has_value()) error = database_.run("COMMIT");
-  if (database_.in_transaction()) (void)database_.run("ROLLBACK");
-  return error;
+  SqliteStatement update;
+  auto error =
+      database_.prepare(fmt::format("UPDATE baton_marks SET next_offset = max(next_offset, ?5), "
+                                    "done_below = max(done_below, ?5) WHERE {} AND epoch = ?4",
+                                    kWhose),
+                        update);
+  if (error.has_value()) return error;
+  update.bind(1, pipeline_);
+  update.bind(2, source_);
+  update.bind(3, std::int64_t{partition});
+  update.bind(4, static_cast<std::int64_t>(epoch));
+  update.bind(5, next);
+  bool row = false;
+  return update.step(row);
 }
 
 SqliteMarks::MaybeError SqliteMarks::move(std::span<const MarkMove> moves,
@@ -171,7 +177,7 @@ SinkError SqliteMarks::explain(const MarkMove& missed) {
   const std::uint32_t partition = missed.assignment->partition();
   if (auto error = read(partition, std::int64_t{missed.lane}, rows)) return *std::move(error);
   if (rows.empty() || rows.front().epoch != missed.assignment->sink_epoch()) {
-    missed.assignment->drop();
+    missed.assignment->fence();
     return {.error_class = ErrorClass::fenced,
             .text = fmt::format("partition {} has another owner", partition)};
   }

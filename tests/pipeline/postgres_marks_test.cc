@@ -248,6 +248,9 @@ TEST_F(PostgresMarksTest, SettlingMovesAllLanes) {
   EXPECT_EQ(name_of(sink_->settle(kPartition, assignment->sink_epoch(), 8)), "none");
   EXPECT_EQ(stored(),
             (PostgresServer::Rows{{"3", "0", "2", "1", "8", "8"}, {"3", "1", "2", "1", "8", "8"}}));
+  // Nor back, by one who has not come past what another left behind.
+  EXPECT_EQ(name_of(sink_->settle(kPartition, assignment->sink_epoch(), 7)), "none");
+  EXPECT_EQ(server().value("SELECT min(next_offset) FROM baton_marks"), "8");
 }
 
 TEST_F(PostgresMarksTest, AnotherNumberOfLanesWantsADrain) {

@@ -1,0 +1,62 @@
+#include "engine/window.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace baton::pipeline {
+namespace {
+
+constexpr auto kNever = [] { return false; };
+
+TEST(Window, IsBoundedByRecordsAndByBytes) {
+  Window window(2, 100);
+  EXPECT_TRUE(window.try_take(60));
+  EXPECT_FALSE(window.try_take(41));
+  EXPECT_TRUE(window.try_take(40));
+  window.give_back(1, 60);
+  EXPECT_TRUE(window.try_take(1));
+  EXPECT_FALSE(window.try_take(1));
+}
+
+TEST(Window, ARecordLargerThanAllOfItFitsWhenItIsEmpty) {
+  Window window(10, 100);
+  EXPECT_TRUE(window.take(1'000, kNever));
+  EXPECT_FALSE(window.try_take(1));
+}
+
+// Small ones that come later would keep it waiting for ever.
+TEST(Window, ALargeRecordHasItsTurn) {
+  Window window(10, 100);
+  ASSERT_TRUE(window.try_take(50));
+  ASSERT_TRUE(window.try_take(50));
+  std::jthread large([&] { EXPECT_TRUE(window.take(80, kNever)); });
+  while (window.try_take(0)) window.give_back(1, 0);  // Until it waits.
+  window.give_back(1, 50);
+  EXPECT_FALSE(window.try_take(1));
+  std::atomic<bool> small_is_in{false};
+  std::jthread small([&] {
+    EXPECT_TRUE(window.take(20, kNever));
+    small_is_in = true;
+    small_is_in.notify_all();
+  });
+  window.give_back(1, 50);
+  small_is_in.wait(false);
+  EXPECT_EQ(window.bytes(), 100U);
+}
+
+TEST(Window, WhoGivesUpKeepsNobodyWaiting) {
+  Window window(10, 100);
+  ASSERT_TRUE(window.try_take(60));
+  std::atomic<bool> gone{false};
+  std::jthread large([&] { EXPECT_FALSE(window.take(80, [&] { return gone.load(); })); });
+  while (window.try_take(0)) window.give_back(1, 0);  // Until it waits.
+  gone = true;
+  window.look_again();
+  large.join();
+  EXPECT_TRUE(window.try_take(40));
+}
+
+}  // namespace
+}  // namespace baton::pipeline

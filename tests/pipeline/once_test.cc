@@ -1,0 +1,94 @@
+// exactly_once_effect without a key: nothing but the marks keeps a row from being there twice.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include <baton/stream_client.h>
+
+#include "e2e/broker_process.h"
+#include "pipeline/orders.h"
+#include "pipeline/pipeline_process.h"
+
+namespace baton::pipeline {
+namespace {
+
+using e2e::eventually;
+using e2e::seconds;
+
+constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
+
+class Once : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(broker_.start());
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
+  }
+  static PipelineFolder::Settings once(PipelineFolder::Settings settings = {}) {
+    settings["delivery"] = "exactly_once_effect";
+    settings["batch.records"] = "10";
+    return settings;
+  }
+  static void remove_key(const PipelineFolder& folder) {
+    std::string config = e2e::read_file(folder.config());
+    const std::string line = "\nkey: order_uid";
+    const std::size_t key = config.find(line);
+    ASSERT_NE(key, std::string::npos);
+    e2e::write_file(folder.config(), config.erase(key, line.size()));
+  }
+
+  e2e::BrokerProcess broker_;
+  Inventory inventory_;
+};
+
+// A kill leaves the lanes at different marks; whoever drains before it has come past the highest
+// must leave that one where it is.
+TEST_F(Once, KilledAndDrainedInTurn) {
+  const PipelineFolder folder(broker_, once());
+  remove_key(folder);
+  for (std::uint64_t life = 1; life <= 6; ++life) {
+    produce(broker_, "orders", 2'000, life, inventory_, kNoTrouble);
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
+    pipeline.kill();
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  }
+  PipelineProcess last(folder);
+  ASSERT_TRUE(last.start());
+  EXPECT_TRUE(eventually(
+      [&] { return read_sqlite(folder.database()).rows.size() >= inventory_.entries().size(); },
+      seconds{60}))
+      << last.log();
+  EXPECT_EQ(last.terminate(), 0) << last.log();
+  expect_everything_ended(inventory_, read_sqlite(folder.database()));
+}
+
+// Both have the partitions, as their groups see it; the sink has one owner. The other one ends and
+// says so, and does not stand still in silence.
+TEST_F(Once, OneWhoIsFencedForGoodEnds) {
+  const PipelineFolder folder(broker_, once());
+  remove_key(folder);
+  const PipelineFolder rival(
+      broker_, once({{"source.group", "others"}, {"sink.url", "sqlite:" + folder.database()}}));
+  remove_key(rival);
+  PipelineProcess first(folder);
+  ASSERT_TRUE(first.start());
+  produce(broker_, "orders", 1'000, 1, inventory_, kNoTrouble);
+  EXPECT_TRUE(eventually([&] { return first.ended() == 1'000; }));
+  PipelineProcess second(rival);
+  ASSERT_TRUE(second.start());
+  EXPECT_TRUE(eventually([&] { return second.status()["partitions"].size() == 4; }))
+      << second.log();
+  produce(broker_, "orders", 1'000, 2, inventory_, kNoTrouble);
+  EXPECT_EQ(first.wait(seconds{40}), 75) << first.log();
+  EXPECT_NE(first.log().find("holds another for the owner"), std::string::npos) << first.log();
+  EXPECT_TRUE(eventually([&] { return second.ended() == 1'000; })) << second.log();
+  EXPECT_EQ(second.terminate(), 0) << second.log();
+  expect_everything_ended(inventory_, read_sqlite(folder.database()));
+}
+
+}  // namespace
+}  // namespace baton::pipeline
