@@ -23,7 +23,7 @@ void Gate::changed() {
 bool Gate::wait(const std::function<bool()>& give_up) {
   constexpr Duration kLook = std::chrono::milliseconds(20);
   std::unique_lock lock(mutex_);
-  while (!breaker_.may_send(boot_time())) {
+  while (!breaker_.may_send()) {
     if (give_up()) return false;
     moved_.wait_for(lock, kLook);
   }
@@ -52,14 +52,14 @@ void Gate::succeeded() {
   if (!closed()) changed();
 }
 
-void Gate::failed(const std::string& why) {
+void Gate::failed(const std::string& why, Duration retry_after) {
   const std::scoped_lock lock(mutex_);
-  if (breaker_.failed(why, boot_time())) changed();
+  if (breaker_.failed(why, boot_time(), retry_after)) changed();
 }
 
-void Gate::open(const std::string& why) {
+void Gate::open(const std::string& why, Duration retry_after) {
   const std::scoped_lock lock(mutex_);
-  breaker_.open(why, boot_time());
+  breaker_.open(why, boot_time(), retry_after);
   changed();
 }
 

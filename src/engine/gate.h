@@ -38,8 +38,8 @@ class Gate {
   bool wait_while_halted(const std::function<bool()>& give_up);
   void succeeded();
   /// An attempt failed, and there will be another.
-  void failed(const std::string& why);
-  void open(const std::string& why);
+  void failed(const std::string& why, Duration retry_after = {});
+  void open(const std::string& why, Duration retry_after = {});
   void halt(const std::string& why);
   void resume();
   /// A record is poison, or is not. False: there are too many, and the gate is halted now.

@@ -18,6 +18,7 @@ using flow::SinkError;
 
 constexpr std::uint32_t kLinesPerSecond = 5;
 constexpr std::uint64_t kRedrivesMax = 1'000'000;
+constexpr std::chrono::seconds kInPlaceMax{10};  // A longer wait is the breaker's: it is seen.
 
 std::chrono::milliseconds wall_clock() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -144,16 +145,16 @@ Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& att
 
 Lane::Verdict Lane::judge_outage(Part batch, const SinkError& error, std::uint32_t& attempt) {
   if (error.halve_batch && batch.size() > 1) {
-    context_.gate->failed(reason(error));
+    context_.gate->failed(reason(error), error.retry_after);
     return Verdict::halve;
   }
   ++context_.counters->retries;
-  if (++attempt <= options_->retries) {
-    context_.gate->failed(reason(error));
+  if (++attempt <= options_->retries && error.retry_after <= kInPlaceMax) {
+    context_.gate->failed(reason(error), error.retry_after);
     const Duration wait = std::max(options_->backoff.wait(attempt, random_), error.retry_after);
     return pause(wait, batch) ? Verdict::again : Verdict::over;
   }
-  context_.gate->open(reason(error));
+  context_.gate->open(reason(error), error.retry_after);
   return Verdict::again;
 }
 

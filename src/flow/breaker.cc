@@ -12,7 +12,7 @@ std::string_view to_string(Breaker::State state) {
   return kNames.at(std::to_underlying(state));
 }
 
-bool Breaker::may_send(Instant /*now*/) {
+bool Breaker::may_send() {
   if (state_ == State::closed) return true;
   if (state_ != State::half_open || trial_) return false;
   trial_ = true;
@@ -43,20 +43,20 @@ void Breaker::succeeded(Instant now) {
   if (state_ == State::closed) record(true, now);
 }
 
-bool Breaker::failed(std::string why, Instant now) {
+bool Breaker::failed(std::string why, Instant now, Duration retry_after) {
   if (state_ == State::half_open) {
-    open(std::move(why), now);
+    open(std::move(why), now, retry_after);
     return true;
   }
   if (state_ != State::closed) return false;
   record(false, now);
   const bool too_many = calls_.size() >= options_.window_calls &&
                         std::size_t{failing_} * 100 >= calls_.size() * options_.failing_percent;
-  if (too_many) open(std::move(why), now);
+  if (too_many) open(std::move(why), now, retry_after);
   return too_many;
 }
 
-void Breaker::open(std::string why, Instant now) {
+void Breaker::open(std::string why, Instant now, Duration retry_after) {
   if (state_ == State::halted) return;
   why_ = std::move(why);
   // A lane that fails late changes nothing about when the next probe is due.
@@ -66,7 +66,7 @@ void Breaker::open(std::string why, Instant now) {
   calls_.clear();
   failing_ = 0;
   if (!outage_since_.has_value()) outage_since_ = now;
-  probe_at_ = now + options_.probe.wait(++probes_, random_);
+  probe_at_ = now + std::max(options_.probe.wait(++probes_, random_), retry_after);
 }
 
 void Breaker::halt(std::string why, Instant now) {

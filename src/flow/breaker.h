@@ -35,15 +35,16 @@ class Breaker {
   void set_options(Options options) { options_ = options; }
 
   /// May this lane send now? In HALF_OPEN the first one who asks gets the trial.
-  bool may_send(Instant now);
+  bool may_send();
   /// Whoever had the trial has nothing to send after all.
   void give_back() { trial_ = false; }
   /// How a call ended. A record that is poison or a duplicate proves that the sink is up.
   void succeeded(Instant now);
-  /// It failed and may be tried again in place. True: it opened.
-  bool failed(std::string why, Instant now);
+  /// It failed and may be tried again in place. True: it opened. `retry_after`: the sink asks to be
+  /// left alone for so long; no probe comes sooner.
+  bool failed(std::string why, Instant now, Duration retry_after = {});
   /// The retries of an outage are spent, or the connection cannot be made.
-  void open(std::string why, Instant now);
+  void open(std::string why, Instant now, Duration retry_after = {});
   /// Every record would fail. Until resume().
   void halt(std::string why, Instant now);
   /// An operator has looked.

@@ -130,16 +130,16 @@ class BreakerTest : public ::testing::Test {
 };
 
 TEST_F(BreakerTest, AnOutageOpensItAndARealBatchClosesIt) {
-  EXPECT_TRUE(breaker_.may_send(now_));
+  EXPECT_TRUE(breaker_.may_send());
   breaker_.open("connection refused", now_);
-  EXPECT_FALSE(breaker_.may_send(now_));
+  EXPECT_FALSE(breaker_.may_send());
   EXPECT_EQ(breaker_.why(), "connection refused");
   ASSERT_TRUE(breaker_.probe_at().has_value());
   breaker_.probed(false, "still refused", now_);
-  EXPECT_FALSE(breaker_.may_send(now_));
+  EXPECT_FALSE(breaker_.may_send());
   breaker_.probed(true, "", now_);
-  EXPECT_TRUE(breaker_.may_send(now_));
-  EXPECT_FALSE(breaker_.may_send(now_)) << "one lane, one batch";
+  EXPECT_TRUE(breaker_.may_send());
+  EXPECT_FALSE(breaker_.may_send()) << "one lane, one batch";
   breaker_.succeeded(now_);
   EXPECT_EQ(breaker_.state(), Breaker::State::closed);
   EXPECT_EQ(breaker_.outage_since(), std::nullopt);
@@ -148,12 +148,22 @@ TEST_F(BreakerTest, AnOutageOpensItAndARealBatchClosesIt) {
 TEST_F(BreakerTest, ATrialThatFailsOpensItAgainAndTheOutageGoesOn) {
   breaker_.open("read-only", now_);
   breaker_.probed(true, "", now_ + seconds(1));
-  EXPECT_TRUE(breaker_.may_send(now_ + seconds(1)));
+  EXPECT_TRUE(breaker_.may_send());
   EXPECT_TRUE(breaker_.failed("read-only", now_ + seconds(2)));
   EXPECT_EQ(breaker_.state(), Breaker::State::open);
   EXPECT_EQ(breaker_.outage_since(), now_);
   EXPECT_FALSE(breaker_.outage_is_too_long(now_ + seconds(59)));
   EXPECT_TRUE(breaker_.outage_is_too_long(now_ + seconds(60)));
+}
+
+// A sink that answers every probe may still want to be left alone.
+TEST_F(BreakerTest, NoProbeComesBeforeTheSinkAllowsIt) {
+  breaker_.open("429", now_, seconds(30));
+  EXPECT_EQ(breaker_.probe_at(), now_ + seconds(30));
+  breaker_.probed(true, "", now_ + seconds(30));
+  EXPECT_TRUE(breaker_.may_send());
+  EXPECT_TRUE(breaker_.failed("429", now_ + seconds(31), seconds(20)));
+  EXPECT_EQ(breaker_.probe_at(), now_ + seconds(51));
 }
 
 TEST_F(BreakerTest, HalfOfTheCallsFailing) {
@@ -171,7 +181,7 @@ TEST_F(BreakerTest, OldCallsDoNotCount) {
 
 TEST_F(BreakerTest, HaltedUntilSomebodyLooks) {
   breaker_.halt("no such table", now_);
-  EXPECT_FALSE(breaker_.may_send(now_));
+  EXPECT_FALSE(breaker_.may_send());
   EXPECT_EQ(breaker_.probe_at(), std::nullopt);
   EXPECT_FALSE(breaker_.outage_is_too_long(now_ + seconds(1000)));
   breaker_.open("late news of a lane", now_);
@@ -185,7 +195,7 @@ TEST_F(BreakerTest, AnOutageThatWaitsForABatchIsNoneThatIsTooLong) {
   breaker_.open("gone", now_);
   breaker_.probed(true, "", now_ + seconds(1));
   EXPECT_FALSE(breaker_.outage_is_too_long(now_ + seconds(100)));
-  EXPECT_TRUE(breaker_.may_send(now_ + seconds(100)));
+  EXPECT_TRUE(breaker_.may_send());
   EXPECT_TRUE(breaker_.outage_is_too_long(now_ + seconds(100)));
 }
 
@@ -193,7 +203,7 @@ TEST_F(BreakerTest, StartsSlowlyAfterAnOutage) {
   EXPECT_EQ(breaker_.batch_percent(now_), 100U);
   breaker_.open("x", now_);
   breaker_.probed(true, "", now_);
-  EXPECT_TRUE(breaker_.may_send(now_));
+  EXPECT_TRUE(breaker_.may_send());
   breaker_.succeeded(now_);
   EXPECT_EQ(breaker_.batch_percent(now_), 10U);
   EXPECT_EQ(breaker_.batch_percent(now_ + seconds(1)), 50U);

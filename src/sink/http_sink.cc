@@ -16,7 +16,7 @@ using flow::ErrorClass;
 using flow::SinkError;
 
 constexpr std::uint64_t kRetryAfterMax = 1'000'000;
-constexpr std::chrono::seconds kRetryAfterHeeded{10};  // Longer than that is for the breaker.
+constexpr std::chrono::seconds kRetryAfterHeeded{300};  // Who asks for more is asked again.
 constexpr std::size_t kAnswerMax = 256;
 
 void set_timeouts(httplib::Client& client, Duration timeout) {
