@@ -50,14 +50,14 @@ TEST_F(KafkaFaultsTest, ALostAssignmentCommitsNothing) {
   ASSERT_TRUE(commits_everything());
   const std::array before = {view_->committed(0), view_->committed(1)};
   const auto epochs = run.epochs();
-  sink_.set_hanging(true);
+  sink_.hanging = true;
   produce(400);
   ASSERT_TRUE(eventually([&] { return run.engine().status().window_records >= 100; }));
   mock_.fail(KafkaMock::kHeartbeat, {RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID});
   ASSERT_TRUE(eventually([&] { return run.count_in_log("taken our partitions away") > 0; }));
   // For what is lost nobody waits, although it is in flight.
   ASSERT_TRUE(eventually([&] { return run.epochs().empty(); }, seconds(2)));
-  sink_.set_hanging(false);  // They end late, under an assignment that is over.
+  sink_.hanging = false;  // They end late, under an assignment that is over.
   EXPECT_EQ(view_->committed(0), before[0]);
   EXPECT_EQ(view_->committed(1), before[1]);
   // The same partitions come back, and everything with them.

@@ -86,10 +86,10 @@ TEST_F(KafkaMockTest, EverythingIsDeliveredOnceAndCommitted) {
   EXPECT_EQ(*ending, Ending::drained);
   EXPECT_TRUE(view_->all_committed());
   EXPECT_EQ(sink_.size(), 3001U);
-  EXPECT_EQ(sink_.repeated(), 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
   EXPECT_EQ(run.source().name(), "kafka:" + topic_);
 
-  const Record odd = sink_.record({0, 0});  // Neither key nor value: a deletion, to a compactor.
+  const Record odd = sink_.rows().at({0, 0});  // Neither key nor value: a deletion, to a compactor.
   EXPECT_EQ(odd.key, "");
   EXPECT_EQ(odd.value, "");
   EXPECT_EQ(odd.timestamp, milliseconds(1234567));
@@ -120,7 +120,7 @@ TEST_F(KafkaMockTest, ARestartGoesOnWhereItWas) {
 // Whoever waits for room does not poll, and who does not poll is thrown out of the group.
 TEST_F(KafkaMockTest, BackPressureCostsNeitherMembershipNorMemory) {
   produce(3000);
-  sink_.set_hanging(true);
+  sink_.hanging = true;
   EngineOptions engine = quick_engine();
   engine.window_records = 100;
   KafkaRun run(impatient_source(), engine, sink_);
@@ -130,11 +130,11 @@ TEST_F(KafkaMockTest, BackPressureCostsNeitherMembershipNorMemory) {
   std::this_thread::sleep_for(seconds(6));
   EXPECT_EQ(run.engine().status().window_records, 100U);
   EXPECT_EQ(run.epochs(), epochs);
-  sink_.set_hanging(false);
+  sink_.hanging = false;
   EXPECT_TRUE(sink_has(3000));
   EXPECT_EQ(run.epochs(), epochs);
   ASSERT_TRUE(run.stop().has_value());
-  EXPECT_EQ(sink_.repeated(), 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
   EXPECT_TRUE(view_->all_committed());
 }
 
@@ -163,13 +163,13 @@ TEST_F(KafkaMockTest, AnOpenBreakerPausesAndKeepsTheMembership) {
   EXPECT_EQ(run.epochs(), epochs);
   EXPECT_EQ(run.letters(), 0U);
   ASSERT_TRUE(run.stop().has_value());
-  EXPECT_EQ(sink_.repeated(), 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
 }
 
 // The mock refuses what is committed during a rebalance, which brokers do not: here, records may be
 // written again.
 TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
-  sink_.set_delay(milliseconds(2));
+  sink_.slowness = milliseconds(2);
   KafkaRun first(source(), quick_engine(), sink_);
   ASSERT_TRUE(first.has_partitions(4));
   const auto epochs = first.epochs();
@@ -242,26 +242,25 @@ TEST_F(KafkaMockTest, ARebalanceWhileOpenLosesNothing) {
 // The sink must say where to begin, and is out: the partitions are kept, and it is asked again.
 TEST_F(KafkaMockTest, ASinkThatIsOutAtTheAssignmentIsAskedAgain) {
   produce(2000);
-  sink_.set_claimable(0);
-  sink_.set_begin(50);
+  sink_.claimable = 0;
+  sink_.begin = 50;
   EngineOptions engine = quick_engine();
   engine.exactly_once = true;
   KafkaRun run(source(), engine, sink_);
-  ASSERT_TRUE(eventually([&] { return sink_.claims() >= 5; }));
+  ASSERT_TRUE(eventually([&] { return sink_.claims >= 5; }));
   EXPECT_EQ(sink_.size(), 0U);
   // Some come first; the others do not take from them what they had.
-  sink_.set_claimable(2);
+  sink_.claimable = 2;
   ASSERT_TRUE(run.has_partitions(2));
   ASSERT_TRUE(sink_has(100));
-  sink_.set_claimable(4);
+  sink_.claimable = 4;
   ASSERT_TRUE(run.has_partitions(4));
   ASSERT_TRUE(sink_has(2000 - (4 * 50)));
   EXPECT_TRUE(eventually([&] { return view_->all_committed(); }));
   ASSERT_TRUE(run.stop().has_value());
   EXPECT_EQ(sink_.size(), 2000U - (4U * 50U));
-  EXPECT_EQ(sink_.repeated(), 0U);
-  const auto ids = sink_.ids();
-  EXPECT_TRUE(std::ranges::all_of(ids, [](const Id& id) { return id.second >= 50; }));
+  EXPECT_EQ(sink_.replays(), 0U);
+  for (const auto& [id, record] : sink_.rows()) EXPECT_GE(id.second, 50);
 }
 
 }  // namespace

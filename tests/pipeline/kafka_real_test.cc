@@ -86,7 +86,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   produce(10'000);
   const KafkaView view(server_.brokers(), kTopic, "group");
   ASSERT_EQ(view.partitions(), 4U);
-  sink_.set_delay(milliseconds(10));
+  sink_.slowness = milliseconds(10);
   KafkaRun first(source(), quick_engine(), sink_);
   ASSERT_TRUE(first.has_partitions(4));
   {
@@ -106,7 +106,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   ASSERT_TRUE(first.has_partitions(4));
   ASSERT_TRUE(sink_has(20'000));
   // Whoever gave a partition up had seen its records to their end, and committed.
-  EXPECT_EQ(sink_.repeated(), 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
 
   const auto epochs = first.epochs();
   produce(2000);
@@ -125,8 +125,8 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   EXPECT_GT(view.records(), 24'000);  // With those that were aborted, and markers.
   EXPECT_TRUE(view.all_committed());
   EXPECT_EQ(first.letters(), 0U);
-  for (const Id& id : sink_.ids()) {
-    ASSERT_NE(sink_.record(id).key.substr(0, 3), "bad") << id.first << "/" << id.second;
+  for (const auto& [id, record] : sink_.rows()) {
+    ASSERT_NE(record.key.substr(0, 3), "bad") << id.first << "/" << id.second;
   }
 }
 
@@ -155,7 +155,7 @@ TEST_F(KafkaRealTest, ARebalanceWhileOpenCommitsOnlyWhatIsIn) {
   EXPECT_TRUE(eventually([&] { return view.all_committed(); }, seconds(30)));
   ASSERT_TRUE(first.stop().has_value());
   EXPECT_EQ(sink_.size(), 3000U);
-  EXPECT_EQ(sink_.repeated(), 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
   EXPECT_EQ(first.letters(), 0U);
 }
 

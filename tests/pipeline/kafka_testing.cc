@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <span>
 
 #include "e2e/process.h"
 #include "kafka/kafka_config.h"
@@ -15,89 +14,7 @@ namespace {
 
 constexpr Duration kAsk = seconds(10);
 
-struct Nothing : Prepared {};
-
-class Decoder : public Preparer {
-  std::expected<std::unique_ptr<Prepared>, Rejection> prepare(const Record& record) override {
-    if (record.value == "broken") return std::unexpected(Rejection{"decode", "json", "broken"});
-    return std::make_unique<Nothing>();
-  }
-};
-
-const SinkError kOut{flow::ErrorClass::outage, "", "connection refused"};
-
 }  // namespace
-
-class MemorySink::Writer : public LaneWriter {
- public:
-  explicit Writer(MemorySink& sink) : sink_(sink) {}
-  std::optional<SinkError> write(std::span<Item> items) override { return sink_.write(items); }
-
- private:
-  MemorySink& sink_;
-};
-
-Result<std::vector<std::string>> MemorySink::check(bool /*apply*/) {
-  return std::vector<std::string>();
-}
-std::unique_ptr<Preparer> MemorySink::preparer() { return std::make_unique<Decoder>(); }
-std::unique_ptr<LaneWriter> MemorySink::writer(std::uint32_t /*lane*/) {
-  return std::make_unique<Writer>(*this);
-}
-std::optional<SinkError> MemorySink::probe() { return out_ ? std::optional(kOut) : std::nullopt; }
-
-std::expected<SinkMarks, SinkError> MemorySink::claim(std::uint32_t partition,
-                                                      std::int64_t /*next*/) {
-  ++claims_;
-  if (out_ || partition >= claimable_) return std::unexpected(kOut);
-  return SinkMarks{.epoch = 1,
-                   .next = std::vector<std::int64_t>(quick_engine().lanes, begin_.load()),
-                   .begin = begin_};
-}
-
-std::optional<SinkError> MemorySink::write(std::span<Item> items) {
-  // Not for ever: a test that fails is to end, too.
-  for (int i = 0; hanging_ && i < 30'000; ++i) std::this_thread::sleep_for(milliseconds(1));
-  if (out_) return kOut;
-  if (delay_.load().count() > 0) std::this_thread::sleep_for(delay_.load());
-  const std::scoped_lock lock(rows_->mutex);
-  for (Item& item : items) {
-    auto& [record, count] = rows_->by_id[{item.record.partition, item.record.offset}];
-    record = item.record;
-    ++count;
-    item.fate = Fate::applied;
-  }
-  return std::nullopt;
-}
-
-std::size_t MemorySink::size() const {
-  const std::scoped_lock lock(rows_->mutex);
-  return rows_->by_id.size();
-}
-
-std::size_t MemorySink::repeated() const {
-  const std::scoped_lock lock(rows_->mutex);
-  return static_cast<std::size_t>(
-      std::ranges::count_if(rows_->by_id, [](const auto& row) { return row.second.second > 1; }));
-}
-
-std::set<Id> MemorySink::ids() const {
-  const std::scoped_lock lock(rows_->mutex);
-  std::set<Id> result;
-  for (const auto& [id, row] : rows_->by_id) result.insert(id);
-  return result;
-}
-
-std::int64_t MemorySink::contiguous(std::uint32_t partition, std::int64_t begin) const {
-  const std::scoped_lock lock(rows_->mutex);
-  while (rows_->by_id.contains({partition, begin})) ++begin;
-  return begin;
-}
-
-Record MemorySink::record(const Id& id) const {
-  const std::scoped_lock lock(rows_->mutex);
-  return rows_->by_id.at(id).first;
-}
 
 EngineOptions quick_engine() {
   EngineOptions options;

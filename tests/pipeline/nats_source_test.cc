@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "coord/nats_link.h"
-#include "pipeline/memory_sink.h"
+#include "pipeline/engine_run.h"
 #include "source/nats_publisher.h"
 #include "stores/server.h"
 
@@ -141,8 +141,8 @@ class NatsSourceTest : public ::testing::Test {
   }
 
   std::unique_ptr<stores::Server> server_;
-  SinkInMemory sink_;
-  LettersInMemory letters_;
+  MemorySink sink_;
+  MemoryLetters letters_;
   int published_ = 0;
 
  private:
@@ -160,8 +160,8 @@ TEST_F(NatsSourceTest, EveryMessageEndsOnceAndIsAcknowledged) {
 
   EXPECT_EQ(sink_.values().size(), published());
   EXPECT_EQ(run.counters().received, published());
-  EXPECT_EQ(sink_.replays, 0U);
-  EXPECT_EQ(sink_.out_of_order, 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
+  EXPECT_EQ(sink_.out_of_order(), 0U);
   EXPECT_EQ(log().find("! "), std::string::npos) << log();
   expect_floors_at_the_end();
 
@@ -221,7 +221,7 @@ TEST_F(NatsSourceTest, AnotherMemberComesAndGoesUnderLoad) {
   EXPECT_TRUE(eventually([&] { return sink_.size() == published(); })) << log();
   EXPECT_EQ(run.stop().value(), Ending::drained);
   EXPECT_EQ(sink_.values().size(), published());
-  EXPECT_EQ(sink_.replays, 0U) << log();
+  EXPECT_EQ(sink_.replays(), 0U) << log();
   expect_floors_at_the_end();
 }
 
@@ -229,8 +229,8 @@ TEST_F(NatsSourceTest, AnotherMemberComesAndGoesUnderLoad) {
 // the messages back.
 TEST_F(NatsSourceTest, WhatAKilledMemberHeldComesAtOnce) {
   publish(500);
-  SinkInMemory stuck;
-  stuck.down = true;
+  MemorySink stuck;
+  stuck.set_out(true);
   const client::WorkerTiming timing = *options().timing;
   e2e::Clock::time_point killed;
   NatsSource survivor(options());
@@ -251,13 +251,13 @@ TEST_F(NatsSourceTest, WhatAKilledMemberHeldComesAtOnce) {
              std::chrono::duration_cast<milliseconds>(timing.lease).count());
   EXPECT_LT(took, timing.lease + seconds{2}) << log();
   EXPECT_EQ(run->stop().value(), Ending::drained);
-  EXPECT_EQ(sink_.replays, 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
   expect_floors_at_the_end();
 }
 
 TEST_F(NatsSourceTest, AnOutageKeepsMembershipAndMemory) {
   publish(1'000);
-  sink_.down = true;
+  sink_.set_out(true);
   EngineOptions small = EngineRun::quick();
   small.window_records = 300;
   NatsSource source(options());
@@ -272,7 +272,7 @@ TEST_F(NatsSourceTest, AnOutageKeepsMembershipAndMemory) {
     if (one.end.has_value()) lag += *one.end - one.progress.committable;
   }
   EXPECT_GE(lag, 4'000) << log();
-  sink_.down = false;
+  sink_.set_out(false);
 
   EXPECT_TRUE(eventually([&] { return sink_.size() == published(); })) << log();
   EXPECT_EQ(run.stop().value(), Ending::drained);

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
-#include "pipeline/memory_sink.h"
+#include "pipeline/engine_run.h"
 
 namespace baton::pipeline {
 namespace {
@@ -52,8 +52,8 @@ class QueueSourceTest : public ::testing::Test {
   }
 
   e2e::BrokerProcess broker_;
-  SinkInMemory sink_;
-  LettersInMemory letters_;
+  MemorySink sink_;
+  MemoryLetters letters_;
 };
 
 TEST_F(QueueSourceTest, EveryMessageEndsOnceAndTheQueueIsEmpty) {
@@ -75,7 +75,7 @@ TEST_F(QueueSourceTest, EveryMessageEndsOnceAndTheQueueIsEmpty) {
   EXPECT_EQ(sink_.size(), 4'990U);
   EXPECT_EQ(letters_.size(), 10U);
   EXPECT_EQ(run.counters().received, 5'000U);
-  EXPECT_EQ(sink_.replays, 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
   const auto rows = sink_.rows();
   const Record& record = rows.begin()->second;
   const std::string number = record.value.substr(std::string("order-").size());
@@ -92,7 +92,7 @@ TEST_F(QueueSourceTest, EveryMessageEndsOnceAndTheQueueIsEmpty) {
 TEST_F(QueueSourceTest, AnOutageCountsNoAttempt) {
   create(seconds{1});
   send(200);
-  sink_.down = true;
+  sink_.set_out(true);
   QueueSource source(options(300));
   EngineOptions engine = EngineRun::quick();
   engine.window_records = 100;  // So that some wait outside.
@@ -110,7 +110,7 @@ TEST_F(QueueSourceTest, AnOutageCountsNoAttempt) {
   EXPECT_LE(stats.leased, 200U);
   EXPECT_GE(stats.leased, 100U);
   expect_attempts(0);
-  sink_.down = false;
+  sink_.set_out(false);
 
   EXPECT_TRUE(eventually([&] { return broker_.depth(kQueue) == 0; }));
   EXPECT_EQ(run.stop().value(), Ending::drained);
@@ -119,7 +119,7 @@ TEST_F(QueueSourceTest, AnOutageCountsNoAttempt) {
   EXPECT_EQ(stats.lease_expired_total, 0U);
   EXPECT_EQ(stats.dead_lettered_total, 0U);
   EXPECT_EQ(letters_.size(), 0U);
-  EXPECT_EQ(sink_.replays, 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
 }
 
 // What it had written to the network, and we never got, comes when its lease is over.
@@ -158,13 +158,13 @@ TEST_F(QueueSourceTest, ALostLeaseIsTakenUpAgain) {
   EXPECT_EQ(run.stop().value(), Ending::drained);
   EXPECT_EQ(sink_.values().size(), 300U);
   EXPECT_EQ(run.counters().received, 300U);
-  EXPECT_EQ(sink_.replays, 0U);
+  EXPECT_EQ(sink_.replays(), 0U);
 }
 
 TEST_F(QueueSourceTest, StoppingInMidFlightGivesBackAtOnce) {
   create();
   send(1'000);
-  sink_.down = true;
+  sink_.set_out(true);
   QueueSource source(options(300));
   EngineRun run(source, sink_, letters_);
   EXPECT_TRUE(eventually([&] { return run.is_out() && broker_.stats(kQueue).leased > 0; }));
@@ -195,7 +195,7 @@ TEST_F(QueueSourceTest, AStopUnderLoadAcknowledgesAllThatIsIn) {
 TEST_F(QueueSourceTest, TheLagIsTheDepth) {
   create();
   send(700);
-  sink_.down = true;
+  sink_.set_out(true);
   QueueSource source(options(100));
   EngineRun run(source, sink_, letters_);
   const auto lag = [&]() -> std::int64_t {
@@ -204,7 +204,7 @@ TEST_F(QueueSourceTest, TheLagIsTheDepth) {
     return *status.partitions[0].end - status.partitions[0].progress.committable;
   };
   EXPECT_TRUE(eventually([&] { return lag() == 700; }));
-  sink_.down = false;
+  sink_.set_out(false);
   EXPECT_TRUE(eventually([&] { return lag() == 0; }));
 }
 
