@@ -129,6 +129,33 @@ TEST(PipelineConfig, AMistakeIsNamedWithItsLine) {
             "environment BATON_PIPELINE__LANE: is unknown");
 }
 
+// Nought where it makes no sense would be a pipeline that stands still, or spins.
+TEST(PipelineConfig, LowerLimitsAreNamedWithTheirLine) {
+  const auto complaint = [](const std::string& path, const std::string& value) {
+    const std::size_t dot = path.find('.');
+    if (dot == std::string::npos) return refusal("name: a\n" + path + ": " + value + "\n");
+    return refusal("name: a\n" + path.substr(0, dot) + ":\n  " + path.substr(dot + 1) + ": " +
+                   value + "\n");
+  };
+  for (const std::string path :
+       {"workers", "lanes", "window.records", "window.bytes", "batch.records", "batch.bytes",
+        "storm.in_a_row", "storm.of_last", "storm.percent", "source.partitions", "record_max"}) {
+    const std::string place = path.contains('.') ? "config.yaml:3: " : "config.yaml:2: ";
+    EXPECT_EQ(complaint(path, "0").find(place + path + ": "), 0U) << complaint(path, "0");
+  }
+  for (const std::string path : {"commit_interval", "retry.first", "retry.most", "probe.first",
+                                 "probe.most", "sink.timeout"}) {
+    const std::string place = path.contains('.') ? "config.yaml:3: " : "config.yaml:2: ";
+    EXPECT_EQ(complaint(path, "0ms").find(place + path + ": "), 0U) << complaint(path, "0ms");
+  }
+  EXPECT_EQ(refusal(example(), {{"BATON_PIPELINE__BATCH__LINGER", "0ms"},
+                                {"BATON_PIPELINE__DRAIN", "0ms"},
+                                {"BATON_PIPELINE__MAX_OUTAGE", "0ms"},
+                                {"BATON_PIPELINE__RETRY__ATTEMPTS", "0"},
+                                {"BATON_PIPELINE__DEAD_LETTERS__REDRIVES_MAX", "0"}}),
+            "accepted");
+}
+
 TEST(PipelineConfig, WhatIsMissingIsNamed) {
   EXPECT_EQ(refusal("http: off\n"), "config.yaml: name is missing");
   EXPECT_NE(refusal("name: a\n").find("source.url is missing"), std::string::npos);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
-#include <atomic>
 #include <csignal>
 #include <map>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <baton/stream_client.h>
 
@@ -37,12 +37,21 @@ class OtherEnds : public ::testing::Test {
     ASSERT_TRUE(client.has_value());
     ASSERT_TRUE(client->create_stream("orders", 4).has_value());
   }
-  static nlohmann::json generate(const std::string& target, int count, std::string more = "") {
+  /// As a sink that is no database wants it.
+  static void leave_out_tables(const PipelineFolder& folder) {
+    std::string config = e2e::read_file(folder.config());
+    config.erase(config.find("\nkey: order_uid"));
+    e2e::write_file(folder.config(), config);
+  }
+  static nlohmann::json generate(const std::string& target, int count,
+                                 const std::string& partitions = "",
+                                 const std::string& seed = "1") {
     std::vector<std::string> command{
         e2e::binary(),         "pipeline",  "generate", "orders",   "--count",
         std::to_string(count), "--invalid", "2%",       "--broken", "1%",
         "--duplicate",         "2%",        "--json",   "--to",     target};
-    if (!more.empty()) command.insert(command.end(), {"--partitions", more});
+    command.insert(command.end(), {"--seed", seed});
+    if (!partitions.empty()) command.insert(command.end(), {"--partitions", partitions});
     const auto result = e2e::run_command(std::move(command));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return nlohmann::json::parse(result.out, nullptr, false);
@@ -132,9 +141,7 @@ TEST_F(OtherEnds, FromNats) {
 
 TEST_F(OtherEnds, ToStandardOutput) {
   const PipelineFolder folder(broker_, {{"sink.url", "stdout:"}});
-  std::string config = e2e::read_file(folder.config());
-  config.erase(config.find("\nkey: order_uid"));
-  e2e::write_file(folder.config(), config);
+  leave_out_tables(folder);
   const nlohmann::json made = generate("baton://" + broker_.address() + "/orders", 500);
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
@@ -156,7 +163,7 @@ class Receiver {
     server_.Post("/orders", [this](const httplib::Request& request, httplib::Response& response) {
       const std::scoped_lock lock(mutex_);
       const std::string key = request.get_header_value("Idempotency-Key");
-      ++posts;
+      times_.push_back(e2e::Clock::now());
       response.status = answer_to(request);
       if (response.status == 429) response.set_header("Retry-After", "1");
       if (response.status == 200) ++taken_[key];
@@ -180,7 +187,10 @@ class Receiver {
     const std::scoped_lock lock(mutex_);
     return taken_.size();
   }
-  std::atomic<int> posts{0};
+  std::vector<e2e::Clock::time_point> times() {
+    const std::scoped_lock lock(mutex_);
+    return times_;
+  }
 
  private:
   int answer_to(const httplib::Request& request) const {
@@ -196,15 +206,14 @@ class Receiver {
   std::mutex mutex_;
   int status_ = 200;
   std::map<std::string, int> taken_;
+  std::vector<e2e::Clock::time_point> times_;
   std::jthread thread_;
 };
 
 TEST_F(OtherEnds, ToHttp) {
   Receiver receiver;
   const PipelineFolder folder(broker_, {{"sink.url", receiver.url()}});
-  std::string config = e2e::read_file(folder.config());
-  config.erase(config.find("\nkey: order_uid"));
-  e2e::write_file(folder.config(), config);
+  leave_out_tables(folder);
   generate("baton://" + broker_.address() + "/orders", 500);
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
@@ -229,6 +238,66 @@ TEST_F(OtherEnds, ToHttp) {
         << status << pipeline.log();
   }
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+// In place as long as attempts last, and then by the breaker, whose probes are all answered.
+TEST_F(OtherEnds, AReceiverThatAsksForTimeGetsIt) {
+  Receiver receiver;
+  receiver.answer(429);  // "Retry-After: 1".
+  const PipelineFolder folder(
+      broker_, {{"sink.url", receiver.url()}, {"lanes", "1"}, {"retry.attempts", "1"}});
+  leave_out_tables(folder);
+  generate("baton://" + broker_.address() + "/orders", 100);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return receiver.times().size() >= 4; })) << pipeline.log();
+  const auto times = receiver.times();
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    EXPECT_GE(times[i] - times[i - 1], e2e::milliseconds{950}) << i;
+  }
+  EXPECT_EQ(pipeline.breaker(), "open");
+  receiver.answer(200);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 100; })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+// A crash has left half a letter. It is nobody's: its record comes again, and so does its letter.
+TEST_F(OtherEnds, HalfALetterInAFileIsNotContinued) {
+  const PipelineFolder folder(broker_,
+                              {{"dead_letters.url", "file:dead.jsonl"}, {"batch.records", "20"}});
+  const std::string file = folder.folder() / "dead.jsonl";
+  std::uint64_t poison = 0;
+  const auto send = [&](int count, const std::string& seed) {
+    const nlohmann::json made =
+        generate("baton://" + broker_.address() + "/orders", count, "", seed);
+    poison += made["invalid"].get<std::uint64_t>() + made["broken"].get<std::uint64_t>();
+  };
+  send(2000, "1");
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.counter("dead_letters") > 5; })) << pipeline.log();
+  pipeline.kill();
+  const std::string half = e2e::read_file(file).substr(0, 100);  // As the first one begins.
+  e2e::write_file(file, e2e::read_file(file) + half);
+  send(500, "2");
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] {
+    return pipeline.status()["lag"] == 0 && pipeline.status()["window"]["records"] == 0;
+  })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  std::set<std::string> ids;
+  std::vector<std::string> torn;
+  std::istringstream lines(e2e::read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object()) {
+      ids.insert(json["id"].get<std::string>());
+    } else {
+      torn.push_back(line);
+    }
+  }
+  EXPECT_EQ(ids.size(), poison);
+  EXPECT_EQ(torn, std::vector{half});
 }
 
 // What was wrong is mended, and the dead letters go back to be tried again: once, and not for ever.

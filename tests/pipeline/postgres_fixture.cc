@@ -76,13 +76,6 @@ std::int64_t PostgresTest::items_of(const Items& items) {
   return sum;
 }
 
-std::string PostgresTest::insert_sql(const std::string& order_uid) {
-  return fmt::format(
-      "INSERT INTO orders VALUES ('{}', 't', 'e', 'en', NULL, 'c', 'd', '1', 1, now(), '1', "
-      "'somebody', 0, 0)",
-      order_uid);
-}
-
 std::size_t count_of(const Items& items, Fate fate) {
   return static_cast<std::size_t>(std::ranges::count(items, fate, &Item::fate));
 }

@@ -48,8 +48,6 @@ class PostgresTest : public ::testing::Test {
     return std::stoll(server().value("SELECT count(*) FROM " + table));
   }
   static std::int64_t items_of(const Items& items);
-  /// A statement that holds the key of an order, as somebody else's.
-  static std::string insert_sql(const std::string& order_uid);
 
   std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(3, 1, 0);
   schema::OrderGenerator generator_{7};

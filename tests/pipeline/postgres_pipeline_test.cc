@@ -7,60 +7,13 @@
 #include <string>
 #include <thread>
 
-#include <baton/stream_client.h>
-
-#include "e2e/broker_process.h"
-#include "pipeline/orders.h"
-#include "pipeline/pipeline_process.h"
-#include "pipeline/postgres_server.h"
+#include "pipeline/postgres_pipeline.h"
 
 namespace baton::pipeline {
 namespace {
 
-using e2e::BrokerProcess;
 using e2e::eventually;
 using e2e::seconds;
-using schema::OrderFate;
-
-constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
-
-class PostgresPipeline : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (const std::string why = PostgresServer::missing(); !why.empty()) {
-      fmt::print("SKIPPED: {}\n", why);
-      GTEST_SKIP() << why;
-    }
-    ASSERT_TRUE(server_.start());
-    ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
-    ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
-  }
-  PipelineFolder::Settings settings(PipelineFolder::Settings more = {}) {
-    PipelineFolder::Settings result{{"sink.url", server_.url()}, {"batch.records", "50"}};
-    for (const auto& [path, value] : more) result[path] = value;
-    return result;
-  }
-  void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
-    produce(broker_, "orders", count, seed, inventory_, mix);
-  }
-  bool all_end(const PipelineProcess& pipeline) {
-    return eventually([&] { return pipeline.ended() >= inventory_.entries().size(); }, seconds{60});
-  }
-  std::uint64_t letters() { return broker_.depth("orders.dlq"); }
-  void expect_end(PipelineProcess& pipeline) {
-    EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
-    EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
-    Outcome outcome = read_postgres(server_);
-    outcome.letters = read_letters(broker_, "orders.dlq");
-    expect_everything_ended(inventory_, outcome);
-  }
-
-  PostgresServer server_;
-  BrokerProcess broker_;
-  Inventory inventory_;
-};
 
 // Stopped as by a crash, frozen, made read-only, its backends terminated: each an outage, none of
 // which makes a dead letter or loses a record.
@@ -84,11 +37,12 @@ TEST_F(PostgresPipeline, OutagesOfEveryKindAreWaitedFor) {
     EXPECT_TRUE(all_end(pipeline)) << what << "\n" << pipeline.log();
     EXPECT_EQ(letters(), letters_before) << what;
   };
-  during("immediate stop", [&] { server_.stop_immediate(); }, [&] { server_.start(); });
-  during("killed", [&] { server_.kill(); }, [&] { server_.start(); });
-  during("read-only", [&] { server_.set_read_only(true); }, [&] { server_.set_read_only(false); });
-  during("frozen", [&] { server_.pause(); }, [&] { server_.resume(); });
-  server_.terminate_backends();
+  during("immediate stop", [&] { server_->stop_immediate(); }, [&] { server_->start(); });
+  during("killed", [&] { server_->kill(); }, [&] { server_->start(); });
+  during(
+      "read-only", [&] { server_->set_read_only(true); }, [&] { server_->set_read_only(false); });
+  during("frozen", [&] { server_->pause(); }, [&] { server_->resume(); });
+  server_->terminate_backends();
   send(1000, ++seed, kNoTrouble);
   expect_end(pipeline);
 }
@@ -99,7 +53,7 @@ TEST_F(PostgresPipeline, ALockedTableIsWaitedFor) {
   const PipelineFolder folder(broker_,
                               settings({{"sink.timeout", "300ms"}, {"retry.attempts", "1"}}));
   ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
-  PostgresSession other(server_.url());
+  PostgresSession other(server_->url());
   ASSERT_EQ(other.run("BEGIN"), "");
   ASSERT_EQ(other.run("LOCK TABLE orders IN EXCLUSIVE MODE"), "");
   send(200);
@@ -115,13 +69,13 @@ TEST_F(PostgresPipeline, ALockedTableIsWaitedFor) {
 TEST_F(PostgresPipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
   const PipelineFolder folder(broker_, settings({{"batch.records", "500"}}));
   ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
-  server_.query("ALTER TABLE payments ADD CHECK (payment_dt % 101 <> 0)");
+  server_->query("ALTER TABLE payments ADD CHECK (payment_dt % 101 <> 0)");
   send(3000, 1, kNoTrouble);
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
   EXPECT_TRUE(all_end(pipeline));
   EXPECT_EQ(pipeline.terminate(), 0);
-  const Outcome outcome = read_postgres(server_);
+  const Outcome outcome = read_postgres(*server_);
   const std::set<Place> dead = read_letters(broker_, "orders.dlq");
   EXPECT_GT(dead.size(), 5U);
   EXPECT_EQ(outcome.rows.size() + dead.size(), 3000U);
@@ -131,26 +85,26 @@ TEST_F(PostgresPipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
 
 TEST_F(PostgresPipeline, WhatEveryRecordWouldFailOnHalts) {
   const PipelineFolder folder(
-      broker_, settings({{"sink.url", server_.guarded_url(PostgresServer::kPassword)}}));
-  server_.query(fmt::format("GRANT ALL ON SCHEMA public TO {}", PostgresServer::kGuarded));
+      broker_, settings({{"sink.url", server_->guarded_url(PostgresServer::kPassword)}}));
+  server_->query(fmt::format("GRANT ALL ON SCHEMA public TO {}", PostgresServer::kGuarded));
   send(300);
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
   const std::uint64_t letters_before = letters();
-  server_.query("ALTER TABLE items RENAME TO hidden");
+  server_->query("ALTER TABLE items RENAME TO hidden");
   send(300, 2, kNoTrouble);
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
-  server_.query("ALTER TABLE hidden RENAME TO items");
+  server_->query("ALTER TABLE hidden RENAME TO items");
   pipeline.signal(SIGHUP);
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
-  server_.query(fmt::format("ALTER ROLE {} PASSWORD 'other'", PostgresServer::kGuarded));
-  server_.terminate_backends();
+  server_->query(fmt::format("ALTER ROLE {} PASSWORD 'other'", PostgresServer::kGuarded));
+  server_->terminate_backends();
   send(300, 3, kNoTrouble);
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
   EXPECT_EQ(letters(), letters_before);
-  server_.query(fmt::format("ALTER ROLE {} PASSWORD '{}'", PostgresServer::kGuarded,
-                            PostgresServer::kPassword));
+  server_->query(fmt::format("ALTER ROLE {} PASSWORD '{}'", PostgresServer::kGuarded,
+                             PostgresServer::kPassword));
   pipeline.signal(SIGHUP);
   expect_end(pipeline);
 }
@@ -174,14 +128,14 @@ TEST_F(PostgresPipeline, AZombieCannotWrite) {
   zombie.resume();
   EXPECT_TRUE(eventually(
       [&] {
-        return std::stoull(server_.value("SELECT count(*) FROM orders")) >=
+        return std::stoull(server_->value("SELECT count(*) FROM orders")) >=
                inventory_.entries().size();
       },
       seconds{60}))
       << heir.log();
   EXPECT_TRUE(zombie.terminate().has_value());
   EXPECT_TRUE(heir.terminate().has_value());
-  Outcome outcome = read_postgres(server_);
+  Outcome outcome = read_postgres(*server_);
   outcome.letters = read_letters(broker_, "orders.dlq");
   expect_everything_ended(inventory_, outcome);
 }

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -51,7 +52,13 @@ std::string PostgresServer::missing() {
   return {};
 }
 
-PostgresServer::PostgresServer() : port_(e2e::free_port()) {}
+std::string PostgresServer::mount_options() {
+  if (::getuid() != 0) return "mode=0700";
+  return fmt::format("mode=0700,uid={},gid={}", other_user()->pw_uid, other_user()->pw_gid);
+}
+
+PostgresServer::PostgresServer(std::vector<std::string> initdb)
+    : initdb_(std::move(initdb)), port_(e2e::free_port()) {}
 
 PostgresServer::~PostgresServer() {
   if (is_paused_) resume();
@@ -76,9 +83,12 @@ bool PostgresServer::make_data() {
       ::chown(folder_.path().c_str(), other_user()->pw_uid, other_user()->pw_gid) != 0) {
     return false;
   }
-  const auto made = e2e::run_command(
-      as_user({program("initdb"), "-D", folder_ / "data", "-U", "baton", "--auth=trust",
-               "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"}));
+  std::vector<std::string> initdb{
+      program("initdb"), "-D",           folder_ / "data", "-U",
+      "baton",           "--auth=trust", "--no-sync",      "--encoding=UTF8",
+      "--locale=C.UTF-8"};
+  initdb.insert(initdb.end(), initdb_.begin(), initdb_.end());
+  const auto made = e2e::run_command(as_user(std::move(initdb)));
   if (made.exit_code != 0) {
     ADD_FAILURE() << "initdb: " << made.err;
     return false;
@@ -202,6 +212,13 @@ std::string PostgresSession::run(const std::string& sql) {
   std::string code = sqlstate_of(result);
   PQclear(result);
   return code;
+}
+
+std::string insert_sql(const std::string& order_uid) {
+  return fmt::format(
+      "INSERT INTO orders VALUES ('{}', 't', 'e', 'en', NULL, 'c', 'd', '1', 1, now(), '1', "
+      "'somebody', 0, 0)",
+      order_uid);
 }
 
 }  // namespace baton::pipeline

@@ -16,7 +16,11 @@ class PostgresServer {
   /// Why there is none here; empty: there is.
   static std::string missing();
 
-  PostgresServer();
+  /// For a disk that is to belong to the user who runs it.
+  static std::string mount_options();
+
+  /// `initdb`: more of its options.
+  explicit PostgresServer(std::vector<std::string> initdb = {});
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
   ~PostgresServer();
@@ -59,6 +63,7 @@ class PostgresServer {
   void signal_all(int number) const;
   void stop(int number);
 
+  const std::vector<std::string> initdb_;
   e2e::TempFolder folder_;
   int port_;
   bool has_data_ = false;
@@ -80,5 +85,8 @@ class PostgresSession {
  private:
   void* connection_;
 };
+
+/// A statement that holds the key of an order, as somebody else's.
+std::string insert_sql(const std::string& order_uid);
 
 }  // namespace baton::pipeline

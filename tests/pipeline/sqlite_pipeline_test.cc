@@ -8,12 +8,8 @@
 #include <string>
 #include <thread>
 
-#include <baton/stream_client.h>
-
-#include "e2e/broker_process.h"
 #include "e2e/private_disk.h"
-#include "pipeline/orders.h"
-#include "pipeline/pipeline_process.h"
+#include "pipeline/sqlite_pipeline.h"
 
 namespace baton::pipeline {
 namespace {
@@ -24,46 +20,6 @@ using e2e::eventually;
 using e2e::milliseconds;
 using e2e::seconds;
 using schema::OrderFate;
-
-class SqlitePipeline : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(broker_.start());
-    create_stream(4);
-  }
-  void create_stream(std::uint32_t partitions) {
-    auto client = client::StreamClient::connect(broker_.connection());
-    ASSERT_TRUE(client.has_value());
-    const auto created = client->create_stream("orders", partitions);
-    ASSERT_TRUE(created.has_value()) << created.error().text;
-  }
-  void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
-    produce(broker_, "orders", count, seed, inventory_, mix);
-  }
-  Outcome outcome(const PipelineFolder& folder) {
-    Outcome result = read_sqlite(folder.database());
-    result.letters = read_letters(broker_, "orders.dlq");
-    return result;
-  }
-  static std::string sql(const std::string& path, const std::string& text) {
-    sqlite3* database = nullptr;
-    std::string problem;
-    if (sqlite3_open(path.c_str(), &database) != SQLITE_OK ||
-        sqlite3_exec(database, text.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
-      problem = sqlite3_errmsg(database);
-    }
-    sqlite3_close_v2(database);
-    return problem;
-  }
-  std::uint64_t letters() { return broker_.depth("orders.dlq"); }
-  bool all_end(const PipelineProcess& pipeline, std::uint64_t before = 0) {
-    return eventually([&] { return before + pipeline.ended() >= inventory_.entries().size(); },
-                      seconds{60});
-  }
-
-  BrokerProcess broker_;
-  Inventory inventory_;
-};
 
 TEST_F(SqlitePipeline, EveryRecordEndsWhereItHasTo) {
   const PipelineFolder folder(broker_);
@@ -461,37 +417,6 @@ TEST_F(SqlitePipeline, ASinkThatIsLockedWhenPartitionsComeIsWaitedFor) {
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
   EXPECT_EQ(pipeline.log().find("did not answer"), std::string::npos) << pipeline.log();
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
-  expect_everything_ended(inventory_, outcome(folder));
-}
-
-TEST_F(SqlitePipeline, TheNumberOfLanesChangesAfterADrainOnly) {
-  PipelineFolder folder(broker_, {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
-  send(3000);
-  {
-    PipelineProcess pipeline(folder);
-    ASSERT_TRUE(pipeline.start());
-    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
-    pipeline.kill();
-  }
-  folder.settings()["lanes"] = "7";
-  PipelineProcess refused(folder);
-  ASSERT_TRUE(refused.start());
-  EXPECT_TRUE(eventually([&] { return refused.breaker() == "halted"; })) << refused.log();
-  EXPECT_NE(refused.log().find("it cannot go on with 7"), std::string::npos) << refused.log();
-  refused.kill();
-  folder.settings().erase("lanes");
-  PipelineProcess drains(folder);
-  ASSERT_TRUE(drains.start());
-  EXPECT_TRUE(eventually([&] { return drains.ended() > 200; })) << drains.log();
-  EXPECT_EQ(drains.terminate(), 0) << drains.log();
-  folder.settings()["lanes"] = "7";
-  PipelineProcess last(folder);
-  ASSERT_TRUE(last.start());
-  EXPECT_TRUE(eventually([&] {
-    return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
-  })) << last.log();
-  EXPECT_TRUE(eventually([&] { return last.status()["window"]["records"] == 0; }));
-  EXPECT_EQ(last.terminate(), 0) << last.log();
   expect_everything_ended(inventory_, outcome(folder));
 }
 

@@ -1,0 +1,119 @@
+// What a pipeline leaves behind when it ends, and what its next life makes of it.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "pipeline/sqlite_pipeline.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using e2e::Clock;
+using e2e::eventually;
+using e2e::seconds;
+using schema::OrderFate;
+
+class SqliteDrain : public SqlitePipeline {
+ protected:
+  /// In a life of its own, whatever is left.
+  void expect_the_rest(const PipelineFolder& folder) {
+    PipelineProcess last(folder);
+    ASSERT_TRUE(last.start());
+    EXPECT_TRUE(eventually([&] {
+      return read_sqlite(folder.database()).rows.size() == inventory_.count(OrderFate::valid);
+    })) << last.log();
+    EXPECT_TRUE(eventually([&] { return last.status()["window"]["records"] == 0; }));
+    EXPECT_EQ(last.terminate(), 0) << last.log();
+    expect_everything_ended(inventory_, outcome(folder));
+  }
+};
+
+// There is nothing to wait for, and so nobody does.
+TEST_F(SqliteDrain, ASinkThatIsOutIsNotWaitedFor) {
+  const PipelineFolder folder(broker_, {{"drain", "60s"}});
+  send(500);
+  {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
+    fs::rename(folder.database(), folder.database() + ".aside");
+    send(1000, 2);
+    EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
+    const auto begin = Clock::now();
+    EXPECT_EQ(pipeline.terminate(), 7) << pipeline.log();
+    EXPECT_LT(Clock::now() - begin, seconds{10});
+  }
+  fs::rename(folder.database() + ".aside", folder.database());
+  expect_nothing_skipped(inventory_, outcome(folder), stored_offsets(broker_, "orders", "orders"));
+  expect_the_rest(folder);
+}
+
+// It may answer yet: as long as `drain` says, for all partitions together.
+TEST_F(SqliteDrain, ASinkThatIsLockedIsWaitedForOnce) {
+  const PipelineFolder folder(broker_,
+                              {{"drain", "2s"}, {"lanes", "2"}, {"retry.attempts", "1000"}});
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  send(1000);
+  sqlite3* holder = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.database().c_str(), &holder), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(holder, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] {
+      const nlohmann::json status = pipeline.status();
+      return status.is_object() && status["counters"]["received"] == 1000;
+    })) << pipeline.log();
+    const auto begin = Clock::now();
+    EXPECT_EQ(pipeline.terminate(), 7) << pipeline.log();
+    EXPECT_GT(Clock::now() - begin, seconds{2});
+    EXPECT_LT(Clock::now() - begin, seconds{7});  // And the one statement that is under way.
+  }
+  sqlite3_close_v2(holder);
+  EXPECT_TRUE(read_sqlite(folder.database()).rows.empty());
+  expect_the_rest(folder);
+}
+
+/// Another setting, and what is said of it.
+using Layout = std::pair<std::pair<std::string, std::string>, std::string>;
+class SqliteLayout : public SqliteDrain, public ::testing::WithParamInterface<Layout> {};
+
+// Marks are by lane, and say nothing when records are spread in another way.
+TEST_P(SqliteLayout, ChangesAfterADrainOnly) {
+  const auto& [setting, complaint] = GetParam();
+  PipelineFolder folder(broker_, {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
+  send(3000);
+  {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
+    pipeline.kill();
+  }
+  folder.settings().insert(setting);
+  PipelineProcess refused(folder);
+  ASSERT_TRUE(refused.start());
+  EXPECT_TRUE(eventually([&] { return refused.breaker() == "halted"; })) << refused.log();
+  EXPECT_NE(refused.log().find(complaint), std::string::npos) << refused.log();
+  refused.kill();
+  folder.settings().erase(setting.first);
+  PipelineProcess drains(folder);
+  ASSERT_TRUE(drains.start());
+  EXPECT_TRUE(eventually([&] { return drains.ended() > 200; })) << drains.log();
+  EXPECT_EQ(drains.terminate(), 0) << drains.log();
+  folder.settings().insert(setting);
+  expect_the_rest(folder);
+}
+INSTANTIATE_TEST_SUITE_P(
+    Of, SqliteLayout,
+    ::testing::Values(
+        Layout{{"lanes", "7"}, "written with 4 lanes and not drained; it cannot go on with 7:"},
+        Layout{{"order", "partition"},
+               "written with 4 lanes and not drained; it cannot go on with 4 by partition:"}),
+    [](const auto& layout) { return layout.param.first.first; });
+
+}  // namespace
+}  // namespace baton::pipeline
