@@ -30,14 +30,6 @@ std::string_view event_name(KvWatchEvent::Kind kind) {
   return "unknown";
 }
 
-void put_value(Json& out, const std::string& value) {
-  if (is_utf8(value)) {
-    out["value"] = value;
-  } else {
-    out["value_base64"] = base64(value);
-  }
-}
-
 Json to_json(const client::BucketSettings& settings) {
   Json out = Json::object();
   if (settings.value_bytes_max) out["value_bytes_max"] = *settings.value_bytes_max;
@@ -81,7 +73,7 @@ Json to_json(const client::BucketInfo& bucket) {
 
 Json to_json(const client::KvEntry& entry) {
   Json out{{"key", entry.key}};
-  put_value(out, entry.value);
+  put_bytes(out, "value", entry.value);
   out["revision"] = entry.revision;
   out["created_revision"] = entry.created_revision;
   out["version"] = entry.version;

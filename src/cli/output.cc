@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
 #include "base/time.h"
 
 namespace baton::cli {
@@ -108,14 +109,6 @@ Json to_json(const client::QueueStats& stats) {
           {"dead_lettered_total", stats.dead_lettered_total},
           {"dropped_total", stats.dropped_total},
           {"deduplicated_total", stats.deduplicated_total}};
-}
-
-void put_payload(Json& out, const std::string& payload) {
-  if (is_utf8(payload)) {
-    out["payload"] = payload;
-  } else {
-    out["payload_base64"] = base64(payload);
-  }
 }
 
 /// The beginning of `payload`, which is UTF-8, with no character cut in two.
@@ -229,7 +222,7 @@ Json to_json(const client::QueueInfo& queue) {
 
 Json to_json(const client::LeasedMessage& message) {
   Json out{{"id", message.id}};
-  put_payload(out, message.payload);
+  put_bytes(out, "payload", message.payload);
   out["headers"] = Json::object();
   for (const auto& [name, value] : message.headers) out["headers"][name] = value;
   out["fairness_key"] = message.fairness_key;
@@ -243,7 +236,7 @@ Json to_json(const client::LeasedMessage& message) {
 
 Json to_json(const client::PeekedMessage& message) {
   Json out{{"id", message.id}};
-  put_payload(out, message.payload);
+  put_bytes(out, "payload", message.payload);
   out["headers"] = Json::object();
   for (const auto& [name, value] : message.headers) out["headers"][name] = value;
   out["fairness_key"] = message.fairness_key;
@@ -402,22 +395,12 @@ bool is_utf8(std::string_view bytes) {
   }
 }
 
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const auto byte = [&](std::size_t offset) {
-      return at + offset < bytes.size() ? static_cast<std::uint8_t>(bytes[at + offset]) : 0U;
-    };
-    const std::uint32_t group = (byte(0) << 16U) | (byte(1) << 8U) | byte(2);
-    const std::size_t digits = std::min<std::size_t>(bytes.size() - at, 3) + 1;
-    for (std::size_t i = 0; i < 4; ++i) {
-      out.push_back(i < digits ? kDigits[(group >> (18 - 6 * i)) & 63U] : '=');
-    }
+void put_bytes(Json& out, const std::string& name, std::string_view bytes) {
+  if (is_utf8(bytes)) {
+    out[name] = bytes;
+  } else {
+    out[name + "_base64"] = base64(bytes);
   }
-  return out;
 }
 
 std::string printable(std::string_view text) {

@@ -73,7 +73,8 @@ std::string format_bytes(std::uint64_t bytes);
 std::string format_count(std::uint64_t count);
 
 bool is_utf8(std::string_view bytes);
-std::string base64(std::string_view bytes);
+/// As "NAME"; as "NAME_base64" when they are not text.
+void put_bytes(Json& out, const std::string& name, std::string_view bytes);
 /// For a terminal: bytes that would move its cursor are shown as \x1b.
 std::string printable(std::string_view text);
 

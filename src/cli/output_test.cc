@@ -20,15 +20,6 @@ client::LeasedMessage leased(std::string payload) {
   return message;
 }
 
-TEST(Base64, FollowsTheStandardsExamples) {
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foo"), "Zm9v");
-  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
-  EXPECT_EQ(base64("\xff\xff\xfe"), "///+");
-}
-
 TEST(IsUtf8, RefusesWhatIsNot) {
   EXPECT_TRUE(is_utf8(""));
   EXPECT_TRUE(is_utf8("gr\xc3\xbc\xc3\x9f"));

@@ -49,15 +49,6 @@ std::string status_text(const client::GroupMember& member) {
   }
 }
 
-void put_bytes(Json& out, const std::string& name, const std::optional<std::string>& bytes) {
-  if (!bytes) return;
-  if (is_utf8(*bytes)) {
-    out[name] = *bytes;
-  } else {
-    out[name + "_base64"] = base64(*bytes);
-  }
-}
-
 Json to_json(const client::StreamSettings& settings) {
   Json out = Json::object();
   if (settings.retention) out["retention_ms"] = settings.retention->count();
@@ -178,12 +169,12 @@ Json to_json(const client::Record& record) {
   Json out{{"partition", record.partition},
            {"offset", record.offset},
            {"timestamp_ms", record.timestamp.time_since_epoch().count()}};
-  put_bytes(out, "key", record.key);
-  put_bytes(out, "value", record.value);
+  if (record.key) put_bytes(out, "key", *record.key);
+  if (record.value) put_bytes(out, "value", *record.value);
   out["headers"] = Json::array();
   for (const client::RecordHeader& header : record.headers) {
     Json entry{{"name", header.name}};
-    put_bytes(entry, "value", header.value);
+    if (header.value) put_bytes(entry, "value", *header.value);
     out["headers"].push_back(std::move(entry));
   }
   return out;
