@@ -226,6 +226,32 @@ TEST_F(EngineTest, DeadLettersThatCannotBeWrittenAreWaitedFor) {
   EXPECT_EQ(letters_.size(), 3U);
 }
 
+// Waiting would not help: somebody has to look, and is told at which record.
+TEST_F(EngineTest, ADeadLetterThatIsRefusedForGoodHalts) {
+  source_->value = [](std::int64_t i) {
+    return i == 500 ? "broken" : i == 501 ? "broken, and too long" : "good";
+  };
+  letters_.bytes_max = 10;
+  start(quick());
+  EXPECT_TRUE(
+      eventually([&] { return engine_->status().gate.state == flow::Breaker::State::halted; }));
+  const std::string why = engine_->status().gate.why;
+  EXPECT_NE(why.find("offset 501 ("), std::string::npos) << why;
+  EXPECT_NE(why.find("refused by memory, for good: invalid_argument: too long"), std::string::npos)
+      << why;
+  for (std::uint32_t p = 0; p < 3; ++p) EXPECT_LE(source_->committed(p), 501);
+  engine_->reload(quick());  // Nothing was mended.
+  EXPECT_TRUE(
+      eventually([&] { return engine_->status().gate.state == flow::Breaker::State::halted; }));
+  letters_.bytes_max = 1000;
+  EXPECT_TRUE(eventually([&] {
+    engine_->reload(quick());
+    return ended() == 3000;
+  }));
+  EXPECT_EQ(stop(), Ending::drained);
+  EXPECT_EQ(letters_.size(), 6U);
+}
+
 TEST_F(EngineTest, AnOutageThatIsTooLongEndsInAnOrderlyWay) {
   sink_.set_error(SinkError{ErrorClass::outage, "", "gone"});
   EngineOptions options = quick();

@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/parse.h"
 #include "engine/assignment.h"
+#include "engine/stored_letter.h"
 
 namespace baton::pipeline {
 namespace {
@@ -17,7 +17,6 @@ using flow::ErrorClass;
 using flow::SinkError;
 
 constexpr std::uint32_t kLinesPerSecond = 5;
-constexpr std::uint64_t kRedrivesMax = 1'000'000;
 constexpr std::chrono::seconds kInPlaceMax{10};  // A longer wait is the breaker's: it is seen.
 
 std::chrono::milliseconds wall_clock() {
@@ -27,13 +26,6 @@ std::chrono::milliseconds wall_clock() {
 
 std::string reason(const SinkError& error) {
   return fmt::format("{}{}{}", error.code, error.code.empty() ? "" : ": ", error.text);
-}
-
-std::uint32_t redrives_of(const Record& record) {
-  const auto header = std::ranges::find(record.headers, kRedrivesHeader,
-                                        &std::pair<std::string, std::string>::first);
-  if (header == record.headers.end()) return 0;
-  return static_cast<std::uint32_t>(parse_number(header->second, 0, kRedrivesMax).value_or(0));
 }
 
 }  // namespace
@@ -246,21 +238,47 @@ void Lane::bury(Part items) {
 
 bool Lane::write_letters(Part dead, std::span<const DeadLetter> letters) {
   bool failing = false;
-  bool written = false;
-  for (std::uint32_t attempt = 1; !written; ++attempt) {
+  const auto set_failing = [&](bool now) {
+    if (std::exchange(failing, now) && !now) context_.gate->letters_over();
+  };
+  for (std::uint32_t attempt = 1; !letters.empty(); ++attempt) {
     const Status status = context_.dead_letters->write(letters);
-    written = status.has_value();
-    if (written) break;
+    if (status.has_value()) break;
+    if (status.error().code == Errc::invalid_argument) {
+      set_failing(false);
+      if (!halt_on_refusal(dead, letters)) return false;
+      continue;
+    }
     const std::string why =
         fmt::format("dead letters cannot be written: {}", to_string(status.error()));
-    if (!std::exchange(failing, true)) {
+    if (!failing) {
       context_.log(true, why + "; waiting");
       context_.gate->letters_failed(why);
     }
-    if (!pause(options_->backoff.wait(attempt, random_), dead)) break;
+    set_failing(true);
+    if (pause(options_->backoff.wait(attempt, random_), dead)) continue;
+    set_failing(false);
+    return false;
   }
-  if (failing) context_.gate->letters_over();
-  return written;
+  set_failing(false);
+  return true;
+}
+
+bool Lane::halt_on_refusal(Part dead, std::span<const DeadLetter>& letters) {
+  for (; !letters.empty(); letters = letters.subspan(1)) {
+    const Status status = context_.dead_letters->write(letters.first(1));
+    if (status.has_value()) continue;
+    if (status.error().code != Errc::invalid_argument) return true;  // An outage, and no refusal.
+    const Record& record = *letters.front().record;
+    const std::string why = fmt::format(
+        "the dead letter of partition {}, offset {} ({} bytes) is refused by {}, for good: {}",
+        record.partition, record.offset, record.bytes(), context_.dead_letters->name(),
+        to_string(status.error()));
+    context_.log(true, "halted, until a reload: " + why);
+    context_.gate->halt(why);
+    return context_.gate->wait_while_halted([&] { return gives_up(dead); });
+  }
+  return true;
 }
 
 /// What happened to one record, by its key; not more lines than somebody would read.

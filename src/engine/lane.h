@@ -99,6 +99,8 @@ class Lane {
   [[nodiscard]] DeadLetter letter_of(const Item& item) const;
   /// False: nobody waits for it any more.
   bool write_letters(Part dead, std::span<const DeadLetter> letters);
+  /// Some letter is refused for good: writes those before it, and halts. False: nobody waits.
+  bool halt_on_refusal(Part dead, std::span<const DeadLetter>& letters);
   void finish(Items& items);
   void tell(const Item& item);
   bool pause(Duration time, Part items);

@@ -109,7 +109,9 @@ class MemorySink : public Sink {
   struct Nothing : Prepared {};
   class Decoder : public Preparer {
     std::expected<std::unique_ptr<Prepared>, Rejection> prepare(const Record& record) override {
-      if (record.value == "broken") return std::unexpected(Rejection{"decode", "json", "broken"});
+      if (record.value.starts_with("broken")) {
+        return std::unexpected(Rejection{"decode", "json", "broken"});
+      }
       return std::make_unique<Nothing>();
     }
   };
@@ -188,6 +190,9 @@ class MemoryLetters : public DeadLetterTarget {
   Status write(std::span<const DeadLetter> letters) override {
     if (down) return Error{Errc::unavailable, "down"};
     const std::scoped_lock lock(mutex_);
+    for (const DeadLetter& letter : letters) {
+      if (letter.record->bytes() > bytes_max) return Error{Errc::invalid_argument, "too long"};
+    }
     for (const DeadLetter& letter : letters) ids_.insert(letter.id());
     return {};
   }
@@ -198,6 +203,7 @@ class MemoryLetters : public DeadLetterTarget {
   }
   [[nodiscard]] std::size_t size() const { return ids().size(); }
   std::atomic<bool> down{false};
+  std::atomic<std::size_t> bytes_max{1'000'000'000};
 
  private:
   mutable std::mutex mutex_;

@@ -94,6 +94,12 @@ Error to_error(rd_kafka_resp_err_t code, std::string_view what) {
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART: return {Errc::not_found, text};
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+      return {
+          Errc::invalid_argument,
+          text + " (the limits: the topic's max.message.bytes, the client's message.max.bytes)"};
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
     case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
     case RD_KAFKA_RESP_ERR__INVALID_ARG: return {Errc::invalid_argument, text};
     default: return {Errc::unavailable, text};

@@ -44,6 +44,10 @@ Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
   std::size_t bytes = 0;
   for (const DeadLetter& letter : letters) {
     messages.push_back(to_message(letter));
+    if (const std::size_t size = messages.back().payload.size(); size > limits::kPayloadBytesMax) {
+      return Error{Errc::invalid_argument, fmt::format("{} bytes, and a message has {} at most",
+                                                       size, limits::kPayloadBytesMax)};
+    }
     bytes += letter.record->bytes();
     if (bytes < kBytesPerCall) continue;
     BATON_TRY_STATUS(send(std::exchange(messages, {})));

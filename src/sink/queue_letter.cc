@@ -9,7 +9,6 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "base/parse.h"
 
 namespace baton::pipeline {
 namespace {
@@ -52,7 +51,8 @@ bool begins_with(std::string_view bytes, const Character& character) {
          });
 }
 
-/// Whether it is UTF-8: protobuf takes no other string.
+}  // namespace
+
 bool is_text(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto character = character_of(static_cast<unsigned char>(bytes.front()));
@@ -61,6 +61,8 @@ bool is_text(std::string_view bytes) {
   }
   return true;
 }
+
+namespace {
 
 bool fits_into_headers(const Record& record) {
   std::set<std::string_view> names;
@@ -135,11 +137,6 @@ client::NewMessage to_message(const DeadLetter& letter) {
   return message;
 }
 
-std::string_view StoredLetter::what(const std::string& name) const {
-  const auto found = about.find(name);
-  return found == about.end() ? std::string_view() : found->second;
-}
-
 Result<StoredLetter> from_message(const client::Headers& headers, std::string_view payload) {
   StoredLetter letter;
   const bool is_packed = headers.contains(kPacked);
@@ -156,11 +153,7 @@ Result<StoredLetter> from_message(const client::Headers& headers, std::string_vi
     }
   }
   if (!is_packed) letter.record.key = letter.what(kKey);
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62U;
-  letter.record.partition = static_cast<std::uint32_t>(
-      parse_number(letter.what("baton-partition"), 0, 0xffffffff).value_or(0));
-  letter.record.offset =
-      static_cast<std::int64_t>(parse_number(letter.what("baton-offset"), 0, kMost).value_or(0));
+  take_place(letter);
   return letter;
 }
 

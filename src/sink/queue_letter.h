@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -8,7 +7,7 @@
 
 #include "base/result.h"
 #include "engine/dead_letter.h"
-#include "engine/record.h"
+#include "engine/stored_letter.h"
 
 namespace baton::pipeline {
 
@@ -24,13 +23,9 @@ namespace baton::pipeline {
 /// where a blob is a varint length and the bytes.
 client::NewMessage to_message(const DeadLetter& letter);
 
-struct StoredLetter {
-  Record record;                             // As it came from the source.
-  std::map<std::string, std::string> about;  // The letter's own headers: baton-class, ...
-
-  /// Of a header that is not there: empty.
-  [[nodiscard]] std::string_view what(const std::string& name) const;
-};
 Result<StoredLetter> from_message(const client::Headers& headers, std::string_view payload);
+
+/// Whether it is UTF-8: neither protobuf nor JSON takes another string.
+bool is_text(std::string_view bytes);
 
 }  // namespace baton::pipeline
