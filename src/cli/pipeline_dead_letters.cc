@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,32 +18,34 @@
 #include "cli/interrupt.h"
 #include "cli/parse.h"
 #include "cli/pipeline_config.h"
-#include "pipeline/dead_letter_queue.h"
+#include "pipeline/dead_letter_stores.h"
+#include "pipeline/redrive.h"
 
 namespace baton::cli {
 namespace {
 
-using pipeline::DeadLetterQueue;
+using pipeline::DeadLetterStore;
 using pipeline::Endpoint;
 using pipeline::StoredLetter;
 
 constexpr std::uint32_t kShownMax = 1000;
 
 struct LetterFlags {
-  std::string name;
-  std::string config;
+  std::string name{};
+  std::string config{};
   std::string address = "127.0.0.1:7470";
-  pipeline::LetterFilter where;
+  pipeline::LetterFilter where{};
   bool json = false;
   std::uint32_t limit = 0;
-  std::string id;
-  std::optional<double> rate;
+  std::string id{};
+  std::optional<double> rate{};
   bool dry_run = false;
 };
 
 /// Where the letters of a pipeline are, and where its records come from.
 struct Places {
   Endpoint letters;
+  std::vector<std::pair<std::string, std::string>> letter_properties{};
   std::optional<Endpoint> source;  // Without a config: what each letter says.
   pipeline::OutputOptions output{};
   std::uint32_t redrives_max = 3;
@@ -59,14 +63,10 @@ Result<Places> places_of(const LetterFlags& flags) {
     return Error{Errc::invalid_argument, fmt::format("{} is of pipeline {}, not {}", flags.config,
                                                      config.name, flags.name)};
   }
-  if (config.dead_letters.endpoint.kind != "baton-queue") {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("dead letters in {} are not read back: only those in a baton-queue are",
-                    config.dead_letters.endpoint.url)};
-  }
   return Places{
       .letters = config.dead_letters.endpoint,
+      .letter_properties = pipeline::letter_properties(
+          config.dead_letters.endpoint, config.source.endpoint, config.source.properties),
       .source = config.source.endpoint,
       .output = {.partitions = config.source.partitions, .properties = config.source.properties},
       .redrives_max = config.dead_letters.redrives_max};
@@ -84,66 +84,128 @@ Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
   return std::pair(std::string(field), std::string(text.substr(equals + 1)));
 }
 
-Json to_json(const DeadLetterQueue::Entry& entry, bool whole) {
-  const StoredLetter& letter = entry.letter;
-  Json json{{"id", entry.id}, {"key", letter.record.key}};
+Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
+                                                    const Places& places) {
+  return pipeline::open_dead_letter_store(
+      places.letters, {.pipeline = flags.name, .properties = places.letter_properties});
+}
+
+Json to_json(const StoredLetter& letter, bool whole) {
+  Json json{{"id", letter.id}};
+  put_bytes(json, "key", letter.record.key);
   for (const auto& [name, value] : letter.about) {
     if (name != "baton-key" && name != "baton-packed") json[name.substr(6)] = value;
   }
   if (!whole) return json;
   json["headers"] = Json::array();
-  for (const auto& [name, value] : letter.record.headers) json["headers"].push_back({name, value});
-  json["value"] = letter.record.value;
+  for (const auto& [name, value] : letter.record.headers) {
+    Json header{{"name", name}};
+    put_bytes(header, "value", value);
+    json["headers"].push_back(std::move(header));
+  }
+  put_bytes(json, "value", letter.record.value);
   return json;
 }
 
-std::string line_of(const DeadLetterQueue::Entry& entry) {
-  const StoredLetter& letter = entry.letter;
-  return fmt::format("{}  {:<9}  {:<8}  {}/{}  {}  {}", entry.id, letter.what("baton-class"),
-                     letter.what("baton-stage"), letter.what("baton-partition"),
-                     letter.what("baton-offset"), letter.record.key.substr(0, 40),
-                     letter.what("baton-message").substr(0, 100));
+std::vector<std::string> row_of(const StoredLetter& letter) {
+  return {printable(letter.id),
+          printable(letter.what("baton-class")),
+          printable(letter.what("baton-stage")),
+          printable(letter.what("baton-code")),
+          fmt::format("{}/{}", letter.record.partition, letter.record.offset),
+          fmt::format("{}", letter.redrives()),
+          printable(letter.record.key.substr(0, 40)),
+          printable(letter.what("baton-message").substr(0, 100))};
+}
+
+struct Listed {
+  std::vector<StoredLetter> letters{};
+  std::vector<std::string> unreadable{};
+  bool more = false;  // Than were asked for.
+};
+
+Result<Listed> list(DeadLetterStore& store, const LetterFlags& flags) {
+  const std::size_t most = flags.limit == 0 ? kShownMax : flags.limit;
+  Listed listed;
+  BATON_TRY_STATUS(store.read([&](pipeline::FoundLetter letter) {
+    if (!letter.has_value()) {
+      listed.unreadable.push_back(letter.error().text);
+      return listed.unreadable.size() < kShownMax;
+    }
+    if (!matches(*letter, flags.where)) return true;
+    listed.more = listed.letters.size() == most;
+    if (!listed.more) listed.letters.push_back(*std::move(letter));
+    return !listed.more;
+  }));
+  return listed;
+}
+
+/// "3 dead letters: 2 poison at decode, 1 poison at schema".
+std::string summary_of(const Listed& listed) {
+  std::map<std::string, std::size_t> counts;
+  for (const StoredLetter& letter : listed.letters) {
+    ++counts[printable(
+        fmt::format("{} at {}", letter.what("baton-class"), letter.what("baton-stage")))];
+  }
+  std::string text = fmt::format("{} dead letters", listed.letters.size());
+  for (const char* part = ": "; const auto& [what, count] : counts) {
+    text += fmt::format("{}{} {}", std::exchange(part, ", "), count, what);
+  }
+  if (listed.more) text += "; there are more, --limit says how many are shown";
+  return text;
+}
+
+/// Lines of a file, or records of a topic, that are no letters: they stay where they are.
+void tell_unreadable(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) fmt::print(stderr, "baton: {}\n", printable(text));
+}
+
+Result<Listed> list(const LetterFlags& flags) {
+  BATON_TRY(const Places places, places_of(flags));
+  BATON_TRY(const auto store, open_store(flags, places));
+  return list(*store, flags);
 }
 
 ExitCode run_ls(const LetterFlags& flags) {
   const Output out(flags.json);
-  const auto places = places_of(flags);
-  if (!places.has_value()) return out.fail("pipeline dlq ls", places.error());
-  auto queue = DeadLetterQueue::open(places->letters);
-  if (!queue.has_value()) return out.fail("pipeline dlq ls", queue.error());
-  const auto entries = queue->list(flags.limit == 0 ? kShownMax : flags.limit, flags.where);
-  if (!entries.has_value()) return out.fail("pipeline dlq ls", entries.error());
-  for (const DeadLetterQueue::Entry& entry : *entries) {
-    if (out.json()) {
-      Output::object(to_json(entry, false));
-    } else {
-      Output::text(line_of(entry));
-    }
+  const auto listed = list(flags);
+  if (!listed.has_value()) return out.fail("pipeline dlq ls", listed.error());
+  tell_unreadable(listed->unreadable);
+  if (out.json()) {
+    for (const StoredLetter& letter : listed->letters) Output::object(to_json(letter, false));
+    return ExitCode::ok;
   }
-  if (!out.json()) Output::text(fmt::format("{} dead letters", entries->size()));
+  std::vector<std::vector<std::string>> rows{
+      {"ID", "CLASS", "STAGE", "CODE", "FROM", "REDRIVES", "KEY", "MESSAGE"}};
+  for (const StoredLetter& letter : listed->letters) rows.push_back(row_of(letter));
+  if (rows.size() > 1) Output::text(format_table(rows));
+  Output::text(summary_of(*listed));
   return ExitCode::ok;
+}
+
+Result<StoredLetter> show(const LetterFlags& flags) {
+  BATON_TRY(const Places places, places_of(flags));
+  BATON_TRY(const auto store, open_store(flags, places));
+  return store->find(flags.id);
 }
 
 ExitCode run_show(const LetterFlags& flags) {
   const Output out(flags.json);
-  const auto places = places_of(flags);
-  if (!places.has_value()) return out.fail("pipeline dlq show", places.error());
-  auto queue = DeadLetterQueue::open(places->letters);
-  if (!queue.has_value()) return out.fail("pipeline dlq show", queue.error());
-  const auto entry = queue->show(flags.id);
-  if (!entry.has_value()) return out.fail("pipeline dlq show", entry.error());
+  const auto letter = show(flags);
+  if (!letter.has_value()) return out.fail("pipeline dlq show", letter.error());
   if (out.json()) {
-    Output::object(to_json(*entry, true));
+    Output::object(to_json(*letter, true));
     return ExitCode::ok;
   }
-  Output::text(fmt::format("{}\n  key: {}", entry->id, entry->letter.record.key));
-  for (const auto& [name, value] : entry->letter.about) {
-    if (name != "baton-key") Output::text(fmt::format("  {}: {}", name.substr(6), value));
+  Output::text(fmt::format("{}\n  key: {}", printable(letter->id), printable(letter->record.key)));
+  for (const auto& [name, value] : letter->about) {
+    if (name == "baton-key") continue;
+    Output::text(fmt::format("  {}: {}", name.substr(6), printable(value)));
   }
-  for (const auto& [name, value] : entry->letter.record.headers) {
-    Output::text(fmt::format("  header {}: {}", name, value));
+  for (const auto& [name, value] : letter->record.headers) {
+    Output::text(fmt::format("  header {}: {}", printable(name), printable(value)));
   }
-  Output::text("value:" + describe_payload(entry->letter.record.value));
+  Output::text("value:" + describe_payload(letter->record.value));
   return ExitCode::ok;
 }
 
@@ -161,17 +223,17 @@ Result<Endpoint> source_named(std::string_view name, const std::string& address)
 }
 
 /// Where records go back to: this pipeline's source and no other.
-Result<Endpoint> source_of(const Places& places, DeadLetterQueue& queue) {
+Result<Endpoint> source_of(const Places& places, DeadLetterStore& store) {
   if (places.source.has_value()) return *places.source;
-  BATON_TRY(const auto first, queue.list(1, {}));
-  if (first.empty()) return Error{Errc::not_found, "there are no dead letters"};
-  return source_named(first.front().letter.what("baton-source"), places.letters.address);
+  BATON_TRY(const Listed first, list(store, {.limit = 1}));
+  if (first.letters.empty()) return Error{Errc::not_found, "there are no dead letters"};
+  return source_named(first.letters.front().what("baton-source"), places.letters.address);
 }
 
 Result<pipeline::RedriveCounts> redrive(const LetterFlags& flags) {
   BATON_TRY(const Places places, places_of(flags));
-  BATON_TRY(DeadLetterQueue queue, DeadLetterQueue::open(places.letters));
-  BATON_TRY(const Endpoint source, source_of(places, queue));
+  BATON_TRY(const auto store, open_store(flags, places));
+  BATON_TRY(const Endpoint source, source_of(places, *store));
   BATON_TRY(const auto output, pipeline::open_output(source, places.output));
   pipeline::RedriveRequest request;
   request.pipeline = flags.name;
@@ -182,12 +244,13 @@ Result<pipeline::RedriveCounts> redrive(const LetterFlags& flags) {
   request.dry_run = flags.dry_run;
   request.give_up = is_interrupted;
   if (!flags.json && ::isatty(STDERR_FILENO) != 0) {
-    request.progress = [](std::uint64_t seen, std::uint64_t all) {
-      if (seen % 100 == 0 || seen == all) fmt::print(stderr, "\r{} of {}", seen, all);
-      if (seen == all) fmt::print(stderr, "\n");
+    request.progress = [](std::uint64_t seen) {
+      if (seen % 100 == 0) fmt::print(stderr, "\rlooked at {}", seen);
     };
   }
-  return queue.redrive(request, *output);
+  auto counts = pipeline::redrive(*store, request, *output);
+  if (request.progress) fmt::print(stderr, "\n");
+  return counts;
 }
 
 ExitCode run_redrive(const LetterFlags& flags) {
@@ -195,18 +258,26 @@ ExitCode run_redrive(const LetterFlags& flags) {
   watch_for_interrupt();
   const auto counts = redrive(flags);
   if (!counts.has_value()) return out.fail("pipeline dlq redrive", counts.error());
+  tell_unreadable(counts->unreadable_texts);
   if (out.json()) {
     Output::object(Json{{"redriven", counts->redriven},
                         {"dry_run", flags.dry_run},
                         {"other", counts->other},
                         {"redriven_too_often", counts->worn_out},
-                        {"unreadable", counts->unreadable}});
+                        {"unreadable", counts->unreadable},
+                        {"not_reached", counts->not_reached}});
     return ExitCode::ok;
   }
   Output::text(fmt::format(
       "{} {}, {} left that did not match, {} left that were redriven too often, {} unreadable",
       counts->redriven, flags.dry_run ? "would be redriven" : "redriven", counts->other,
       counts->worn_out, counts->unreadable));
+  if (counts->not_reached > 0) {
+    Output::text(
+        fmt::format("{} were not looked at: among so many that stay, one run does not get "
+                    "through; they are there for another",
+                    counts->not_reached));
+  }
   return ExitCode::ok;
 }
 
@@ -216,7 +287,7 @@ CLI::App* add_letter_verb(CLI::App& parent, const Verb& verb,
   CLI::App* command = add_verb(parent, verb, flags, run_it, action);
   command->add_option("name", flags->name, "The pipeline's name")->required();
   command->add_option("--config", flags->config,
-                      "Its config file, if its letters are elsewhere than in NAME.dlq.");
+                      "Its config file, if its letters are elsewhere than in the queue NAME.dlq.");
   command->add_option("--address", flags->address, "The broker, without a config [127.0.0.1:7470].")
       ->envname("BATON_ADDRESS");
   command->add_flag("--json", flags->json, "Output for programs.");

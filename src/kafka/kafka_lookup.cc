@@ -41,8 +41,8 @@ Result<KafkaRange> range_of(rd_kafka_t& handle, const std::string& topic, std::u
   return to_error(error, fmt::format("the range of topic '{}', partition {}", topic, partition));
 }
 
-Result<KafkaCommitted> committed_of(rd_kafka_t& handle, const std::string& topic,
-                                    const std::vector<std::uint32_t>& partitions, Duration time) {
+Result<KafkaCommits> commits_of(rd_kafka_t& handle, const std::string& topic,
+                                const std::vector<std::uint32_t>& partitions, Duration time) {
   const KafkaPartitionList list(
       rd_kafka_topic_partition_list_new(static_cast<int>(partitions.size())));
   for (const std::uint32_t partition : partitions) {
@@ -52,11 +52,25 @@ Result<KafkaCommitted> committed_of(rd_kafka_t& handle, const std::string& topic
   const std::string what = fmt::format("the committed offsets of topic '{}'", topic);
   const rd_kafka_resp_err_t error = rd_kafka_committed(&handle, list.get(), milliseconds_of(time));
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return to_error(error, what);
-  KafkaCommitted result;
+  KafkaCommits result;
   for (const auto& one : std::span(list->elems, static_cast<std::size_t>(list->cnt))) {
     if (one.err != RD_KAFKA_RESP_ERR_NO_ERROR) return to_error(one.err, what);
-    auto& committed = result[static_cast<std::uint32_t>(one.partition)];
-    if (one.offset >= 0) committed = one.offset;
+    auto& commit = result[static_cast<std::uint32_t>(one.partition)];
+    if (one.offset < 0) continue;
+    const auto* note = static_cast<const char*>(one.metadata);
+    commit = {.next = one.offset,
+              .note = note == nullptr ? std::string() : std::string(note, one.metadata_size)};
+  }
+  return result;
+}
+
+Result<KafkaCommitted> committed_of(rd_kafka_t& handle, const std::string& topic,
+                                    const std::vector<std::uint32_t>& partitions, Duration time) {
+  BATON_TRY(const KafkaCommits commits, commits_of(handle, topic, partitions, time));
+  KafkaCommitted result;
+  for (const auto& [partition, commit] : commits) {
+    auto& committed = result[partition];
+    if (commit.has_value()) committed = commit->next;
   }
   return result;
 }

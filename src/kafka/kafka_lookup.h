@@ -25,6 +25,16 @@ struct KafkaRange {
 Result<KafkaRange> range_of(rd_kafka_t& handle, const std::string& topic, std::uint32_t partition,
                             Duration time);
 
+/// What a group has committed: the next offset, and what it wrote beside it.
+struct KafkaCommit {
+  std::int64_t next = 0;
+  std::string note{};
+};
+/// By partition; nothing where the group has never committed.
+using KafkaCommits = std::map<std::uint32_t, std::optional<KafkaCommit>>;
+Result<KafkaCommits> commits_of(rd_kafka_t& handle, const std::string& topic,
+                                const std::vector<std::uint32_t>& partitions, Duration time);
+
 /// By partition; nothing where the group has never committed.
 using KafkaCommitted = std::map<std::uint32_t, std::optional<std::int64_t>>;
 Result<KafkaCommitted> committed_of(rd_kafka_t& handle, const std::string& topic,

@@ -1,61 +1,26 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <baton/queue_client.h>
 
-#include "base/result.h"
+#include "engine/dead_letter_store.h"
 #include "pipeline/endpoint.h"
-#include "pipeline/record_output.h"
-#include "sink/queue_letter.h"
 
 namespace baton::pipeline {
 
-/// Which letters: each field must be as said ("class", "code", "stage", "source", "partition").
-using LetterFilter = std::vector<std::pair<std::string, std::string>>;
-bool matches(const StoredLetter& letter, const LetterFilter& filter);
-
-struct RedriveRequest {
-  std::string pipeline{};  // Letters of others stay.
-  LetterFilter where{};
-  std::uint64_t limit = 0;  // 0: all that are there now.
-  double rate = 0;          // A second; 0: as fast as it goes.
-  std::uint32_t redrives_max = 3;
-  bool dry_run = false;
-  std::function<bool()> give_up{};
-  /// After each letter that was looked at.
-  std::function<void(std::uint64_t looked_at, std::uint64_t all)> progress{};
-};
-
-struct RedriveCounts {
-  std::uint64_t redriven = 0;  // Or would be.
-  std::uint64_t other = 0;     // Did not match.
-  std::uint64_t worn_out = 0;  // Were redriven too often.
-  std::uint64_t unreadable = 0;
-};
-
-/// The dead letters of a pipeline in a Baton queue.
-class DeadLetterQueue {
+/// The dead letters of a pipeline in a Baton queue, by the ids of its messages.
+class DeadLetterQueue : public DeadLetterStore {
  public:
-  struct Entry {
-    std::string id;
-    StoredLetter letter;
-  };
+  static Result<std::unique_ptr<DeadLetterQueue>> open(const Endpoint& endpoint);
 
-  static Result<DeadLetterQueue> open(const Endpoint& endpoint);
-
-  Result<std::vector<Entry>> list(std::uint32_t limit, const LetterFilter& where);
-  Result<Entry> show(const std::string& id);
-  /// Sends letters back to where they came from, as the records they were; each is confirmed there
-  /// before it is gone here.
-  Result<RedriveCounts> redrive(const RedriveRequest& request, RecordOutput& output);
+  /// The first 1000: the broker shows no more.
+  Status read(const std::function<bool(FoundLetter)>& see) override;
+  Result<StoredLetter> find(const std::string& id) override;
+  /// Those that stay are held until the end, or they would come again and again: 100 000 at most.
+  Result<std::uint64_t> take(LetterTaker& taker) override;
 
  private:
   DeadLetterQueue(Endpoint endpoint, client::QueueClient client)

@@ -9,6 +9,7 @@
 
 #include "kafka/kafka_dead_letters.h"
 #include "kafka/kafka_source.h"
+#include "pipeline/dead_letter_stores.h"
 #include "pipeline/example.h"
 #include "schema/json_schema.h"
 #include "schema/orders.h"
@@ -168,13 +169,11 @@ Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig
     return target;
   }
   if (to.kind == "kafka") {
-    // A cluster that asks for credentials asks both times.
-    const bool same = to.address == config.source.endpoint.address;
     BATON_TRY(std::unique_ptr<DeadLetterTarget> target,
-              KafkaDeadLetters::open(
-                  {.brokers = to.address,
-                   .topic = to.name,
-                   .properties = same ? config.source.properties : KafkaProperties()}));
+              KafkaDeadLetters::open({.brokers = to.address,
+                                      .topic = to.name,
+                                      .properties = letter_properties(to, config.source.endpoint,
+                                                                      config.source.properties)}));
     return target;
   }
   BATON_TRY(std::unique_ptr<DeadLetterTarget> target,

@@ -3,32 +3,30 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "engine/dead_letter.h"
+#include "sink/letter_file.h"
 
 namespace baton::pipeline {
 
 /// Dead letters as lines of JSON at the end of a file, synced before they count as written. A
-/// letter that is written again is there twice, under one id.
+/// letter that is written again is there twice, under one id. Others may append to the same file,
+/// and FileLetterStore may take lines out of it.
 class FileDeadLetters : public DeadLetterTarget {
  public:
   static Result<std::unique_ptr<FileDeadLetters>> open(const std::string& path);
-  FileDeadLetters(const FileDeadLetters&) = delete;
-  FileDeadLetters& operator=(const FileDeadLetters&) = delete;
-  ~FileDeadLetters() override;
 
   Status write(std::span<const DeadLetter> letters) override;
-  [[nodiscard]] std::string name() const override { return "file:" + path_; }
+  [[nodiscard]] std::string name() const override { return "file:" + file_.path(); }
 
  private:
-  FileDeadLetters(std::string path, int file) : path_(std::move(path)), file_(file) {}
+  explicit FileDeadLetters(LetterFile file) : file_(std::move(file)) {}
+  /// They begin with a newline, which is left out where the last line is whole.
+  Status append(std::string_view lines);
 
-  std::string path_;
   std::mutex mutex_;
-  int file_;
+  LetterFile file_;
 };
-
-/// {"id": ..., "headers": {...}, "key": base64, "value": base64}.
-std::string to_json_line(const DeadLetter& letter);
 
 }  // namespace baton::pipeline

@@ -1,0 +1,203 @@
+// An order pipeline into SQLite with dead letters in a file, by the command line; and dead letters
+// that nobody takes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include <baton/stream_client.h>
+#include <baton/stream_producer.h>
+
+#include "base/limits.h"
+#include "e2e/broker_process.h"
+#include "pipeline/letters.h"
+#include "pipeline/orders.h"
+#include "pipeline/pipeline_process.h"
+#include "sink/file_dead_letters.h"
+#include "sink/queue_dead_letters.h"
+
+namespace baton::pipeline {
+namespace {
+
+using e2e::eventually;
+using e2e::seconds;
+using schema::OrderFate;
+
+class DeadLetters : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(broker_.start());
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client->create_stream("orders", 2).has_value());
+    folder_ = std::make_unique<PipelineFolder>(broker_);
+    file_ = folder_->folder() / "dead.jsonl";
+    folder_->settings()["dead_letters.url"] = "file:" + file_;
+  }
+  std::vector<std::string> command(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {e2e::binary(), "pipeline", "dlq"});
+    arguments.insert(arguments.end(), {"--config", folder_->config()});
+    return arguments;
+  }
+  e2e::CommandResult dlq(const std::vector<std::string>& arguments) const {
+    return e2e::run_command(command(arguments), {.environment = folder_->environment()});
+  }
+  nlohmann::json redrive(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"redrive", "orders", "--json"});
+    const auto result = dlq(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+  std::int64_t lines() const { return std::ranges::count(e2e::read_file(file_), '\n'); }
+
+  e2e::BrokerProcess broker_;
+  std::unique_ptr<PipelineFolder> folder_;
+  std::string file_;
+};
+
+TEST_F(DeadLetters, InAFileGoBackByTheCommandLine) {
+  folder_->settings()["dead_letters.redrives_max"] = "2";
+  Inventory inventory;
+  produce(broker_, "orders", 1000, 1, inventory);
+  const std::size_t poison =
+      inventory.count(OrderFate::invalid) + inventory.count(OrderFate::broken);
+  PipelineProcess pipeline(*folder_);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1000; })) << pipeline.log();
+  EXPECT_EQ(lines(), poison);
+
+  const auto listed = dlq({"ls", "orders"});
+  EXPECT_NE(listed.out.find(fmt::format("\n{} dead letters: ", poison)), std::string::npos)
+      << listed.out << listed.err;
+  EXPECT_NE(listed.out.find(fmt::format("{} poison at decode", inventory.count(OrderFate::broken))),
+            std::string::npos)
+      << listed.out;
+  const auto one = dlq({"ls", "orders", "--where", "stage=decode", "--limit", "1", "--json"});
+  const nlohmann::json letter = nlohmann::json::parse(one.out, nullptr, false);
+  EXPECT_EQ(letter.value("stage", ""), "decode") << one.out << one.err;
+  const auto shown = dlq({"show", "orders", letter.value("id", "")});
+  for (const char* part : {"  class: poison", "  redrives: 0", "  pipeline: orders", "\nvalue:"}) {
+    EXPECT_NE(shown.out.find(part), std::string::npos) << shown.out << shown.err;
+  }
+
+  EXPECT_EQ(redrive({"--dry-run"})["redriven"], poison);
+  EXPECT_EQ(redrive({"--where", "stage=decode", "--limit", "5"})["redriven"], 5);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1005; })) << pipeline.log();
+  EXPECT_EQ(lines(), poison);  // Still broken: they are back.
+  EXPECT_EQ(redrive({})["redriven"], poison);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1005 + poison; })) << pipeline.log();
+  const nlohmann::json third = redrive({});
+  EXPECT_EQ(third["redriven"], poison - 5);
+  EXPECT_EQ(third["redriven_too_often"], 5);
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  EXPECT_EQ(e2e::read_file(file_).find('\x18'), std::string::npos);
+}
+
+// SIGKILL at any time loses no letter: what was wrong is mended, and all of them are orders in the
+// end.
+TEST_F(DeadLetters, ARedriveThatIsKilledLosesNothing) {
+  constexpr std::size_t kOrders = 400;
+  schema::OrderGenerator generator(1);
+  SomeLetters letters(kOrders);
+  for (std::size_t i = 0; i < kOrders; ++i) {
+    auto order = generator.generate_valid(i);
+    letters.record(i).key = order.order_uid;
+    letters.record(i).value = std::move(order.bytes);
+  }
+  const auto target = FileDeadLetters::open(file_);
+  ASSERT_TRUE((*target)->write(letters.all()).has_value());
+  const auto crossed_out = [&] { return std::ranges::count(e2e::read_file(file_), '\x18'); };
+  for (int life = 0; life < 3; ++life) {
+    const auto before = crossed_out();
+    e2e::ChildProcess redriving({.command = command({"redrive", "orders", "--rate", "200"}),
+                                 .err_file = folder_->folder() / "redrive.log",
+                                 .environment = folder_->environment()});
+    EXPECT_TRUE(eventually([&] { return crossed_out() > before; }))
+        << e2e::read_file(folder_->folder() / "redrive.log");
+    EXPECT_FALSE(redriving.exit_code().has_value());
+    redriving.kill();
+  }
+  EXPECT_EQ(lines(), kOrders);
+  const std::size_t left = kOrders - static_cast<std::size_t>(crossed_out());
+  EXPECT_EQ(redrive({})["redriven"], left);
+  EXPECT_EQ(lines(), 0);
+
+  PipelineProcess pipeline(*folder_);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return read_sqlite(folder_->database()).rows.size() == kOrders; }))
+      << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+TEST_F(DeadLetters, BadInputIsNamed) {
+  const auto missing = dlq({"ls", "orders"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_NE(missing.err.find("dead.jsonl: No such file"), std::string::npos) << missing.err;
+  EXPECT_EQ(dlq({"redrive", "orders"}).exit_code, 3);
+  e2e::write_file(file_, "garbage\n");
+  const auto listed = dlq({"ls", "orders"});
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_NE(listed.err.find("dead.jsonl, line 1: not a dead letter"), std::string::npos)
+      << listed.err;
+  EXPECT_NE(listed.out.find("0 dead letters"), std::string::npos) << listed.out;
+  EXPECT_EQ(dlq({"show", "orders", "x"}).exit_code, 3);
+  EXPECT_EQ(redrive({})["unreadable"], 1);
+  EXPECT_EQ(e2e::read_file(file_), "garbage\n");
+  folder_->settings()["dead_letters.url"] = "file:" + folder_->folder().path().string();
+  const auto unreadable = dlq({"ls", "orders"});
+  EXPECT_EQ(unreadable.exit_code, 12);
+  EXPECT_NE(unreadable.err.find("Is a directory"), std::string::npos) << unreadable.err;
+  EXPECT_EQ(dlq({"redrive", "orders"}).exit_code, 12);
+  folder_->settings()["dead_letters.url"] = "kafka://127.0.0.1:1/dead";
+  EXPECT_EQ(dlq({"ls", "orders"}).exit_code, 5);
+}
+
+// An outage ends; a letter that is too large stays so. Somebody has to know which one.
+TEST_F(DeadLetters, OneThatIsTooLargeForItsQueueHaltsThePipeline) {
+  client::QueueSettings settings;
+  settings.payload_bytes_max = 1000;
+  broker_.create("small", settings);
+  folder_->settings()["dead_letters.url"] = "baton-queue://" + broker_.address() + "/small";
+  client::StreamProducerOptions options;
+  options.connection = broker_.connection();
+  options.stream = "orders";
+  auto producer = client::StreamProducer::open(std::move(options));
+  ASSERT_TRUE(producer.has_value());
+  (*producer)->send({.key = "a", .value = "broken"}, {});
+  (*producer)->send({.key = "a", .value = std::string(2000, 'x')}, {});
+  (*producer)->send({.key = "a", .value = "broken"}, {});
+  ASSERT_TRUE((*producer)->flush(seconds{10}).has_value());
+  PipelineProcess pipeline(*folder_);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  const std::string log = pipeline.log();
+  EXPECT_NE(log.find("offset 1 (2001 bytes) is refused by baton-queue:small, for good"),
+            std::string::npos)
+      << log;
+  EXPECT_NE(log.find("1000"), std::string::npos) << log;
+  EXPECT_EQ(pipeline.ended(), 0U);
+  settings.payload_bytes_max = 5000;
+  ASSERT_TRUE(broker_.client().update_queue("small", settings).has_value());
+  pipeline.signal(SIGHUP);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 3; })) << pipeline.log();
+  EXPECT_EQ(broker_.depth("small"), 3U);
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+TEST_F(DeadLetters, NoQueueTakesMoreThanItsBrokerDoes) {
+  const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
+  ASSERT_TRUE(target.has_value());
+  for (const std::size_t bytes : {limits::kPayloadBytesMax + 1, 6 * limits::kPayloadBytesMax}) {
+    SomeLetters letters(1);
+    letters.record(0).value.assign(bytes, 'x');
+    const Status refused = (*target)->write(letters.all());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Errc::invalid_argument);
+    EXPECT_NE(refused.error().text.find("16777216 at most"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace baton::pipeline
