@@ -1,13 +1,12 @@
 #include "sink/sqlite_sink.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "sink/sql_rows.h"
+#include "sink/sqlite_tables.h"
 
 namespace baton::pipeline {
 namespace {
@@ -15,38 +14,10 @@ namespace {
 using flow::SinkError;
 using schema::ColumnType;
 
-std::string_view sql_type(ColumnType type) {
-  switch (type) {
-    case ColumnType::integer:
-    case ColumnType::boolean: return "INTEGER";
-    case ColumnType::real: return "REAL";
-    case ColumnType::text:
-    case ColumnType::json:
-    case ColumnType::timestamp: break;
-  }
-  return "TEXT";
-}
-
 /// SQLite has no booleans of its own.
 std::string_view stored(ColumnType type, schema::Cell cell) {
   if (type != ColumnType::boolean || schema::is_null(cell)) return cell;
   return cell == "true" ? "1" : "0";
-}
-
-std::string insert_sql(const schema::TableMapping& table, bool is_first, const std::string& key) {
-  std::vector<std::string> names;
-  names.reserve(table.columns.size() + 3);
-  for (const schema::ColumnMapping& column : table.columns) names.push_back(sql_name(column.name));
-  if (is_first) {
-    for (const char* name : {kSourceColumn, kPartitionColumn, kOffsetColumn}) {
-      names.push_back(sql_name(name));
-    }
-  }
-  const std::vector<std::string> places(names.size(), "?");
-  return fmt::format(
-      "INSERT INTO {} ({}) VALUES ({}){}", sql_name(table.name), fmt::join(names, ", "),
-      fmt::join(places, ", "),
-      !is_first || key.empty() ? "" : fmt::format(" ON CONFLICT ({}) DO NOTHING", sql_name(key)));
 }
 
 }  // namespace
@@ -101,8 +72,7 @@ SqliteSink::MaybeError SqliteSink::prepare_statements() {
   const auto& tables = mapping_.tables();
   inserts_.resize(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const std::string sql = insert_sql(tables[i], i == 0, mapping_.key());
-    if (auto error = database_.prepare(sql, inserts_[i])) return error;
+    if (auto error = database_.prepare(sqlite_insert_sql(mapping_, i), inserts_[i])) return error;
   }
   if (mapping_.key().empty()) return std::nullopt;
   return database_.prepare(
@@ -207,68 +177,8 @@ std::optional<SinkError> SqliteSink::settle(std::uint32_t partition, std::uint64
   return marks_.settle(partition, epoch, next);
 }
 
-std::string SqliteSink::create_table(std::size_t table) const {
-  const schema::TableMapping& shape = mapping_.tables()[table];
-  std::vector<std::string> columns;
-  for (const schema::ColumnMapping& column : shape.columns) {
-    const bool key = table == 0 && column.name == mapping_.key();
-    columns.push_back(fmt::format("{} {}{}{}", sql_name(column.name), sql_type(column.type),
-                                  column.optional ? "" : " NOT NULL", key ? " UNIQUE" : ""));
-  }
-  if (table == 0) {
-    columns.push_back(fmt::format("{} TEXT NOT NULL", kSourceColumn));
-    columns.push_back(fmt::format("{} INTEGER NOT NULL", kPartitionColumn));
-    columns.push_back(fmt::format("{} INTEGER NOT NULL", kOffsetColumn));
-  }
-  return fmt::format("CREATE TABLE {} ({})", sql_name(shape.name), fmt::join(columns, ", "));
-}
-
-Result<std::vector<std::string>> SqliteSink::columns_there(std::size_t table) {
-  SqliteStatement statement;
-  std::vector<std::string> names;
-  auto error = database_.prepare("SELECT name FROM pragma_table_info(?)", statement);
-  if (!error.has_value()) statement.bind(1, mapping_.tables()[table].name);
-  for (bool row = true; row && !error.has_value();) {
-    error = statement.step(row);
-    if (row) names.emplace_back(statement.text(0));
-  }
-  if (error.has_value()) {
-    return Error{Errc::failed_precondition, fmt::format("{}: {}", options_.path, error->text)};
-  }
-  return names;
-}
-
-Status SqliteSink::check_columns(std::size_t table, const std::vector<std::string>& there) const {
-  const schema::TableMapping& shape = mapping_.tables()[table];
-  std::vector<std::string> wanted;
-  wanted.reserve(shape.columns.size() + 3);
-  for (const schema::ColumnMapping& column : shape.columns) wanted.push_back(column.name);
-  if (table == 0) wanted.insert(wanted.end(), {kSourceColumn, kPartitionColumn, kOffsetColumn});
-  for (const std::string& column : wanted) {
-    if (std::ranges::find(there, column) != there.end()) continue;
-    return Error{Errc::failed_precondition,
-                 fmt::format("table {} has no column {}; it has {}", shape.name, column,
-                             fmt::join(there, ", "))};
-  }
-  return {};
-}
-
 Result<std::vector<std::string>> SqliteSink::check_tables(bool apply) {
-  std::vector<std::string> done;
-  for (std::size_t i = 0; i < mapping_.tables().size(); ++i) {
-    const std::string& table = mapping_.tables()[i].name;
-    BATON_TRY(const std::vector<std::string> there, columns_there(i));
-    if (!there.empty()) {
-      BATON_TRY_STATUS(check_columns(i, there));
-      continue;
-    }
-    done.push_back(fmt::format("{} table {}", apply ? "made" : "would make", table));
-    if (!apply) continue;
-    if (auto error = database_.run(create_table(i))) {
-      return Error{Errc::failed_precondition,
-                   fmt::format("table {} cannot be made: {}", table, error->text)};
-    }
-  }
+  BATON_TRY(std::vector<std::string> done, check_sqlite_tables(database_, mapping_, apply));
   if (options_.exactly_once && apply) {
     if (auto error = marks_.create_table()) {
       return Error{Errc::failed_precondition,

@@ -55,9 +55,6 @@ class SqliteSink : public Sink {
 
   [[nodiscard]] SqliteDatabase::Sync sync() const;
   Result<std::vector<std::string>> check_tables(bool apply);
-  [[nodiscard]] std::string create_table(std::size_t table) const;
-  Result<std::vector<std::string>> columns_there(std::size_t table);
-  Status check_columns(std::size_t table, const std::vector<std::string>& there) const;
 
   SqliteSinkOptions options_;
   schema::Schema schema_;

@@ -40,6 +40,31 @@ class BadConfig : public ::testing::Test {
     e2e::write_file(folder.config(), e2e::read_file(folder.config()) + text);
   }
 
+  static void change(const PipelineFolder& folder, const std::string& sql) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(folder.database().c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sql << ": " << sqlite3_errmsg(database);
+    sqlite3_close_v2(database);
+  }
+  /// Makes a table anew, with some other words: SQLite cannot alter most of it.
+  static void change_table(const PipelineFolder& folder, const std::string& table,
+                           const std::string& words, const std::string& others) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(folder.database().c_str(), &database), SQLITE_OK);
+    std::string sql;
+    const auto read = [](void* text, int, char** values, char**) {
+      *static_cast<std::string*>(text) = values[0];
+      return 0;
+    };
+    const std::string look = "SELECT sql FROM sqlite_schema WHERE name = '" + table + "'";
+    EXPECT_EQ(sqlite3_exec(database, look.c_str(), read, &sql, nullptr), SQLITE_OK);
+    sqlite3_close_v2(database);
+    const std::size_t at = sql.find(words);
+    ASSERT_NE(at, std::string::npos) << sql;
+    change(folder, "DROP TABLE " + table + "; " + sql.replace(at, words.size(), others));
+  }
+
   BrokerProcess broker_;
 };
 
@@ -101,13 +126,47 @@ TEST_F(BadConfig, ASinkThatIsNotThere) {
 
 TEST_F(BadConfig, ATableWithOtherColumns) {
   const PipelineFolder folder(broker_);
-  sqlite3* database = nullptr;
-  ASSERT_EQ(sqlite3_open(folder.database().c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, "CREATE TABLE payments (order_uid TEXT, sum INTEGER)", nullptr,
-                         nullptr, nullptr),
-            SQLITE_OK);
-  sqlite3_close_v2(database);
+  change(folder, "CREATE TABLE payments (order_uid TEXT, sum INTEGER)");
   expect_refusal(folder, 2, "table payments has no column");
+}
+
+// Every record would become a dead letter.
+TEST_F(BadConfig, ATableWithAColumnThatNobodyFills) {
+  const PipelineFolder folder(broker_);
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  change(folder, "ALTER TABLE deliveries ADD COLUMN note TEXT NOT NULL DEFAULT ''");
+  EXPECT_EQ(folder.check().exit_code, 0);
+  change_table(folder, "deliveries", "TEXT NOT NULL DEFAULT ''", "TEXT NOT NULL");
+  expect_refusal(folder, 2, "column note is NOT NULL");
+}
+
+TEST_F(BadConfig, ATableWithAnOptionalColumnThatMustBeThere) {
+  const PipelineFolder folder(broker_);
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  change_table(folder, "orders", "\"internal_signature\" TEXT",
+               "\"internal_signature\" TEXT NOT NULL");
+  expect_refusal(folder, 2, "column internal_signature is NOT NULL");
+}
+
+TEST_F(BadConfig, ATableThatNumbersItsRowsItself) {
+  const PipelineFolder folder(broker_);
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  change_table(folder, "items", "(", "(id INTEGER PRIMARY KEY NOT NULL, ");
+  EXPECT_EQ(folder.check().exit_code, 0) << folder.check().err;
+  change_table(folder, "items", "PRIMARY KEY NOT NULL, ", "PRIMARY KEY DESC NOT NULL, ");
+  expect_refusal(folder, 2, "column id is NOT NULL");
+}
+
+// It would halt at the first record.
+TEST_F(BadConfig, ATableWhoseKeyIsNotUnique) {
+  const PipelineFolder folder(broker_);
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  change_table(folder, "orders", " UNIQUE", "");
+  expect_refusal(folder, 2, "table orders");
+  change(folder, "CREATE UNIQUE INDEX some ON orders (order_uid) WHERE locale = 'en'");
+  expect_refusal(folder, 2, "UNIQUE");
+  change(folder, "CREATE UNIQUE INDEX every ON orders (order_uid)");
+  EXPECT_EQ(folder.check().exit_code, 0) << folder.check().err;
 }
 
 TEST_F(BadConfig, TheStatusOfNobody) {

@@ -1,0 +1,161 @@
+#include "sink/sqlite_tables.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "sink/sql_rows.h"
+
+namespace baton::pipeline {
+namespace {
+
+using schema::ColumnType;
+
+struct Wanted {
+  std::string name{};
+  std::string_view type{};
+  bool optional = false;
+};
+
+struct Found {
+  std::string name{};
+  bool not_null = false;
+  bool fills_itself = false;
+};
+
+std::string_view sql_type(ColumnType type) {
+  switch (type) {
+    case ColumnType::integer:
+    case ColumnType::boolean: return "INTEGER";
+    case ColumnType::real: return "REAL";
+    case ColumnType::text:
+    case ColumnType::json:
+    case ColumnType::timestamp: break;
+  }
+  return "TEXT";
+}
+
+std::vector<Wanted> wanted_columns(const schema::Mapping& mapping, std::size_t table) {
+  std::vector<Wanted> columns;
+  columns.reserve(mapping.tables()[table].columns.size() + 3);
+  for (const schema::ColumnMapping& column : mapping.tables()[table].columns) {
+    columns.push_back({column.name, sql_type(column.type), column.optional});
+  }
+  if (table == 0) {
+    columns.push_back({kSourceColumn, "TEXT"});
+    columns.push_back({kPartitionColumn, "INTEGER"});
+    columns.push_back({kOffsetColumn, "INTEGER"});
+  }
+  return columns;
+}
+
+std::string create_sql(const schema::Mapping& mapping, std::size_t table) {
+  std::vector<std::string> columns;
+  for (const Wanted& column : wanted_columns(mapping, table)) {
+    const bool key = table == 0 && column.name == mapping.key();
+    columns.push_back(fmt::format("{} {}{}{}", sql_name(column.name), column.type,
+                                  column.optional ? "" : " NOT NULL", key ? " UNIQUE" : ""));
+  }
+  return fmt::format("CREATE TABLE {} ({})", sql_name(mapping.tables()[table].name),
+                     fmt::join(columns, ", "));
+}
+
+Error wrong(const std::string& table, std::string_view text) {
+  return {Errc::failed_precondition, fmt::format("table {}{}", table, text)};
+}
+
+/// Empty: there is no such table.
+Result<std::vector<Found>> found_columns(SqliteDatabase& database, const std::string& table) {
+  SqliteStatement statement;
+  std::vector<Found> found;
+  // A primary key without an index is the number of the row, which SQLite gives.
+  auto error = database.prepare(
+      "SELECT name, \"notnull\", dflt_value IS NOT NULL OR (pk > 0 AND NOT EXISTS "
+      "(SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')) FROM pragma_table_info(?1)",
+      statement);
+  if (!error.has_value()) statement.bind(1, table);
+  for (bool row = true; row && !error.has_value();) {
+    error = statement.step(row);
+    if (!row) break;
+    found.push_back({.name = std::string(statement.text(0)),
+                     .not_null = statement.number(1) != 0,
+                     .fills_itself = statement.number(2) != 0});
+  }
+  if (error.has_value()) return wrong(table, fmt::format(": {}", error->text));
+  return found;
+}
+
+Status compare(const std::string& table, const std::vector<Wanted>& wanted,
+               const std::vector<Found>& found) {
+  for (const Wanted& column : wanted) {
+    const auto is = std::ranges::find(found, column.name, &Found::name);
+    if (is == found.end()) {
+      std::vector<std::string> names(found.size());
+      std::ranges::transform(found, names.begin(), &Found::name);
+      return wrong(
+          table, fmt::format(" has no column {}; it has {}", column.name, fmt::join(names, ", ")));
+    }
+    if (column.optional && is->not_null) {
+      return wrong(table, fmt::format(": column {} is NOT NULL; the mapping says it is optional",
+                                      column.name));
+    }
+  }
+  for (const Found& column : found) {
+    if (!column.not_null || column.fills_itself) continue;
+    if (std::ranges::find(wanted, column.name, &Wanted::name) != wanted.end()) continue;
+    return wrong(table, fmt::format(": column {} is NOT NULL without a default, and the mapping "
+                                    "does not fill it",
+                                    column.name));
+  }
+  return {};
+}
+
+/// SQLite itself says whether rows can go in: whether the key is unique, above all.
+Status takes_rows(SqliteDatabase& database, const schema::Mapping& mapping, std::size_t table) {
+  SqliteStatement statement;
+  const auto error = database.prepare(sqlite_insert_sql(mapping, table), statement);
+  if (!error.has_value()) return {};
+  const bool keyed = table == 0 && !mapping.key().empty();
+  return wrong(mapping.tables()[table].name,
+               fmt::format(" takes no rows{}{}: {}", keyed ? " by the key " : "",
+                           keyed ? mapping.key() : "", error->text));
+}
+
+}  // namespace
+
+std::string sqlite_insert_sql(const schema::Mapping& mapping, std::size_t table) {
+  std::vector<std::string> names;
+  for (const Wanted& column : wanted_columns(mapping, table)) {
+    names.push_back(sql_name(column.name));
+  }
+  const std::vector<std::string> places(names.size(), "?");
+  const bool keyed = table == 0 && !mapping.key().empty();
+  return fmt::format(
+      "INSERT INTO {} ({}) VALUES ({}){}", sql_name(mapping.tables()[table].name),
+      fmt::join(names, ", "), fmt::join(places, ", "),
+      keyed ? fmt::format(" ON CONFLICT ({}) DO NOTHING", sql_name(mapping.key())) : "");
+}
+
+Result<std::vector<std::string>> check_sqlite_tables(SqliteDatabase& database,
+                                                     const schema::Mapping& mapping, bool apply) {
+  std::vector<std::string> done;
+  for (std::size_t i = 0; i < mapping.tables().size(); ++i) {
+    const std::string& table = mapping.tables()[i].name;
+    BATON_TRY(const std::vector<Found> found, found_columns(database, table));
+    if (!found.empty()) {
+      BATON_TRY_STATUS(compare(table, wanted_columns(mapping, i), found));
+      BATON_TRY_STATUS(takes_rows(database, mapping, i));
+      continue;
+    }
+    done.push_back(fmt::format("{} table {}", apply ? "made" : "would make", table));
+    if (!apply) continue;
+    if (auto error = database.run(create_sql(mapping, i))) {
+      return wrong(table, fmt::format(" cannot be made: {}", error->text));
+    }
+  }
+  return done;
+}
+
+}  // namespace baton::pipeline
