@@ -163,13 +163,11 @@ Status make(PostgresConnection& connection, const Wanted& wanted) {
   return {};
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> check_postgres_tables(PostgresConnection& connection,
-                                                       const schema::Mapping& mapping, bool marks,
-                                                       bool apply) {
+/// Compares the tables; `apply`: makes those that are missing.
+Result<std::vector<std::string>> look(PostgresConnection& connection,
+                                      const std::vector<Wanted>& all, bool apply) {
   std::vector<std::string> done;
-  for (const Wanted& wanted : all_wanted(mapping, marks)) {
+  for (const Wanted& wanted : all) {
     TableCheck check(connection, wanted.table);
     BATON_TRY(const FoundColumns found, check.columns());
     if (found.empty()) {
@@ -181,6 +179,29 @@ Result<std::vector<std::string>> check_postgres_tables(PostgresConnection& conne
     if (!wanted.unique.empty()) BATON_TRY_STATUS(check.has_unique_index(wanted.unique));
   }
   return done;
+}
+
+/// Whoever has it makes tables; it ends with the transaction.
+constexpr const char* kLock = "SELECT pg_advisory_xact_lock(hashtext('baton pipeline tables'))";
+
+}  // namespace
+
+Result<std::vector<std::string>> check_postgres_tables(PostgresConnection& connection,
+                                                       const schema::Mapping& mapping, bool marks,
+                                                       bool apply) {
+  const std::vector<Wanted> all = all_wanted(mapping, marks);
+  BATON_TRY(std::vector<std::string> missing, look(connection, all, false));
+  if (!apply || missing.empty()) return missing;
+  // Others may find them missing at the same time: the first one makes them all.
+  auto error = connection.run("BEGIN ISOLATION LEVEL READ COMMITTED");
+  if (!error.has_value()) error = connection.run(kLock);
+  Result<std::vector<std::string>> made = std::vector<std::string>{};
+  if (!error.has_value()) made = look(connection, all, true);
+  if (!error.has_value() && made.has_value()) error = connection.run("COMMIT");
+  if (error.has_value()) made = database_error(*error);
+  // What is left of a transaction that did not end well goes with the connection.
+  if (!made.has_value()) connection.close();
+  return made;
 }
 
 }  // namespace baton::pipeline

@@ -123,6 +123,27 @@ Status takes_rows(SqliteDatabase& database, const schema::Mapping& mapping, std:
                            keyed ? mapping.key() : "", error->text));
 }
 
+/// Compares the tables; `make`: makes those that are missing.
+Result<std::vector<std::string>> look(SqliteDatabase& database, const schema::Mapping& mapping,
+                                      bool make) {
+  std::vector<std::string> done;
+  for (std::size_t i = 0; i < mapping.tables().size(); ++i) {
+    const std::string& table = mapping.tables()[i].name;
+    BATON_TRY(const std::vector<Found> found, found_columns(database, table));
+    if (!found.empty()) {
+      BATON_TRY_STATUS(compare(table, wanted_columns(mapping, i), found));
+      BATON_TRY_STATUS(takes_rows(database, mapping, i));
+      continue;
+    }
+    done.push_back(fmt::format("{} table {}", make ? "made" : "would make", table));
+    if (!make) continue;
+    if (auto error = database.run(create_sql(mapping, i))) {
+      return wrong(table, fmt::format(" cannot be made: {}", error->text));
+    }
+  }
+  return done;
+}
+
 }  // namespace
 
 std::string sqlite_insert_sql(const schema::Mapping& mapping, std::size_t table) {
@@ -140,22 +161,16 @@ std::string sqlite_insert_sql(const schema::Mapping& mapping, std::size_t table)
 
 Result<std::vector<std::string>> check_sqlite_tables(SqliteDatabase& database,
                                                      const schema::Mapping& mapping, bool apply) {
-  std::vector<std::string> done;
-  for (std::size_t i = 0; i < mapping.tables().size(); ++i) {
-    const std::string& table = mapping.tables()[i].name;
-    BATON_TRY(const std::vector<Found> found, found_columns(database, table));
-    if (!found.empty()) {
-      BATON_TRY_STATUS(compare(table, wanted_columns(mapping, i), found));
-      BATON_TRY_STATUS(takes_rows(database, mapping, i));
-      continue;
-    }
-    done.push_back(fmt::format("{} table {}", apply ? "made" : "would make", table));
-    if (!apply) continue;
-    if (auto error = database.run(create_sql(mapping, i))) {
-      return wrong(table, fmt::format(" cannot be made: {}", error->text));
-    }
+  BATON_TRY(std::vector<std::string> missing, look(database, mapping, false));
+  if (!apply || missing.empty()) return missing;
+  // Others may find them missing at the same time: the first one makes them all.
+  if (auto error = database.run("BEGIN IMMEDIATE")) return Error{Errc::unavailable, error->text};
+  auto made = look(database, mapping, true);
+  if (made.has_value()) {
+    if (auto error = database.run("COMMIT")) made = Error{Errc::unavailable, error->text};
   }
-  return done;
+  if (database.in_transaction()) (void)database.run("ROLLBACK");
+  return made;
 }
 
 }  // namespace baton::pipeline

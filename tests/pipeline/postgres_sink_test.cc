@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <latch>
+#include <numeric>
 #include <thread>
 
 #include <fmt/format.h>
@@ -387,6 +390,32 @@ TEST_F(PostgresSinkTest, CheckSaysWhatItWouldMakeAndMakesIt) {
   const auto once = make_sink([](PostgresSinkOptions& options) { options.exactly_once = true; });
   EXPECT_EQ(once->check(true).value(), std::vector<std::string>{"made table baton_marks"});
   EXPECT_EQ(once->check(true).value(), std::vector<std::string>{});
+}
+
+// Any number of processes may run one config, and all of them may be the first.
+TEST_F(PostgresSinkTest, WhoeverIsFirstMakesTheTables) {
+  constexpr std::size_t kMany = 6;
+  for (int round = 0; round < 5; ++round) {
+    server().query(
+        "SET client_min_messages = warning; DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    std::array<std::size_t, kMany> made{};
+    std::latch all_here(kMany);
+    {
+      std::vector<std::jthread> processes;
+      for (std::size_t& count : made) {
+        processes.emplace_back([&] {
+          const auto sink =
+              make_sink([](PostgresSinkOptions& options) { options.exactly_once = true; });
+          EXPECT_EQ(name_of(sink->probe()), "none");
+          all_here.arrive_and_wait();
+          const auto done = sink->check(true);
+          EXPECT_TRUE(done.has_value()) << done.error().text;
+          if (done.has_value()) count = done->size();
+        });
+      }
+    }
+    EXPECT_EQ(std::accumulate(made.begin(), made.end(), std::size_t{0}), 5U);
+  }
 }
 
 TEST_F(PostgresSinkTest, CheckNamesWhatIsWrong) {
