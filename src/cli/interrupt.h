@@ -2,7 +2,7 @@
 
 namespace baton::cli {
 
-/// From now on SIGINT and SIGTERM are only noted, once; a second one ends the process.
+/// From now on SIGINT and SIGTERM are only noted; one that comes a second later ends the process.
 void watch_for_interrupt();
 [[nodiscard]] bool is_interrupted();
 

@@ -340,6 +340,22 @@ TEST_F(OtherEnds, DeadLettersGoBack) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
+// Nobody has to wait for a broker that does not answer.
+TEST_F(OtherEnds, TheSecondSignalEndsIt) {
+  const PipelineFolder folder(broker_);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  broker_.pause();
+  std::optional<int> code;
+  EXPECT_TRUE(eventually([&] {
+    pipeline.signal(SIGTERM);
+    code = pipeline.wait(seconds{0});
+    return code.has_value();
+  }));
+  EXPECT_EQ(code, 128 + SIGTERM) << pipeline.log();
+  broker_.signal(SIGCONT);
+}
+
 TEST_F(OtherEnds, IsSeen) {
   const PipelineFolder folder(broker_);
   generate("baton://" + broker_.address() + "/orders", 1000);
