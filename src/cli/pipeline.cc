@@ -74,7 +74,8 @@ void add_pipeline_commands(CLI::App& app, Action& action) {
                    "baton pipeline check config.yaml --apply"},
                   check, run_check, action);
   verb->add_option("config", check->file, "The config file")->required();
-  verb->add_flag("--apply", check->apply, "Make the tables that are missing.");
+  verb->add_flag("--apply", check->apply,
+                 "Make what is missing: tables, what takes the dead letters.");
   verb->add_flag("--json", check->json, "Output for programs.");
 
   add_pipeline_run(*pipeline, action);

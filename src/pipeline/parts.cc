@@ -1,11 +1,17 @@
 #include "pipeline/parts.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
+
+#include <baton/queue_client.h>
 
 #include "kafka/kafka_dead_letters.h"
 #include "kafka/kafka_source.h"
@@ -19,6 +25,7 @@
 #include "sink/queue_dead_letters.h"
 #include "sink/sqlite_sink.h"
 #include "sink/stdout_sink.h"
+#include "source/client_errors.h"
 #include "source/nats_source.h"
 #include "source/queue_source.h"
 #include "source/stream_source.h"
@@ -131,6 +138,24 @@ Result<std::unique_ptr<Source>> make_nats_source(const PipelineConfig& config) {
   return std::make_unique<NatsSource>(std::move(options));
 }
 
+Result<bool> has_queue(const Endpoint& endpoint) {
+  auto client = client::QueueClient::connect(connection_to(endpoint));
+  if (!client.has_value()) return from_client(client.error());
+  const auto queue = client->describe_queue(endpoint.name);
+  if (queue.has_value()) return true;
+  if (queue.error().code == client::Code::queue_not_found) return false;
+  return from_client(queue.error());
+}
+
+Result<bool> has_file(const std::filesystem::path& path) {
+  std::error_code unknown;  // Then it is as if it were not there.
+  if (std::filesystem::exists(path, unknown)) return true;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (::access(folder.c_str(), W_OK) == 0) return false;
+  return Error{Errc::io_error, fmt::format("cannot create {}: {}", path.string(),
+                                           std::generic_category().message(errno))};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config) {
@@ -160,6 +185,14 @@ Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std:
   }
   return std::make_unique<StdoutSink>(StdoutSinkOptions{
       .schema = std::move(schema), .document_bytes_max = config.record_bytes_max});
+}
+
+Result<std::string> missing_dead_letters(const PipelineConfig& config) {
+  const Endpoint& to = config.dead_letters.endpoint;
+  if (to.kind == "kafka") return std::string();  // Whether topics are created is the cluster's.
+  const bool is_file = to.kind == "file";
+  BATON_TRY(const bool there, is_file ? has_file(to.name) : has_queue(to));
+  return there ? std::string() : fmt::format("the {} {}", is_file ? "file" : "queue", to.name);
 }
 
 Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig& config) {

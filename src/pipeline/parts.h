@@ -15,6 +15,8 @@ namespace baton::pipeline {
 Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config);
 /// `source` is what rows say of where they came from.
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source);
+/// What open_dead_letters() would create, "the queue NAME"; empty: it is there.
+Result<std::string> missing_dead_letters(const PipelineConfig& config);
 Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig& config);
 
 }  // namespace baton::pipeline

@@ -46,12 +46,19 @@ Status Pipeline::open_target() {
 Result<std::vector<std::string>> Pipeline::check(bool apply) {
   BATON_TRY(std::vector<std::string> findings, source_->check());
   BATON_TRY(const std::vector<std::string> tables, sink_->check(apply));
-  BATON_TRY_STATUS(open_target());
+  BATON_TRY(const std::string missing, missing_dead_letters(config_));
+  // Opening creates it.
+  if (apply || missing.empty()) BATON_TRY_STATUS(open_target());
   findings.insert(findings.end(), tables.begin(), tables.end());
+  if (!missing.empty()) {
+    findings.push_back(fmt::format("{} {}", apply ? "created" : "would create", missing));
+  }
   findings.push_back(
       fmt::format("writes to {}, {}", sink_->name(),
                   config_.engine.exactly_once ? "exactly_once_effect" : "at_least_once"));
-  findings.push_back(fmt::format("what cannot be written goes to {}", dead_letters_->name()));
+  const Endpoint& letters = config_.dead_letters.endpoint;
+  findings.push_back(
+      fmt::format("what cannot be written goes to {}:{}", letters.kind, letters.name));
   return findings;
 }
 

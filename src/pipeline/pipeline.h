@@ -19,7 +19,8 @@ class Pipeline {
   /// `folder`: where the paths of the config begin. Connects to nothing.
   static Result<std::unique_ptr<Pipeline>> open(PipelineConfig config, const std::string& folder);
 
-  /// Connects to everything, and verifies the tables (`apply`: makes those that are missing).
+  /// Connects to everything, and verifies the tables (`apply`: makes those that are missing, and
+  /// what takes the dead letters).
   /// Answers what it did or would do, and what it will do then.
   Result<std::vector<std::string>> check(bool apply);
 

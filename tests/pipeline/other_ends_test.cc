@@ -5,6 +5,7 @@
 #include <httplib.h>
 
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -338,6 +339,34 @@ TEST_F(OtherEnds, DeadLettersGoBack) {
   const auto listed = dlq({"ls", "orders", "--limit", "1"});
   EXPECT_EQ(nlohmann::json::parse(listed.out)["redrives"], "2") << listed.out;
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
+// Whoever looks changes nothing.
+TEST_F(OtherEnds, CheckMakesNoDeadLetters) {
+  const PipelineFolder folder(broker_);
+  const auto queues = [&] {
+    return e2e::run_command({e2e::binary(), "queue", "list", "--address", broker_.address()}).out;
+  };
+  EXPECT_NE(folder.check().out.find("would create the queue orders.dlq\n"), std::string::npos);
+  EXPECT_EQ(queues().find("orders.dlq"), std::string::npos) << queues();
+  EXPECT_NE(folder.check({"--apply"}).out.find("created the queue orders.dlq\n"),
+            std::string::npos);
+  EXPECT_NE(queues().find("orders.dlq"), std::string::npos) << queues();
+  EXPECT_EQ(folder.check().out.find("would"), std::string::npos) << folder.check().out;
+
+  const std::string letters = folder.folder() / "letters";
+  const PipelineFolder other(broker_, {{"dead_letters.url", "file:" + letters}});
+  EXPECT_NE(other.check().out.find("would create the file " + letters + "\n"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(letters));
+  EXPECT_NE(other.check({"--apply"}).out.find("created the file " + letters), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(letters));
+  EXPECT_EQ(other.check({"--apply"}).out.find("created"), std::string::npos);
+  const PipelineFolder nowhere(broker_, {{"dead_letters.url", "file:no/such/folder/letters"}});
+  for (const auto& result : {nowhere.check(), nowhere.check({"--apply"})}) {
+    EXPECT_NE(result.exit_code, 0) << result.out;
+    EXPECT_NE(result.err.find("letters: No such file or directory"), std::string::npos)
+        << result.err;
+  }
 }
 
 // Nobody has to wait for a broker that does not answer.
