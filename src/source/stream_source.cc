@@ -21,6 +21,8 @@ constexpr milliseconds kAskAgain{200};
 constexpr milliseconds kPatience{4'000};  // The broker has 10 s.
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 constexpr milliseconds kLookAgain{100};
+constexpr milliseconds kLookAtEnds{2'000};
+constexpr milliseconds kLookTimeout{1'000};
 
 Record to_record(client::Record record) {
   Record result;
@@ -63,18 +65,39 @@ Status StreamSource::start(SourceListener& listener) {
       consumer_options(info.partitions), [this](client::RecordBatch& batch) { handle(batch); });
   if (!consumer.has_value()) return from_client(consumer.error());
   consumer_ = *std::move(consumer);
-  watch_ = std::jthread([this](const std::stop_token& stop) { watch_for_end(stop); });
+  watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   return {};
 }
 
 /// A consumer ends by itself when it would have to skip records, or the stream is gone.
-void StreamSource::watch_for_end(const std::stop_token& stop) {
+void StreamSource::watch(const std::stop_token& stop) {
+  client::ConnectionOptions connection = options_.connection;
+  connection.deadline = kLookTimeout;  // Whoever stops waits for it.
+  auto broker = client::StreamClient::connect(connection);
+  auto looked_at = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
     const auto ended = consumer_->wait(kLookAgain);
-    if (!ended.has_value()) continue;
-    if (!ended->has_value() && !stopping_) listener_->failed(from_client(ended->error()));
-    return;
+    if (ended.has_value()) {
+      if (!ended->has_value() && !stopping_) listener_->failed(from_client(ended->error()));
+      return;
+    }
+    if (!broker.has_value() || std::chrono::steady_clock::now() - looked_at < kLookAtEnds) continue;
+    look_at_ends(*broker);
+    looked_at = std::chrono::steady_clock::now();
   }
+}
+
+/// Batches tell where the stream ends, too, but while the window is full there are none.
+void StreamSource::look_at_ends(client::StreamClient& broker) {
+  const auto info = broker.describe_stream(options_.stream);
+  if (!info.has_value()) return;
+  for (const client::PartitionInfo& one : info->details) set_end(one.partition, one.next_offset);
+}
+
+void StreamSource::set_end(std::uint32_t partition, std::int64_t end) {
+  const std::scoped_lock lock(mutex_);
+  // A batch may have waited for long.
+  ends_[partition] = std::max(ends_[partition], end);
 }
 
 client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partitions) {
@@ -155,10 +178,10 @@ void StreamSource::lose(std::uint32_t partition) {
 
 void StreamSource::handle(client::RecordBatch& batch) {
   const client::StreamPosition seat = batch.position();
+  set_end(batch.partition, batch.end_offset);
   Seat kept;
   {
     const std::scoped_lock lock(mutex_);
-    ends_[batch.partition] = batch.end_offset;
     const auto found = seats_.find(batch.partition);
     if (found == seats_.end()) return;
     kept = found->second;

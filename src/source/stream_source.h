@@ -60,7 +60,9 @@ class StreamSource : public Source {
   void lose(std::uint32_t partition);
   void handle(client::RecordBatch& batch);
   void give_up(std::uint32_t partition);
-  void watch_for_end(const std::stop_token& stop);
+  void watch(const std::stop_token& stop);
+  void look_at_ends(client::StreamClient& broker);
+  void set_end(std::uint32_t partition, std::int64_t end);
 
   StreamSourceOptions options_;
   SourceListener* listener_ = nullptr;

@@ -301,6 +301,26 @@ TEST_F(OtherEnds, HalfALetterInAFileIsNotContinued) {
   EXPECT_EQ(torn, std::vector{half});
 }
 
+// In an outage nothing more is read, and how far behind one is counts above all.
+TEST_F(OtherEnds, TheLagGrowsInAnOutage) {
+  Receiver receiver;
+  receiver.answer(503);
+  const PipelineFolder folder(broker_, {{"sink.url", receiver.url()}, {"window.records", "10"}});
+  std::string config = e2e::read_file(folder.config());
+  config.erase(config.find("\nkey: order_uid"));
+  e2e::write_file(folder.config(), config);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  const std::string stream = "baton://" + broker_.address() + "/orders";
+  generate(stream, 100);
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
+  generate(stream, 300);
+  EXPECT_TRUE(eventually([&] { return pipeline.status()["lag"] == 400; })) << pipeline.status();
+  receiver.answer(200);
+  EXPECT_TRUE(eventually([&] { return pipeline.status()["lag"] == 0; })) << pipeline.status();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+}
+
 // What was wrong is mended, and the dead letters go back to be tried again: once, and not for ever.
 TEST_F(OtherEnds, DeadLettersGoBack) {
   const PipelineFolder folder(broker_, {{"dead_letters.redrives_max", "2"}});
