@@ -65,6 +65,7 @@ class TestSource : public Source {
   }
   std::function<std::string(std::int64_t)> value = [](std::int64_t) { return "good"; };
   std::atomic<int> pauses{0};
+  std::atomic<int> over{0};                        // Partitions of which nothing more comes.
   std::optional<std::int64_t> records_of_first{};  // Partition 0 may have fewer.
 
  private:
@@ -80,8 +81,9 @@ class TestSource : public Source {
         record.value = value(i);
         records.push_back(std::move(record));
       }
-      if (!listener_->deliver(partition, std::move(records))) return;
+      if (!listener_->deliver(partition, std::move(records))) break;
     }
+    ++over;
   }
 
   std::uint32_t partitions_;
@@ -271,6 +273,7 @@ TEST_F(EngineTest, ARevokedPartitionStopsWaitingAtOnce) {
   engine_->revoking(1);
   EXPECT_EQ(engine_->revoked(1, false), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(1));
+  EXPECT_TRUE(eventually([&] { return source_->over == 1; }));
   // It comes back, under a new assignment: what was delivered under the old one is not written.
   engine_->assigned(1, 99, 0);
   sink_.set_error(std::nullopt);

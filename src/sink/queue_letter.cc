@@ -129,7 +129,8 @@ client::NewMessage to_message(const DeadLetter& letter) {
     message.payload = packed(record);
     message.headers[kPacked] = "1";
   }
-  message.dedup_id = letter.id();
+  // With what is in it: after a stream was made anew, another record has the same place.
+  message.dedup_id = fmt::format("{}#{:016x}", letter.id(), hash64(record.key + record.value));
   if (message.dedup_id.size() > limits::kDedupIdBytes) {
     message.dedup_id =
         fmt::format("{:016x}{:016x}", hash64(message.dedup_id), hash64(message.dedup_id + "2"));

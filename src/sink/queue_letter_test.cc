@@ -73,6 +73,19 @@ TEST(QueueLetter, GarbageIsAnError) {
   EXPECT_FALSE(from_message({{"baton-packed", "1"}}, "").has_value());
 }
 
+// Its stream may have been deleted and made anew.
+TEST(QueueLetter, AnotherRecordAtTheSamePlaceIsAnotherLetter) {
+  const Record one = record_with("k", {});
+  Record two = one;
+  DeadLetter letter;
+  letter.record = &one;
+  const std::string first = to_message(letter).dedup_id;
+  letter.record = &two;
+  EXPECT_EQ(first, to_message(letter).dedup_id);
+  two.value += " ";
+  EXPECT_NE(first, to_message(letter).dedup_id);
+}
+
 // The id is what keeps a letter from being there twice.
 TEST(QueueLetter, ALongIdBecomesAShortOneOfItsOwn) {
   const Record one = record_with("k", {});

@@ -30,13 +30,6 @@ class Once : public ::testing::Test {
     settings["batch.records"] = "10";
     return settings;
   }
-  static void remove_key(const PipelineFolder& folder) {
-    std::string config = e2e::read_file(folder.config());
-    const std::string line = "\nkey: order_uid";
-    const std::size_t key = config.find(line);
-    ASSERT_NE(key, std::string::npos);
-    e2e::write_file(folder.config(), config.erase(key, line.size()));
-  }
 
   e2e::BrokerProcess broker_;
   Inventory inventory_;
@@ -46,7 +39,7 @@ class Once : public ::testing::Test {
 // must leave that one where it is.
 TEST_F(Once, KilledAndDrainedInTurn) {
   const PipelineFolder folder(broker_, once());
-  remove_key(folder);
+  folder.remove_key();
   for (std::uint64_t life = 1; life <= 6; ++life) {
     produce(broker_, "orders", 2'000, life, inventory_, kNoTrouble);
     PipelineProcess pipeline(folder);
@@ -70,10 +63,10 @@ TEST_F(Once, KilledAndDrainedInTurn) {
 // says so, and does not stand still in silence.
 TEST_F(Once, OneWhoIsFencedForGoodEnds) {
   const PipelineFolder folder(broker_, once());
-  remove_key(folder);
+  folder.remove_key();
   const PipelineFolder rival(
       broker_, once({{"source.group", "others"}, {"sink.url", "sqlite:" + folder.database()}}));
-  remove_key(rival);
+  rival.remove_key();
   PipelineProcess first(folder);
   ASSERT_TRUE(first.start());
   produce(broker_, "orders", 1'000, 1, inventory_, kNoTrouble);

@@ -37,6 +37,14 @@ PipelineFolder::PipelineFolder(const e2e::BrokerProcess& broker, Settings settin
   e2e::write_file(config(), example.out);
 }
 
+void PipelineFolder::remove_key() const {
+  const std::string line = "\nkey: order_uid";
+  std::string text = e2e::read_file(config());
+  const std::size_t key = text.find(line);
+  ASSERT_NE(key, std::string::npos);
+  e2e::write_file(config(), text.erase(key, line.size()));
+}
+
 std::vector<std::string> PipelineFolder::environment() const {
   std::vector<std::string> result;
   for (const auto& [path, value] : settings_) result.push_back(variable_of(path) + "=" + value);

@@ -26,6 +26,8 @@ class PipelineFolder {
   [[nodiscard]] std::string database() const { return folder_ / "orders.db"; }
   [[nodiscard]] const e2e::TempFolder& folder() const { return folder_; }
   Settings& settings() { return settings_; }
+  /// Nothing but the marks of exactly_once_effect keeps rows from being there twice then.
+  void remove_key() const;
   /// As the environment tells them.
   [[nodiscard]] std::vector<std::string> environment() const;
   /// `baton pipeline check`.

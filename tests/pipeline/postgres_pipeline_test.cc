@@ -113,10 +113,7 @@ TEST_F(PostgresPipeline, WhatEveryRecordWouldFailOnHalts) {
 TEST_F(PostgresPipeline, AZombieCannotWrite) {
   const PipelineFolder folder(
       broker_, settings({{"batch.records", "10"}, {"delivery", "exactly_once_effect"}}));
-  std::string config = e2e::read_file(folder.config());
-  const std::size_t key = config.find("\nkey: order_uid");
-  ASSERT_NE(key, std::string::npos);
-  e2e::write_file(folder.config(), config.erase(key, std::string("\nkey: order_uid").size()));
+  folder.remove_key();
   send(4000, 1, kNoTrouble);
   PipelineProcess zombie(folder);
   ASSERT_TRUE(zombie.start());

@@ -144,7 +144,7 @@ TEST_F(QueueSourceTest, ABrokerThatIsKilledLosesNothing) {
 TEST_F(QueueSourceTest, ALostLeaseIsTakenUpAgain) {
   create(milliseconds{500}, 0);
   send(300);
-  sink_.slowness = milliseconds{2'500};
+  sink_.hanging = true;
   QueueSource source(options());
   EngineRun run(source, sink_, letters_);
   EXPECT_TRUE(eventually([&] { return run.counters().received == 300; }));
@@ -152,7 +152,11 @@ TEST_F(QueueSourceTest, ALostLeaseIsTakenUpAgain) {
   broker_.kill();
   wait(milliseconds{1'200});
   ASSERT_TRUE(broker_.start());
-  EXPECT_TRUE(eventually([&] { return broker_.stats(kQueue).lease_expired_total > 0; }));
+  EXPECT_TRUE(eventually([&] {
+    const auto stats = broker_.stats(kQueue);
+    return stats.lease_expired_total > 0 && stats.leased == 300;
+  }));
+  sink_.hanging = false;
 
   EXPECT_TRUE(eventually([&] { return broker_.depth(kQueue) == 0; }));
   EXPECT_EQ(run.stop().value(), Ending::drained);

@@ -348,10 +348,7 @@ TEST_F(SqlitePipeline, ASecondOneJoinsAndLeaves) {
 TEST_F(SqlitePipeline, AZombieCannotWrite) {
   const PipelineFolder folder(broker_,
                               {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
-  std::string config = e2e::read_file(folder.config());
-  const std::size_t key = config.find("\nkey: order_uid");
-  ASSERT_NE(key, std::string::npos);
-  e2e::write_file(folder.config(), config.erase(key, std::string("\nkey: order_uid").size()));
+  folder.remove_key();
   send(6000, 1, {.invalid = 0, .broken = 0, .duplicate = 0});
   PipelineProcess zombie(folder);
   ASSERT_TRUE(zombie.start());
