@@ -63,14 +63,16 @@ void ConsumerRuntime::feed() {
   while (true) {
     auto messages = link_.next_batch(until_next_renewal(), 0);
     visibility_ = link_.visibility_timeout();
+    const std::optional<Error> over =
+        messages ? std::nullopt : std::optional<Error>(messages.error());
     // Also at the end: what came last is given back.
     if (messages && !messages->empty()) take(*std::move(messages));
     {
       const std::lock_guard lock(mutex_);
       if (feeder_stops_) return;
     }
-    if (!messages) {
-      end(messages.error());
+    if (over) {
+      end(*over);
       return;
     }
     // What became of the leases while the connection was away: the extension's answer tells.
