@@ -1,6 +1,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -68,19 +70,40 @@ ExitCode exit_code_of(pipeline::Ending ending) {
   return ExitCode::failure;
 }
 
+/// A call that hangs, of a sink above all, ends by its own time-out, which may be longer than
+/// anybody's patience. What it leaves behind is what a crash would, and that comes again.
+void end_in_time(const RunFlags& flags, const Pipeline& pipeline, const Engine& engine,
+                 const std::stop_token& ended) {
+  constexpr std::chrono::seconds kGrace{3};
+  constexpr std::chrono::milliseconds kLook{20};
+  const auto deadline = std::chrono::steady_clock::now() + pipeline.config().engine.drain + kGrace;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (ended.stop_requested()) return;
+    std::this_thread::sleep_for(kLook);
+  }
+  say(true, "something hangs: ending without it");
+  print_end(Output(flags.json), pipeline.config().name, pipeline::Ending::undrained,
+            engine.counters());
+  (void)std::fflush(nullptr);
+  std::_Exit(static_cast<int>(ExitCode::partial));
+}
+
 /// Until a signal, an outage that is too long, or the end of the source.
 Result<pipeline::Ending> run_until_interrupted(const RunFlags& flags, Pipeline& pipeline,
                                                Engine& engine) {
   std::stop_source stop;
   const bool progress = !flags.json && ::isatty(STDERR_FILENO) != 0;
   const std::jthread watcher([&](const std::stop_token& ended) {
-    PipelineProgress shown(progress);
-    while (!ended.stop_requested() && !is_interrupted()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      shown.update(engine.counters(), engine.status());
-      if (take_reload()) reload(flags, pipeline);
+    {
+      PipelineProgress shown(progress);
+      while (!ended.stop_requested() && !is_interrupted()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        shown.update(engine.counters(), engine.status());
+        if (take_reload()) reload(flags, pipeline);
+      }
     }
     stop.request_stop();
+    end_in_time(flags, pipeline, engine, ended);
   });
   return engine.run(stop.get_token());
 }

@@ -49,12 +49,15 @@ class PostgresPipeline : public ::testing::Test {
                            e2e::seconds{60});
   }
   std::uint64_t letters() { return broker_.depth("orders.dlq"); }
+  Outcome outcome() {
+    Outcome result = read_postgres(*server_);
+    result.letters = read_letters(broker_, "orders.dlq");
+    return result;
+  }
   void expect_end(PipelineProcess& pipeline) {
     EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
     EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
-    Outcome outcome = read_postgres(*server_);
-    outcome.letters = read_letters(broker_, "orders.dlq");
-    expect_everything_ended(inventory_, outcome);
+    expect_everything_ended(inventory_, outcome());
   }
 
   std::optional<PostgresServer> server_;
