@@ -125,7 +125,7 @@ Status FileLetterStore::cross_out(LetterFile& file, LetterTaker& taker) {
 }
 
 Status FileLetterStore::sweep(LetterFile& file) const {
-  const std::string fresh_path = path_ + ".new";
+  const std::string fresh_path = path_ + ".redriving";
   (void)::unlink(fresh_path.c_str());  // Of a run that was killed.
   BATON_TRY(LetterFile fresh, LetterFile::open(fresh_path, LetterFile::Use::append));
   BATON_TRY_STATUS(file.lock(LetterFile::Lock::appending));

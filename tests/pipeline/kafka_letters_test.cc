@@ -116,7 +116,7 @@ TEST_F(KafkaLetters, EachGoesBackOnceInWhateverOrder) {
   write(SomeLetters(10, "orders", 1000).all());
   EXPECT_EQ(redrive({.limit = 7}).redriven, 7U);
   EXPECT_EQ(redrive().redriven, 33U);
-  EXPECT_EQ(output_.records.size(), 70U);
+  ASSERT_EQ(output_.records.size(), 70U);
   EXPECT_EQ(redriven(), 70U);
   EXPECT_EQ(output_.records[0].headers.back(),
             (std::pair<std::string, std::string>("baton-redrives", "1")));

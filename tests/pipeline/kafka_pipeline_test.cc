@@ -64,6 +64,20 @@ TEST_P(KafkaPipeline, KilledAgainAndAgain) {
   EXPECT_EQ(outcome.rows.size(), made["valid"].get<std::size_t>());
   EXPECT_EQ(outcome.deliveries, outcome.rows.size());
   EXPECT_EQ(outcome.orphans, 0U);
+
+  const auto redrive = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {e2e::binary(), "pipeline", "dlq", "redrive", "orders", "--json",
+                               "--config", folder.config()});
+    const auto result = e2e::run_command(more, {.environment = folder.environment()});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  };
+  const nlohmann::json first = redrive({"--where", "stage=decode"});
+  EXPECT_GE(first.value("redriven", 0U), made["broken"].get<std::uint64_t>()) << first.dump();
+  EXPECT_EQ(redrive({"--dry-run"}).value("redriven", 0U), first.value("other", 0U));
+  EXPECT_EQ(redrive({"--where", "stage=decode"}).value("redriven", 1U), 0U);
+  EXPECT_EQ(redrive({}).value("redriven", 0U), first.value("other", 0U));
+  EXPECT_EQ(redrive({}).value("redriven", 1U), 0U);
 }
 INSTANTIATE_TEST_SUITE_P(Delivery, KafkaPipeline,
                          ::testing::Values("at_least_once", "exactly_once_effect"),
