@@ -216,6 +216,18 @@ Status set_table(schema::RowMapping& rows, std::size_t place, std::string_view f
 constexpr std::string_view kProperties = "source.properties.";
 constexpr std::string_view kHeaders = "sink.headers.";
 
+/// "batch:", "workers:": as if it were not there, if it could be.
+Status check_empty(std::string_view path) {
+  if (path.starts_with("tables[")) return wrong("is empty");
+  const std::string section = fmt::format("{}.", path);
+  const bool known = path == "tables" || section.starts_with(kProperties) ||
+                     section.starts_with(kHeaders) ||
+                     std::ranges::any_of(kSettings, [&](const Setting& setting) {
+                       return setting.path == path || setting.path.starts_with(section);
+                     });
+  return known ? Status{} : wrong("is unknown");
+}
+
 Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
   const std::string_view path = leaf.path;
   if (const auto table = table_of(path)) {
@@ -332,7 +344,7 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
   BATON_TRY(const std::vector<YamlLeaf> leaves, read_yaml(text, name));
   PipelineConfig config;
   for (const YamlLeaf& leaf : leaves) {
-    const Status status = apply_and_remember(config, leaf);
+    const Status status = leaf.is_empty ? check_empty(leaf.path) : apply_and_remember(config, leaf);
     if (status.has_value()) continue;
     return wrong(fmt::format("{}:{}: {}: {}", name, leaf.line, leaf.path, status.error().text));
   }

@@ -38,6 +38,7 @@ TEST(PipelineConfig, TheExampleIsGoodAndSaysWhatIsUsual) {
   EXPECT_EQ(config->sink.endpoint.name, "orders.db");
   EXPECT_EQ(config->rows.tables.size(), 4U);
   EXPECT_FALSE(config->engine.exactly_once);
+  EXPECT_NE(example().find("SUBJECT.{partition} "), std::string::npos);
 }
 
 // Every value that the example mentions in a comment is one that can be set, and is the default.
@@ -156,8 +157,24 @@ TEST(PipelineConfig, LowerLimitsAreNamedWithTheirLine) {
             "accepted");
 }
 
+TEST(PipelineConfig, AMistakeWithoutAValueIsNamed) {
+  const auto with = [](const std::string& line) {
+    return refusal(example_with("name: orders\n", "name: orders\n" + line + "\n"));
+  };
+  EXPECT_EQ(with("worker:"), "config.yaml:5: worker: is unknown");
+  EXPECT_EQ(with("batchh: {}"), "config.yaml:5: batchh: is unknown");
+  EXPECT_EQ(with("table: []"), "config.yaml:5: table: is unknown");
+  EXPECT_EQ(with("batch: {record: }"), "config.yaml:5: batch.record: is unknown");
+  EXPECT_EQ(with("workers:\nbatch:\nretry: {attempts: }\nstorm: {}"), "accepted");
+  EXPECT_EQ(refusal(example_with("  url: sqlite", "  headers:\n  url: sqlite")), "accepted");
+  // A column would be missing.
+  EXPECT_NE(refusal(example_with("\"integer payment.amount\"", "")).find("amount: is empty"),
+            std::string::npos);
+}
+
 TEST(PipelineConfig, WhatIsMissingIsNamed) {
   EXPECT_EQ(refusal("http: off\n"), "config.yaml: name is missing");
+  EXPECT_EQ(refusal("{}"), "config.yaml: name is missing");
   EXPECT_NE(refusal("name: a\n").find("source.url is missing"), std::string::npos);
   EXPECT_NE(refusal(example_with("schema: builtin:orders", "")).find("schema is missing"),
             std::string::npos);

@@ -16,7 +16,7 @@ name: {0}
 source:
   url: baton-stream://{2}/{0}
   # Or baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT,HOST:PORT/TOPIC,
-  # nats://HOST:PORT/STREAM/SUBJECT.{{{{partition}}}} (with partitions: 8).
+  # nats://HOST:PORT/STREAM/SUBJECT.{{partition}} (with partitions: 8).
   # group: {0}              # Whose offsets are stored; the pipeline's name unless said otherwise.
   # from: first             # Where a group begins that has stored none: first or next. Of kafka also
                             # where it goes on when records are gone; without it, it halts then.

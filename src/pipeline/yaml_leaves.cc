@@ -20,7 +20,7 @@ class Walk {
   explicit Walk(std::string_view name) : name_(name) {}
 
   Result<std::vector<YamlLeaf>> run(const YAML::Node& root) {
-    todo_.push_back({root, "", 0});
+    todo_.push_back({root, ""});
     while (!todo_.empty()) {
       const Place place = std::move(todo_.back());
       todo_.pop_back();
@@ -34,6 +34,7 @@ class Walk {
     YAML::Node node;
     std::string path;
     int depth = 0;
+    int line = 0;
   };
 
   [[nodiscard]] Error wrong(const YAML::Node& node, std::string_view why) const {
@@ -45,16 +46,20 @@ class Walk {
     if (place.depth > kDepthMax) return wrong(node, "is nested too deeply");
     if (leaves_.size() + todo_.size() >= kLeavesMax) return wrong(node, "is one value too many");
     std::vector<Place> within;
-    if (node.IsMap()) {
+    if (!place.path.empty() && !node.IsScalar() && node.size() == 0) {
+      // What is not there has no line: it is its name's.
+      leaves_.push_back({place.path, "", place.line, true});
+    } else if (node.IsMap()) {
       BATON_TRY_STATUS(visit_map(place, within));
     } else if (node.IsSequence()) {
       std::size_t number = 0;
       for (const YAML::Node& item : node) {
-        within.push_back({item, fmt::format("{}[{}]", place.path, number++), place.depth + 1});
+        within.push_back(
+            {item, fmt::format("{}[{}]", place.path, number++), place.depth + 1, place.line});
       }
-    } else if (node.IsScalar()) {
+    } else {
       leaves_.push_back({place.path, node.Scalar(), node.Mark().line + 1});
-    }  // An empty value: as if it were not there.
+    }
     // One by one: to assign a node, as std::reverse does, is to change the document.
     for (; !within.empty(); within.pop_back()) todo_.push_back(std::move(within.back()));
     return {};
@@ -67,7 +72,7 @@ class Walk {
       const std::string& key = item.first.Scalar();
       if (!seen.insert(key).second) return wrong(item.first, fmt::format("{} is there twice", key));
       const std::string path = place.path.empty() ? key : fmt::format("{}.{}", place.path, key);
-      within.push_back({item.second, path, place.depth + 1});
+      within.push_back({item.second, path, place.depth + 1, item.first.Mark().line + 1});
     }
     return {};
   }

@@ -12,7 +12,8 @@ namespace baton::pipeline {
 struct YamlLeaf {
   std::string path;
   std::string value;
-  int line = 0;  // From 1; 0: it does not come from the document.
+  int line = 0;           // From 1; 0: it does not come from the document.
+  bool is_empty = false;  // Nothing stands behind the name, or an empty list.
 };
 
 /// All values of the one document in `text`, in their order. `name` is the file's, for errors.
