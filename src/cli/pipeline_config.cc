@@ -33,7 +33,7 @@ Result<pipeline::PipelineConfig> read_pipeline_config(const std::string& file) {
   const std::uintmax_t size = std::filesystem::file_size(file, unreadable);
   std::ifstream in(file, std::ios::binary);
   if (unreadable || !in.is_open()) {
-    return Error{Errc::not_found, fmt::format("cannot read the config file {}", file)};
+    return Error{Errc::invalid_argument, fmt::format("cannot read the config file {}", file)};
   }
   if (size > kFileMax) {
     return Error{Errc::invalid_argument, fmt::format("{} is larger than 1 MiB", file)};

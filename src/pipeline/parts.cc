@@ -44,12 +44,12 @@ client::ConnectionOptions connection_to(const Endpoint& endpoint) {
 
 Result<std::string> read_schema(const std::string& path) {
   if (path == kOrderSchema) return std::string(schema::order_schema());
+  std::error_code unknown;  // Then it cannot be opened either.
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) {
-    return Error{Errc::not_found, fmt::format("schema: {} cannot be read", path)};
+  if (!file.is_open() || std::filesystem::is_directory(path, unknown)) {
+    return Error{Errc::invalid_argument, fmt::format("schema: {} cannot be read", path)};
   }
-  return text;
+  return std::string{std::istreambuf_iterator<char>(file), {}};
 }
 
 Result<std::optional<schema::Schema>> load_schema(const PipelineConfig& config) {

@@ -84,9 +84,10 @@ TEST_F(BadConfig, IsNamedWithItsLine) {
 
 TEST_F(BadConfig, AFileThatIsNotThere) {
   const PipelineFolder folder(broker_, {{"schema", "nowhere.json"}});
-  expect_refusal(folder, 3, "nowhere.json cannot be read");
+  expect_refusal(folder, 2, "nowhere.json cannot be read");
+  expect_refusal(PipelineFolder(broker_, {{"schema", "."}}), 2, "cannot be read");
   const auto result = e2e::run_command({e2e::binary(), "pipeline", "run", "/nowhere/config.yaml"});
-  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("/nowhere/config.yaml"), std::string::npos) << result.err;
 }
 
