@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,15 +37,25 @@ struct GenerateFlags {
   bool json = false;
 };
 
+double per_mille(double percent) { return std::round(percent * 10); }
+
 /// "2%" or "0.5%".
 Result<double> parse_percent(std::string_view text) {
   if (text.ends_with('%')) text.remove_suffix(1);
   BATON_TRY(const double percent, parse_rate(text));
   if (percent > 100) return Error{Errc::invalid_argument, "is more than 100%"};
+  if (std::abs(per_mille(percent) - percent * 10) > 1e-6) {
+    return Error{Errc::invalid_argument, "is no multiple of 0.1%"};
+  }
   return percent;
 }
 
-std::uint32_t per_mille(double percent) { return static_cast<std::uint32_t>(percent * 10); }
+schema::OrderMix mix_of(const GenerateFlags& flags) {
+  const auto share = [](double percent) { return static_cast<std::uint32_t>(per_mille(percent)); };
+  return {.invalid = share(flags.invalid),
+          .broken = share(flags.broken),
+          .duplicate = share(flags.duplicate)};
+}
 
 /// What a pipeline can read; baton:// is a stream.
 Result<pipeline::Endpoint> parse_target(const std::string& url) {
@@ -57,16 +68,17 @@ Result<pipeline::Endpoint> parse_target(const std::string& url) {
 struct Tally {
   std::map<OrderFate, std::uint64_t> counts;
 
-  void print(const Output& out) const {
+  /// Where records go to standard output, this does not.
+  void print(bool json, bool to_stdout) const {
     const auto of = [this](OrderFate fate) {
       const auto found = counts.find(fate);
       return found == counts.end() ? 0 : found->second;
     };
-    const Json json{{"valid", of(OrderFate::valid)},
-                    {"invalid", of(OrderFate::invalid)},
-                    {"broken", of(OrderFate::broken)},
-                    {"duplicate", of(OrderFate::duplicate)}};
-    if (out.json()) return Output::object(json);
+    const Json all{{"valid", of(OrderFate::valid)},
+                   {"invalid", of(OrderFate::invalid)},
+                   {"broken", of(OrderFate::broken)},
+                   {"duplicate", of(OrderFate::duplicate)}};
+    if (json) return fmt::print(to_stdout ? stdout : stderr, "{}\n", dump(all));
     fmt::print(stderr, "{} valid, {} invalid, {} broken, {} duplicates\n", of(OrderFate::valid),
                of(OrderFate::invalid), of(OrderFate::broken), of(OrderFate::duplicate));
   }
@@ -79,7 +91,7 @@ ExitCode generate_to_stdout(const GenerateFlags& flags, OrderGenerator& generato
     ++tally.counts[order.fate];
     fmt::print("{}\n", order.bytes);
   }
-  tally.print(Output(false));
+  tally.print(flags.json, false);
   return ExitCode::ok;
 }
 
@@ -107,14 +119,17 @@ ExitCode run_generate(const GenerateFlags& flags) {
   if (flags.what != "orders") {
     return out.fail("pipeline generate", "there is only 'orders' to generate", ExitCode::usage);
   }
-  OrderGenerator generator(flags.seed, {.invalid = per_mille(flags.invalid),
-                                        .broken = per_mille(flags.broken),
-                                        .duplicate = per_mille(flags.duplicate)});
+  const schema::OrderMix mix = mix_of(flags);
+  if (mix.invalid + mix.broken + mix.duplicate > 1000) {
+    return out.fail("pipeline generate", "invalid, broken and duplicate ones are more than 100%",
+                    ExitCode::usage);
+  }
+  OrderGenerator generator(flags.seed, mix);
   if (flags.to == "-") return generate_to_stdout(flags, generator);
   watch_for_interrupt();
   const auto tally = generate_to(flags, generator);
   if (!tally.has_value()) return out.fail("pipeline generate", tally.error());
-  tally->print(out);
+  tally->print(flags.json, true);
   return ExitCode::ok;
 }
 

@@ -50,22 +50,20 @@ void PipelineProgress::update(const pipeline::Counters& counters,
   ended_ = ended;
 }
 
-void print_end(const Output& out, const std::string& name, pipeline::Ending ending,
-               const pipeline::Counters& counters) {
+std::string end_text(const Output& out, const std::string& name, pipeline::Ending ending,
+                     const pipeline::Counters& counters) {
   if (out.json()) {
-    Output::object(Json{{"pipeline", name},
-                        {"ending", name_of(ending)},
-                        {"received", counters.received.load()},
-                        {"applied", counters.applied.load()},
-                        {"duplicates", counters.duplicates.load()},
-                        {"dead_letters", counters.dead_letters.load()},
-                        {"dropped", counters.dropped.load()}});
-    return;
+    return dump(Json{{"pipeline", name},
+                     {"ending", name_of(ending)},
+                     {"received", counters.received.load()},
+                     {"applied", counters.applied.load()},
+                     {"duplicates", counters.duplicates.load()},
+                     {"dead_letters", counters.dead_letters.load()},
+                     {"dropped", counters.dropped.load()}});
   }
-  Output::text(fmt::format("{}: {}: {} applied, {} duplicates, {} dead letters, {} to come again",
-                           name, name_of(ending), counters.applied.load(),
-                           counters.duplicates.load(), counters.dead_letters.load(),
-                           counters.dropped.load()));
+  return fmt::format("{}: {}: {} applied, {} duplicates, {} dead letters, {} to come again", name,
+                     name_of(ending), counters.applied.load(), counters.duplicates.load(),
+                     counters.dead_letters.load(), counters.dropped.load());
 }
 
 std::string status_text(const Json& status) {

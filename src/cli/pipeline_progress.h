@@ -28,8 +28,8 @@ class PipelineProgress {
 };
 
 /// How it ended, and how many records ended how.
-void print_end(const Output& out, const std::string& name, pipeline::Ending ending,
-               const pipeline::Counters& counters);
+std::string end_text(const Output& out, const std::string& name, pipeline::Ending ending,
+                     const pipeline::Counters& counters);
 
 /// The JSON of /pipelines, for people.
 std::string status_text(const Json& status);

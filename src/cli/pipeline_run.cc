@@ -131,7 +131,9 @@ ExitCode run_run(const RunFlags& flags) {
   const auto ending = run_until_interrupted(flags, **pipeline, **engine);
   server.reset();
   if (!ending.has_value()) return out.fail("pipeline run", ending.error());
-  print_end(out, config.name, *ending, (*engine)->counters());
+  // Records are all that goes where records go.
+  std::FILE* const target = config.sink.endpoint.kind == "stdout" ? stderr : stdout;
+  fmt::print(target, "{}\n", end_text(out, config.name, *ending, (*engine)->counters()));
   return exit_code_of(*ending);
 }
 

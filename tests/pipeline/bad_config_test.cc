@@ -181,6 +181,8 @@ TEST_F(BadConfig, TheCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> kCases = {
       {{"pipeline", "generate", "books"}, "only 'orders'"},
       {{"pipeline", "generate", "orders", "--invalid", "200%"}, "100%"},
+      {{"pipeline", "generate", "orders", "--invalid", "60%", "--broken", "60%"}, "100%"},
+      {{"pipeline", "generate", "orders", "--invalid", "0.05%"}, "0.1%"},
       {{"pipeline", "generate", "orders", "--to", "ftp://x"}, "baton-stream://HOST:PORT/STREAM"},
       {{"pipeline", "init", "no good"}, "name"},
       {{"pipeline", "dlq", "ls", "orders", "--where", "colour=red"}, "class"},

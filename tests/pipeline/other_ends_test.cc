@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -152,9 +154,20 @@ TEST_F(OtherEnds, ToStandardOutput) {
   std::istringstream lines(pipeline.out());
   for (std::string line; std::getline(lines, line);) {
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object()) orders.insert(json.value("order_uid", ""));
+    ASSERT_TRUE(json.is_object() && json.contains("order_uid")) << line;
+    orders.insert(json["order_uid"]);
   }
+  EXPECT_NE(pipeline.log().find("orders: drained: "), std::string::npos) << pipeline.log();
   EXPECT_EQ(orders.size(), made["valid"].get<std::size_t>());
+}
+
+// Between the records there is nothing else.
+TEST_F(OtherEnds, GeneratedToStandardOutput) {
+  const auto result = e2e::run_command(
+      {e2e::binary(), "pipeline", "generate", "orders", "--count", "20", "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 20) << result.out;
+  EXPECT_EQ(nlohmann::json::parse(result.err, nullptr, false)["valid"], 20) << result.err;
 }
 
 /// Answers POSTs as it is told to, and remembers what it took.
