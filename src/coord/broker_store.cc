@@ -48,7 +48,9 @@ class Translator {
     switch (event.kind) {
       case Kind::put: return pass(WatchEvent::Kind::put, from_client(event.entry));
       case Kind::removed:
-      case Kind::expired: return pass(WatchEvent::Kind::removed, {.key = event.entry.key});
+      case Kind::expired:
+        return pass(WatchEvent::Kind::removed,
+                    {.key = event.entry.key, .revision = event.entry.revision});
       case Kind::snapshot_end: return pass(WatchEvent::Kind::snapshot_end, {});
       case Kind::session_lost:
         return pass(WatchEvent::Kind::session_lost,

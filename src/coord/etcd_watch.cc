@@ -120,11 +120,11 @@ std::string EtcdWatch::take_response() {
     if (stopping_) return {};
     mvccpb::KeyValue& entry = *event.mutable_kv();
     WatchEvent seen{.kind = WatchEvent::Kind::removed,
-                    .entry = {.key = entry.key().substr(snapshot_.keys.size())}};
+                    .entry = {.key = entry.key().substr(snapshot_.keys.size()),
+                              .revision = static_cast<KvRevision>(entry.mod_revision())}};
     if (event.type() == mvccpb::Event::PUT) {
       seen.kind = WatchEvent::Kind::put;
       seen.entry.value = std::move(*entry.mutable_value());
-      seen.entry.revision = static_cast<KvRevision>(entry.mod_revision());
     }
     callback_(std::move(seen));
   }

@@ -181,13 +181,13 @@ void NatsWatch::show(natsMsg* message, std::uint64_t revision) {
   if (!key.starts_with(bucket_.subjects)) return;
   key.remove_prefix(bucket_.subjects.size());
   if (!key.starts_with(prefix_)) return;
-  WatchEvent event{.kind = WatchEvent::Kind::put, .entry = {.key = std::string(key)}};
+  WatchEvent event{.kind = WatchEvent::Kind::put,
+                   .entry = {.key = std::string(key), .revision = revision}};
   if (is_nats_tombstone(message)) {
     event.kind = WatchEvent::Kind::removed;
   } else {
     event.entry.value.assign(natsMsg_GetData(message),
                              static_cast<std::size_t>(natsMsg_GetDataLength(message)));
-    event.entry.revision = revision;
   }
   if (snapshot_ended_) return callback_(std::move(event));
   show_in_snapshot(std::move(event));

@@ -247,6 +247,18 @@ TEST_P(Contract, EveryRequestIsCounted) {
 
 // Garbage collection: nobody waits for it, and every write starts the time anew. etcd has none for
 // us, nor has NATS before 2.11.
+// Else nobody could tell a removal from news of what was there before it.
+TEST_P(Contract, ARemovalIsSeenUnderARevisionOfItsOwn) {
+  const auto store = client();
+  const KvRevision written = must_write(*store, "g.a", 0, "x");
+  Seen seen;
+  const auto watch = store->watch({}, seen.callback(), kTimeout);
+  ASSERT_TRUE(store->remove("g.a", written, kTimeout)->done);
+  ASSERT_TRUE(seen.wait_for(Kinds::removed, "g.a"));
+  EXPECT_GT(seen.events().back().entry.revision, written);
+  EXPECT_GT(must_write(*store, "g.a", 0, "y"), seen.events().back().entry.revision);
+}
+
 TEST_P(Contract, AKeyWithATimeToLiveGoesAndOthersStay) {
   const auto store = client();
   const bool keeps_all = GetParam() == Kind::etcd ||
