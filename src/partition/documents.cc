@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+
+#include "partition/assignment_text.h"
 
 namespace baton::partition {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
-constexpr std::size_t kDocumentMax = 1U << 20U;
 constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 53U;  // What every JSON reader keeps.
 
 constexpr std::array<std::string_view, 6> kStates = {"active",     "standby", "draining",
@@ -34,8 +33,8 @@ std::optional<Enum> parse(const std::array<std::string_view, N>& names, std::str
 class Fields {
  public:
   Fields(std::string_view what, std::string_view text) : what_(what) {
-    if (text.size() > kDocumentMax) {
-      fail(fmt::format("has {} bytes; the limit is {}", text.size(), kDocumentMax));
+    if (text.size() > kDocumentBytesMax) {
+      fail(fmt::format("has {} bytes; the limit is {}", text.size(), kDocumentBytesMax));
       return;
     }
     json_ = Json::parse(text, nullptr, false);
@@ -44,8 +43,8 @@ class Fields {
       return;
     }
     const std::uint64_t version = number("version", 1, kMillisecondsMax);
-    if (error_.empty() && version > kVersion) {
-      fail(fmt::format("has version {}; this program knows up to {}", version, kVersion));
+    if (error_.empty() && version > kDocumentVersion) {
+      fail(fmt::format("has version {}; this program knows up to {}", version, kDocumentVersion));
     }
   }
 
@@ -98,22 +97,6 @@ class Fields {
 
 constexpr std::int64_t kNobody = -1;
 
-/// Sessions are named once in a document, and then by their place.
-class Holders {
- public:
-  std::int64_t place_of(const SessionId& session) {
-    if (session.empty()) return kNobody;
-    const auto [at, is_new] = places_.try_emplace(session, std::ssize(names_));
-    if (is_new) names_.push_back(session);
-    return at->second;
-  }
-  Json take_names() { return std::move(names_); }
-
- private:
-  Json names_ = Json::array();
-  std::map<SessionId, std::int64_t> places_;
-};
-
 std::vector<SessionId> read_sessions(Fields& fields) {
   std::vector<SessionId> sessions;
   for (const Json& session : fields.list("sessions")) {
@@ -143,19 +126,13 @@ Holding read_holding(Fields& fields, const Json& row, const std::vector<SessionI
   return holding;
 }
 
-bool is_whole(const Assignment& assignment) {
-  return assignment.first % kChunkPartitions == 0 && assignment.first < assignment.partitions &&
-         assignment.holdings.size() ==
-             size_of_chunk(assignment.partitions, assignment.first / kChunkPartitions);
-}
-
 }  // namespace
 
 std::string_view to_string(SessionState state) { return kStates.at(std::to_underlying(state)); }
 std::string_view to_string(Why why) { return kWhys.at(std::to_underlying(why)); }
 
 std::string encode(const Session& session) {
-  return Json{{"version", kVersion},
+  return Json{{"version", kDocumentVersion},
               {"state", to_string(session.state)},
               {"beat", session.beat},
               {"weight", session.weight},
@@ -195,22 +172,14 @@ Result<Session> decode_session(std::string_view text) {
   return session;
 }
 
-std::string encode(const Assignment& assignment) {
-  Holders holders;
-  Json rows = Json::array();
-  for (const Holding& holding : assignment.holdings) {
-    rows.push_back({holders.place_of(holding.owner), holding.epoch, holders.place_of(holding.next),
-                    holding.since.count(), std::to_underlying(holding.why)});
-  }
-  return Json{{"version", kVersion},
-              {"partitions", assignment.partitions},
-              {"first", assignment.first},
-              {"sessions", holders.take_names()},
-              {"holdings", std::move(rows)}}
-      .dump();
-}
+std::string encode(const Assignment& assignment) { return write_assignment(assignment); }
 
 Result<Assignment> decode_assignment(std::string_view text) {
+  if (auto assignment = read_as_written(text)) return *std::move(assignment);
+  return decode_assignment_of_any_form(text);
+}
+
+Result<Assignment> decode_assignment_of_any_form(std::string_view text) {
   Fields fields("assignment", text);
   Assignment result;
   result.partitions = static_cast<std::uint32_t>(fields.number("partitions", 1, kPartitionsMax));

@@ -1,5 +1,5 @@
 // Documents from arbitrary bytes: what a decoder takes must encode to a document that means the
-// same. Keys as well.
+// same. Keys as well. An assignment that is read the short way means what JSON says.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "partition/assignment_text.h"
 #include "partition/documents.h"
 #include "partition/names.h"
 
@@ -28,6 +29,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes(reinterpret_cast<const char*>(data), size);  // NOLINT
   round_trip(bytes, partition::decode_session);
   round_trip(bytes, partition::decode_assignment);
+  if (const auto assignment = partition::read_as_written(bytes)) {
+    BATON_ASSERT(partition::decode_assignment_of_any_form(bytes).value() == *assignment);
+  }
   if (const auto session = partition::session_of_key("g", bytes)) {
     BATON_ASSERT(partition::session_key("g", *session) == bytes);
   }
