@@ -20,6 +20,7 @@ void Machine::start(Instant now) {
 void Machine::pump(Instant now) {
   if (phase_ == Phase::finished) return;
   next_ = Instant::never();
+  look_for_shares();
   fence(now);
   step_watch(now);
   step_poll(now);
@@ -144,13 +145,26 @@ void Machine::learn(const Entry& entry, Instant now) {
   }
 }
 
-void Machine::on_watch(const WatchEvent& event, Instant now) {
+void Machine::on_watch(std::span<const WatchEvent> events, Instant now) {
+  std::map<std::string_view, Revision> newest;
+  for (const WatchEvent& event : events) {
+    if (event.kind != WatchEvent::Kind::put || event.watch != watch_) continue;
+    Revision& revision = newest[event.entry.key];
+    revision = std::max(revision, event.entry.revision);
+  }
+  for (const WatchEvent& event : events) {
+    see(event, event.entry.revision < newest[event.entry.key], now);
+  }
+  pump(now);
+}
+
+void Machine::see(const WatchEvent& event, bool outdated, Instant now) {
   if (!watching_ || event.watch != watch_ || finished()) return;
   const bool own = event.entry.key == session_key(settings_.group, me_);
   switch (event.kind) {
     case WatchEvent::Kind::put:
       if (in_snapshot_) shown_.insert(event.entry.key);
-      learn(event.entry, now);
+      if (!outdated) learn(event.entry, now);
       if (own) see_own(event.entry.revision, now);
       // Somebody else has written it, or removed it.
       if (own && view_.is_dead(me_) && phase_ == Phase::joined) must_read_ = true;
@@ -163,7 +177,6 @@ void Machine::on_watch(const WatchEvent& event, Instant now) {
     case WatchEvent::Kind::session_lost: take_hint(event.entry.key, now); break;
     case WatchEvent::Kind::broken: lose_sight(event.entry.value, now); break;
   }
-  pump(now);
 }
 
 void Machine::end_snapshot() {

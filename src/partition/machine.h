@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,7 +42,10 @@ class Machine {
   /// To be called at next_deadline(), at the latest.
   void tick(Instant now) { pump(now); }
   void on_reply(RequestId id, const Reply& reply, Instant now);
-  void on_watch(const WatchEvent& event, Instant now);
+  /// Several at a time when several wait: of a key that changed more than once only the newest
+  /// state is read.
+  void on_watch(std::span<const WatchEvent> events, Instant now);
+  void on_watch(const WatchEvent& event, Instant now) { on_watch(std::span(&event, 1), now); }
   /// The work on it has ended, after Revoking or Lost, or by itself. False: there was none.
   bool stopped(std::uint32_t partition, Instant now);
   /// Drains, hands everything over and finishes. A static id keeps its partitions for its return,
@@ -93,6 +97,11 @@ class Machine {
     Instant deadline{};    // revoking: when it is called lost.
     Instant stopped_at{};  // stopped: it may not be taken up again for a while.
   };
+  /// A partition that the assignment says is ours.
+  struct Share {
+    std::uint32_t partition = 0;
+    const Holding* holding = nullptr;  // In the view, as long as its shape is the same.
+  };
   struct ReadyChunks {
     std::set<std::uint32_t> chunks{};
     bool waiting = false;  // For more that is to go.
@@ -108,6 +117,7 @@ class Machine {
                Revision expected = 0);
   void on_list(const Pending& pending, const Reply& reply, Instant now);
   void on_read(const Pending& pending, const Reply& reply, Instant now);
+  void see(const WatchEvent& event, bool outdated, Instant now);
   void learn(const Entry& entry, Instant now);
   void end_snapshot();
   void take_hint(std::string_view key, Instant now);
@@ -143,17 +153,20 @@ class Machine {
   void lose_sight(std::string why, Instant now);
   void see_own(Revision revision, Instant now);
   void step_evict(Instant now);
-  void consider_evicting(const SessionId& id, const GroupView::KnownSession& known, Instant now);
+  /// `delay`: how long our rank makes us wait.
+  void consider_evicting(const SessionId& id, const GroupView::KnownSession& known, Duration delay,
+                         Instant now);
   void read_unknown_owners(Instant now);
   [[nodiscard]] std::optional<Instant> eviction_due(const SessionId& id,
                                                     const GroupView::KnownSession& known,
-                                                    Instant now) const;
+                                                    Duration delay, Instant now) const;
   void evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
              Instant now);
   void step_cleanup(Instant now);
   [[nodiscard]] std::size_t rank() const;
 
   // work.cc: partitions.
+  void look_for_shares();
   void step_work(Instant now);
   void check_work(std::uint32_t partition, Work& work, Instant now);
   void begin_work(Instant now);
@@ -162,14 +175,15 @@ class Machine {
   void step_leave(Instant now);
   [[nodiscard]] ReadyChunks ready_chunks() const;
   void hand_over(std::uint32_t chunk, Instant now);
+  [[nodiscard]] bool gives(const Holding& holding) const;
   [[nodiscard]] bool is_to_go(const Holding& holding) const;
   [[nodiscard]] bool has_stopped(std::uint32_t partition) const;
   bool step_release(Instant now);
   void step_plan(Instant now);
   [[nodiscard]] bool may_write(std::uint32_t chunk, Instant now);
+  [[nodiscard]] bool is_our_turn(Instant now);
   void write_chunk(std::uint32_t chunk, const Assignment& assignment, Instant now);
   [[nodiscard]] bool idle() const;
-  [[nodiscard]] bool owns_any() const;
   [[nodiscard]] WallTime wall(Instant now) const;
 
   Settings settings_;
@@ -226,12 +240,17 @@ class Machine {
 
   // Partitions.
   std::map<std::uint32_t, Work> work_;
+  std::vector<Share> shares_;         // As of `shares_shape_`.
+  std::size_t givers_before_us_ = 0;  // Others of a lower rank that have something to hand over.
+  std::uint64_t shares_shape_ = 0;
+  SessionId shares_of_;
   std::set<std::uint32_t> busy_chunks_;
   std::map<std::uint32_t, Instant> retry_chunk_at_;
   std::optional<Instant> ready_since_;  // Something could be handed over.
   std::uint64_t planned_shape_ = 0;
   Plan plan_;
-  std::optional<Instant> plan_since_;
+  std::uint64_t last_shape_ = 0;
+  Instant last_shape_since_;
 };
 
 }  // namespace baton::partition

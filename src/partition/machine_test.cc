@@ -92,13 +92,16 @@ class Group {
     }
   }
   Reply store(const Request& request) { return store_.execute(request); }
+  Entry stored(const std::string& key) {
+    const auto found =
+        store_.execute({.kind = Request::Kind::get, .key = key, .value = {}}).entries;
+    return found.empty() ? Entry() : found.front();
+  }
   void put(const std::string& key, const std::string& value) {
-    const Reply there =
-        store_.execute({.id = 0, .kind = Request::Kind::get, .key = key, .value = {}});
     store_.execute({.id = 0,
                     .kind = Request::Kind::cas,
                     .key = key,
-                    .expected = there.entries.empty() ? 0 : there.entries[0].revision,
+                    .expected = stored(key).revision,
                     .value = value});
     settle();
   }
@@ -194,6 +197,52 @@ TEST(Machine, NothingIsHandedOverBeforeTheWorkHasStopped) {
   EXPECT_EQ(second.at_work, (Partitions{2}));
   group.pass(seconds(10));  // The time to drain is over: it is made to stop.
   EXPECT_EQ(second.at_work, (Partitions{2, 3}));
+}
+
+TEST(Machine, ManyHandOverOneAfterAnother) {
+  Group group(6);
+  auto& first = group.join("w1");
+  auto& second = group.join("w2");
+  first.obedient = second.obedient = false;
+  const auto& third = group.join("w3");
+  second.machine->stopped(second.revoking.back(), group.now);
+  group.settle();
+  EXPECT_EQ(third.at_work, Partitions{});
+  group.pass(milliseconds(5));  // The first one's turn is over.
+  EXPECT_EQ(third.at_work, (Partitions{second.revoking.back()}));
+  first.machine->stopped(first.revoking.back(), group.now);
+  group.settle();
+  EXPECT_EQ(third.at_work.size(), 2U);
+}
+
+// Its own plan would be out of date as soon as it is written.
+TEST(Machine, ThePlannersInReserveWaitForAQuietMoment) {
+  Group group(4);
+  auto& first = group.join("w1");
+  group.join("w2");
+  first.running = false;
+  const auto& third = group.join("w3");
+  group.pass(milliseconds(30));
+  const auto& fourth = group.join("w4");
+  group.pass(milliseconds(49));
+  EXPECT_EQ(third.at_work.size() + fourth.at_work.size(), 0U);
+  group.pass(milliseconds(1 + 5));  // And the turn of the one that stands still.
+  EXPECT_EQ(third.at_work.size() + fourth.at_work.size(), 1U);
+}
+
+TEST(Machine, OfAKeyThatChangedTwiceOnlyTheNewestStateIsRead) {
+  Group group(4);
+  auto& member = group.join("w1");
+  const Entry entry = group.stored("g.g.a");
+  using enum WatchEvent::Kind;
+  const std::vector<WatchEvent> events{
+      {member.watch, put, {entry.key, "garbage", entry.revision + 1}},
+      {member.watch, put, {entry.key, entry.value, entry.revision + 2}},
+      {member.watch - 1, put, {entry.key, "of a former watch", entry.revision + 3}}};
+  member.machine->on_watch(events, group.now);
+  group.settle();
+  EXPECT_EQ(member.machine->view().chunks().at(0).revision, entry.revision + 2);
+  EXPECT_EQ(member.notes.size(), 1U);  // That it joined; nothing about garbage.
 }
 
 TEST(Machine, AKilledWorkerIsReplacedAfterItsLease) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lease/sticky_assignment.h"
@@ -31,7 +32,7 @@ class Planner {
   Plan plan() {
     Plan plan = today();
     assign(plan);
-    std::erase_if(plan, [&](const auto& chunk) { return chunk.second == known(chunk.first); });
+    std::erase_if(plan, [&](const auto& chunk) { return stands(chunk.first, chunk.second); });
     return plan;
   }
 
@@ -40,11 +41,11 @@ class Planner {
     return state == SessionState::active || state == SessionState::standby;
   }
 
-  [[nodiscard]] Assignment known(std::uint32_t chunk) const {
+  [[nodiscard]] bool stands(std::uint32_t chunk, const Assignment& assignment) const {
     const auto found = view_.chunks().find(chunk);
     // One that was removed has to be written, even if nothing in it changes.
-    return found == view_.chunks().end() || found->second.revision == 0 ? Assignment()
-                                                                        : found->second.assignment;
+    return found != view_.chunks().end() && found->second.revision != 0 &&
+           found->second.assignment == assignment;
   }
 
   /// The assignment as it is, with room for what is missing. Of a chunk that was removed the owners
@@ -67,7 +68,7 @@ class Planner {
     return result;
   }
 
-  [[nodiscard]] std::optional<std::size_t> place_of(const SessionId& session) const {
+  [[nodiscard]] HolderIndex place_of(const SessionId& session) const {
     const auto found = places_.find(session);
     if (found == places_.end()) return std::nullopt;
     return found->second;
@@ -84,25 +85,39 @@ class Planner {
                                                                             : &found->second;
   }
 
+  /// What is asked of a session for each of its partitions.
+  struct Facts {
+    HolderIndex place{};  // Among the members.
+    bool stopped = false;
+    const SessionId* heir = nullptr;
+  };
+  const Facts& facts_of(const SessionId& session) {
+    const auto [at, is_new] = facts_.try_emplace(session);
+    if (is_new) at->second = {place_of(session), has_stopped(session), heir_of(session)};
+    return at->second;
+  }
+
   struct Standing {
     HolderIndex holder{};
     bool frozen = false;
   };
   /// Who has the partition as things will be once all that is under way is done.
-  [[nodiscard]] Standing standing_of(const Holding& holding) const {
-    if (!has_stopped(holding.owner)) {
-      if (const auto place = place_of(holding.next)) return {.holder = place};
-      if (const auto place = place_of(holding.owner)) return {.holder = place};
+  Standing standing_of(const Holding& holding) {
+    const HolderIndex next = facts_of(holding.next).place;
+    const Facts& owner = facts_of(holding.owner);
+    if (!owner.stopped) {
+      if (next.has_value()) return {.holder = next};
+      if (owner.place.has_value()) return {.holder = owner.place};
       // Its owner drains or restarts, or is not known yet.
-      if (const SessionId* heir = heir_of(holding.owner)) return {.holder = place_of(*heir)};
+      if (owner.heir != nullptr) return {.holder = place_of(*owner.heir)};
       return {.frozen = true};
     }
-    if (const SessionId* heir = heir_of(holding.owner)) {
+    if (owner.heir != nullptr) {
       // On standby it is about to become active: its partitions wait for it.
-      const auto place = place_of(*heir);
+      const HolderIndex place = place_of(*owner.heir);
       return {.holder = place, .frozen = !place.has_value()};
     }
-    return {.holder = place_of(holding.next)};
+    return {.holder = next};
   }
 
   void assign(Plan& plan) {
@@ -123,9 +138,10 @@ class Planner {
     }
   }
 
-  void change(Holding& holding, const SessionId& target) const {
-    if (!has_stopped(holding.owner)) {
-      if (!place_of(holding.owner).has_value()) return;  // It hands over by itself, or dies.
+  void change(Holding& holding, const SessionId& target) {
+    const Facts& owner = facts_of(holding.owner);
+    if (!owner.stopped) {
+      if (!owner.place.has_value()) return;  // It hands over by itself, or dies.
       holding.next = target == holding.owner ? SessionId() : target;
       return;
     }
@@ -152,6 +168,7 @@ class Planner {
   std::vector<std::uint32_t> weights_;
   std::map<SessionId, std::size_t> places_;
   std::map<std::string, SessionId, std::less<>> heirs_;  // By worker; static ids only.
+  std::unordered_map<SessionId, Facts> facts_;           // Looked up, never gone through.
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ bool Machine::static_id_in_use() {
 
 SessionState Machine::wanted_state() const {
   if (leaving_ && !(settings_.static_id && !for_good_)) {
-    const bool too_early = settings_.mutant == Mutant::release_before_draining && owns_any();
+    const bool too_early = settings_.mutant == Mutant::release_before_draining && !shares_.empty();
     return too_early ? SessionState::active : SessionState::draining;
   }
   if (leaving_) return SessionState::restarting;

@@ -90,7 +90,7 @@ std::size_t Machine::rank() const {
 }
 
 std::optional<Instant> Machine::eviction_due(const SessionId& id,
-                                             const GroupView::KnownSession& known,
+                                             const GroupView::KnownSession& known, Duration delay,
                                              Instant now) const {
   const Session& session = known.session;
   const bool former = settings_.static_id && worker_of(id) == settings_.worker;
@@ -104,7 +104,6 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
     return expired ? std::optional(now) : std::nullopt;
   }
   if (!sighted_ || blind_) return std::nullopt;
-  const Duration delay = kRankDelay * static_cast<std::int64_t>(rank());
   const auto hint = hints_.find(id);
   if (hint != hints_.end() && settings_.fenced && session.fenced && known.seen_at < hint->second) {
     return hint->second + kHintDebounce + (delay / 5);
@@ -119,15 +118,16 @@ void Machine::step_evict(Instant now) {
     const GroupView::KnownSession* known = view_.find(hint.first);
     return known == nullptr || known->session.dead() || known->seen_at >= hint.second;
   });
+  const Duration delay = kRankDelay * static_cast<std::int64_t>(rank());
   for (const auto& [id, known] : view_.sessions()) {
     const bool busy = evicting_.contains(id) || reading_.contains(id);
-    if (id != me_ && !known.session.dead() && !busy) consider_evicting(id, known, now);
+    if (id != me_ && !known.session.dead() && !busy) consider_evicting(id, known, delay, now);
   }
 }
 
 void Machine::consider_evicting(const SessionId& id, const GroupView::KnownSession& known,
-                                Instant now) {
-  std::optional<Instant> due = eviction_due(id, known, now);
+                                Duration delay, Instant now) {
+  std::optional<Instant> due = eviction_due(id, known, delay, now);
   if (!due.has_value()) return;
   if (const auto again = evict_again_.find(id); again != evict_again_.end()) {
     due = std::max(*due, again->second);

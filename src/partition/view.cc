@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <unordered_set>
 #include <utility>
 
 namespace baton::partition {
@@ -114,13 +115,13 @@ void GroupView::confirm_missing(const SessionId& session) {
 }
 
 std::vector<SessionId> GroupView::unknown_owners() const {
+  std::unordered_set<std::string_view> owners;
   std::set<SessionId> result;
   for (const auto& [number, chunk] : chunks_) {
     for (const Holding& holding : chunk.assignment.holdings) {
-      if (!holding.owner.empty() && find(holding.owner) == nullptr &&
-          !buried_.contains(holding.owner)) {
-        result.insert(holding.owner);
-      }
+      if (holding.owner.empty() || !owners.insert(holding.owner).second) continue;
+      const bool known = find(holding.owner) != nullptr || buried_.contains(holding.owner);
+      if (!known) result.insert(holding.owner);
     }
   }
   return {result.begin(), result.end()};

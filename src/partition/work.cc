@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string_view>
+#include <unordered_set>
 
 #include "partition/machine.h"
 
@@ -12,6 +14,9 @@ namespace {
 
 /// What has stopped waits so long for the rest, to be handed over in one write.
 constexpr Duration kGather = std::chrono::milliseconds(100);
+/// From one write of the assignment to that of the next one in turn, if nothing is slow.
+constexpr Duration kTurn = std::chrono::milliseconds(5);
+constexpr std::size_t kTurnsMax = 8;
 
 }  // namespace
 
@@ -26,11 +31,30 @@ bool Machine::idle() const {
       work_, [](const auto& item) { return item.second.state == Work::State::stopped; });
 }
 
-bool Machine::owns_any() const {
-  return std::ranges::any_of(view_.chunks(), [&](const auto& chunk) {
-    return std::ranges::any_of(chunk.second.assignment.holdings,
-                               [&](const Holding& holding) { return holding.owner == me_; });
-  });
+/// Of a thousand partitions a few are ours, and most events change nothing about them.
+void Machine::look_for_shares() {
+  if (shares_shape_ == view_.shape() && shares_of_ == me_) return;
+  shares_shape_ = view_.shape();
+  shares_of_ = me_;
+  shares_.clear();
+  std::unordered_set<std::string_view> givers;
+  for (const auto& [number, chunk] : view_.chunks()) {
+    const Assignment& assignment = chunk.assignment;
+    for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
+      const Holding& holding = assignment.holdings[i];
+      if (holding.owner == me_) shares_.push_back({assignment.first + i, &holding});
+      if (gives(holding) && holding.owner < me_) givers.insert(holding.owner);
+    }
+  }
+  givers_before_us_ = givers.size();
+}
+
+/// Its owner has stopped, or will, and then writes the assignment.
+bool Machine::gives(const Holding& holding) const {
+  if (holding.owner.empty()) return false;
+  if (!holding.next.empty()) return true;
+  const GroupView::KnownSession* owner = view_.find(holding.owner);
+  return owner != nullptr && owner->session.state == SessionState::draining;
 }
 
 void Machine::step_work(Instant now) {
@@ -71,16 +95,11 @@ void Machine::check_work(std::uint32_t partition, Work& work, Instant now) {
 void Machine::begin_work(Instant now) {
   if (!stands(SessionState::active) || leaving_ || fenced_off_) return;
   if (!settings_.fenced && now >= deadline_) return;
-  for (const auto& [number, chunk] : view_.chunks()) {
-    if (chunk.revision == 0) continue;
-    const Assignment& assignment = chunk.assignment;
-    for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
-      const Holding& holding = assignment.holdings[i];
-      const std::uint32_t partition = assignment.first + i;
-      if (holding.owner != me_ || !holding.next.empty() || work_.contains(partition)) continue;
-      work_.emplace(partition, Work{.epoch = holding.epoch});
-      effects_.emplace_back(Acquired{partition, holding.epoch});
-    }
+  for (const auto& [partition, holding] : shares_) {
+    const bool removed = view_.holding(partition) == nullptr;
+    if (removed || !holding->next.empty() || work_.contains(partition)) continue;
+    work_.emplace(partition, Work{.epoch = holding->epoch});
+    effects_.emplace_back(Acquired{partition, holding->epoch});
   }
 }
 
@@ -89,6 +108,20 @@ bool Machine::may_write(std::uint32_t chunk, Instant now) {
   const auto at = retry_chunk_at_.find(chunk);
   if (at == retry_chunk_at_.end() || now >= at->second) return true;
   wake_at(at->second);
+  return false;
+}
+
+/// When many have something to hand over, each write makes those of all others fail. So they go one
+/// after another; one that is not ready keeps those behind it waiting for no more than its turn.
+bool Machine::is_our_turn(Instant now) {
+  Instant last_write;
+  for (const auto& [number, chunk] : view_.chunks()) {
+    last_write = std::max(last_write, chunk.seen_at);
+  }
+  const auto turns = static_cast<std::int64_t>(std::min(givers_before_us_, kTurnsMax));
+  const Instant due = last_write + (kTurn * turns);
+  if (now >= due) return true;
+  wake_at(due);
   return false;
 }
 
@@ -109,6 +142,7 @@ void Machine::step_hand_over(Instant now) {
   if (!ready_since_.has_value()) ready_since_ = now;
   const Instant due = *ready_since_ + kGather;
   if (ready.waiting && now < due) return wake_at(due);
+  if (!is_our_turn(now)) return;
   for (const std::uint32_t number : ready.chunks) {
     if (may_write(number, now)) hand_over(number, now);
   }
@@ -127,14 +161,11 @@ void Machine::step_leave(Instant now) {
 /// The chunks in which something that has stopped is promised to another.
 Machine::ReadyChunks Machine::ready_chunks() const {
   ReadyChunks ready;
-  for (const auto& [number, chunk] : view_.chunks()) {
-    const Assignment& assignment = chunk.assignment;
-    for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
-      if (!is_to_go(assignment.holdings[i])) continue;
-      const bool stopped = has_stopped(assignment.first + i);
-      if (stopped) ready.chunks.insert(number);
-      ready.waiting |= !stopped;
-    }
+  for (const auto& [partition, holding] : shares_) {
+    if (!is_to_go(*holding)) continue;
+    const bool stopped = has_stopped(partition);
+    if (stopped) ready.chunks.insert(partition / kChunkPartitions);
+    ready.waiting |= !stopped;
   }
   return ready;
 }
@@ -165,7 +196,8 @@ bool Machine::has_stopped(std::uint32_t partition) const {
 
 /// Leaving: gives everything to its successors. False: there is nothing left to give.
 bool Machine::step_release(Instant now) {
-  if (!owns_any()) return false;
+  if (shares_.empty()) return false;
+  if (!is_our_turn(now)) return true;
   const Plan plan =
       make_plan(view_, {.partitions = settings_.partitions, .now = wall(now), .leaving = me_});
   if (plan.empty()) return false;  // What is left waits for the next life of the static id.
@@ -180,15 +212,14 @@ void Machine::step_plan(Instant now) {
   if (!stands(SessionState::active) || leaving_ || (!complete_ && !partial) || now >= deadline_) {
     return;
   }
+  if (std::exchange(last_shape_, view_.shape()) != view_.shape()) last_shape_since_ = now;
   if (planned_shape_ != view_.shape()) {
+    // Of all that see a change, one has to plan. The others do so when nothing has come of it.
+    const Instant due = last_shape_since_ + (kRankDelay * static_cast<std::int64_t>(rank()));
+    if (now < due) return wake_at(due);
     planned_shape_ = view_.shape();
     plan_ = make_plan(view_, {.partitions = settings_.partitions, .now = wall(now)});
-    if (plan_.empty()) plan_since_.reset();
   }
-  if (plan_.empty()) return;
-  if (!plan_since_.has_value()) plan_since_ = now;
-  const Instant due = *plan_since_ + (kRankDelay * static_cast<std::int64_t>(rank()));
-  if (now < due) return wake_at(due);
   for (const auto& [number, assignment] : plan_) {
     if (may_write(number, now)) write_chunk(number, assignment, now);
   }

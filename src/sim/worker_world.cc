@@ -39,15 +39,18 @@ struct WorkerWorld::Process {
   std::uint64_t watch = 0;                            // 0: none.
   bool deaf = false;                                  // The watch shows nothing any more.
   Instant watch_clear;                                // Events keep their order.
+  std::vector<partition::WatchEvent> unseen;          // They have come, and it has not looked.
 };
 
 WorkerWorld::WorkerWorld(Options options)
     : options_(options),
       random_(options.seed),
+      attention_(random_.fork("attention")),
       store_([this](const Entry& entry, bool removed) { on_change(entry, removed); }),
       timing_(partition::timing_of(partition::Profile::fast, false)) {
   partitions_ = static_cast<std::uint32_t>(1 + random_.below(16));
   timing_.drain = milliseconds(100 + random_.below(1500));
+  slow_replies_ = attention_.chance(1, 3);
 }
 
 WorkerWorld::~WorkerWorld() = default;
@@ -184,7 +187,9 @@ Duration WorkerWorld::delay() {
 void WorkerWorld::send(Process& process, const partition::Request& request) {
   const bool lost = faults_ && random_.chance(1, 60);
   const bool reply_lost = faults_ && random_.chance(1, 60);
-  const bool slow = request.kind == partition::Request::Kind::list && random_.chance(1, 2);
+  const bool may_be_slow =
+      request.kind == partition::Request::Kind::list || (faults_ && slow_replies_);
+  const bool slow = may_be_slow && random_.chance(1, 2);
   const Duration there = delay();
   const Duration back = delay() * (slow ? 50 : 1);
   const auto answered = std::make_shared<bool>(false);
@@ -222,7 +227,7 @@ void WorkerWorld::open_watch(Process& process, const partition::OpenWatch& watch
     for (const Entry& entry : store_.list(watch.prefix)) {
       if (slow)
         process.watch_clear =
-            std::max(process.watch_clear, timeline_.now()) + milliseconds(random_.below(100));
+            std::max(process.watch_clear, timeline_.now()) + milliseconds(random_.below(30));
       watch_event(process,
                   {.watch = watch.watch, .kind = partition::WatchEvent::Kind::put, .entry = entry});
     }
@@ -235,12 +240,22 @@ void WorkerWorld::open_watch(Process& process, const partition::OpenWatch& watch
 void WorkerWorld::watch_event(Process& process, partition::WatchEvent event) {
   if (process.deaf) return;
   process.watch_clear = std::max(process.watch_clear, timeline_.now() + delay());
-  timeline_.after(
-      process.watch_clear - timeline_.now(), [this, &process, event = std::move(event)] {
-        if (process.watch != event.watch) return;
-        deliver(process,
-                [this, event](Process& self) { self.machine->on_watch(event, clock_of(self)); });
-      });
+  timeline_.after(process.watch_clear - timeline_.now(),
+                  [this, &process, event = std::move(event)] {
+                    if (process.watch != event.watch) return;
+                    process.unseen.push_back(event);
+                    // At times it is busy, and sees more than one thing at once.
+                    if (!attention_.chance(1, 8)) return show_unseen(process);
+                    timeline_.after(microseconds(attention_.below(5000)),
+                                    [this, &process] { show_unseen(process); });
+                  });
+}
+
+void WorkerWorld::show_unseen(Process& process) {
+  deliver(process, [this](Process& self) {
+    const auto events = std::exchange(self.unseen, {});
+    if (!events.empty()) self.machine->on_watch(events, clock_of(self));
+  });
 }
 
 void WorkerWorld::on_change(const Entry& entry, bool removed) {

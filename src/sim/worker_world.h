@@ -61,6 +61,7 @@ class WorkerWorld {
   void open_watch(Process& process, const partition::OpenWatch& watch);
   void on_change(const partition::Entry& entry, bool removed);
   void watch_event(Process& process, partition::WatchEvent event);
+  void show_unseen(Process& process);
   Duration delay();
 
   // What happens, and what must hold.
@@ -84,12 +85,14 @@ class WorkerWorld {
 
   Options options_;
   Random random_;
+  Random attention_;  // Of the workers, for what they see.
   Timeline timeline_;
   partition::FakeKv store_;
   partition::Timing timing_;
   std::uint32_t partitions_ = 0;
   bool faults_ = false;
   bool outage_ = false;
+  bool slow_replies_ = false;  // In this run, while there are faults.
   std::uint64_t names_ = 0;
   std::uint64_t incarnations_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;

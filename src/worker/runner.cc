@@ -114,14 +114,22 @@ Runner::~Runner() {
 void Runner::post(Event event) {
   {
     const std::scoped_lock lock(mutex_);
-    inbox_.push_back(std::move(event));
+    inbox_.events.push_back(std::move(event));
   }
   wake_.notify_one();
 }
 
-std::deque<Runner::Event> Runner::wait_for_events(Instant until) {
+void Runner::post(partition::WatchEvent seen) {
+  {
+    const std::scoped_lock lock(mutex_);
+    inbox_.seen.push_back(std::move(seen));
+  }
+  wake_.notify_one();
+}
+
+Runner::Inbox Runner::wait_for_events(Instant until) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return !inbox_.empty() || ending_; };
+  const auto ready = [this] { return !inbox_.events.empty() || !inbox_.seen.empty() || ending_; };
   // The condition's clock stands still while the machine sleeps; it wakes now and then to look.
   constexpr Duration kLook = std::chrono::milliseconds(500);
   const Duration wait = std::min(until - boot_time(), kLook);
@@ -138,9 +146,9 @@ void Runner::run() {
       const std::scoped_lock lock(mutex_);
       if (ending_ || end_.has_value()) return;
     }
-    for (const Event& event : wait_for_events(machine_.next_deadline())) {
-      event(machine_, boot_time());
-    }
+    const Inbox inbox = wait_for_events(machine_.next_deadline());
+    for (const Event& event : inbox.events) event(machine_, boot_time());
+    if (!inbox.seen.empty()) machine_.on_watch(inbox.seen, boot_time());
     const Instant now = boot_time();
     if (now >= machine_.next_deadline()) machine_.tick(now);
   }
@@ -190,11 +198,8 @@ void Runner::on(const partition::OpenWatch& watch) {
     watch_.reset();
     if (wanted_watch_ != watch.watch) return;
     const auto tell_machine = [this, id = watch.watch](coord::WatchEvent event) {
-      partition::WatchEvent seen{
-          .watch = id, .kind = to_kind(event.kind), .entry = to_entry(std::move(event.entry))};
-      post([seen = std::move(seen)](partition::Machine& machine, Instant now) {
-        machine.on_watch(seen, now);
-      });
+      post(partition::WatchEvent{
+          .watch = id, .kind = to_kind(event.kind), .entry = to_entry(std::move(event.entry))});
     };
     auto opened = store_->watch({.prefix = watch.prefix, .session = watch.session}, tell_machine,
                                 request_timeout_);

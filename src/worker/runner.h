@@ -73,10 +73,17 @@ class Runner {
 
  private:
   using Event = std::function<void(partition::Machine&, Instant now)>;
+  /// What waits for the machine. What a watch has seen goes to it all at once: while the machine is
+  /// busy the same few keys change again and again, and only their newest state counts.
+  struct Inbox {
+    std::deque<Event> events{};
+    std::vector<partition::WatchEvent> seen{};
+  };
 
   void post(Event event);
+  void post(partition::WatchEvent seen);
   void run();
-  std::deque<Event> wait_for_events(Instant until);
+  Inbox wait_for_events(Instant until);
   void perform(const partition::Effect& effect);
   void on(const partition::Request& request);
   void on(const partition::OpenWatch& watch);
@@ -104,7 +111,7 @@ class Runner {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Event> inbox_;
+  Inbox inbox_;
   bool ending_ = false;
   std::optional<Status> end_;
   std::condition_variable ended_;
