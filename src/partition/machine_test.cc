@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "partition/fake_kv.h"
+#include "partition/fake_group.h"
 
 namespace baton::partition {
 namespace {
@@ -17,148 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Workers on one clock, over a store that answers at once, unless it is away.
-class Group {
- public:
-  struct Member {
-    std::unique_ptr<Machine> machine;
-    std::uint64_t watch = 0;
-    bool running = true;   // False: it crashed, or stands still.
-    bool obedient = true;  // Stops as soon as it is told to.
-    std::set<std::uint32_t> at_work;
-    std::vector<std::uint32_t> revoking;
-    bool ended = false;
-    Status end;  // Once it has.
-    std::vector<std::string> notes;
-  };
-
-  explicit Group(std::uint32_t partitions)
-      : partitions_(partitions),
-        store_([this](const Entry& entry, bool removed) { changes_.push_back({entry, removed}); }) {
-  }
-
-  Settings settings(const std::string& worker) {
-    Settings settings;
-    settings.group = "g";
-    settings.worker = worker;
-    settings.partitions = partitions_;
-    settings.timing = timing_of(Profile::standard, false);
-    settings.incarnation = [this] { return std::to_string(++lives_); };
-    return settings;
-  }
-  Member& join(const std::string& worker) { return join(settings(worker)); }
-  Member& join(const Settings& settings) {
-    Member& member = members_[settings.worker + std::to_string(members_.size())];
-    member.machine = std::make_unique<Machine>(settings);
-    member.machine->start(now);
-    settle();
-    return member;
-  }
-
-  /// Everything that can happen without the clock moving.
-  void settle() {
-    bool busy = true;
-    while (busy) {
-      busy = false;
-      for (auto& [name, member] : members_) busy |= drain(member);
-      for (const auto& [entry, removed] : std::exchange(changes_, {})) {
-        busy = true;
-        show({.watch = 0,
-              .kind = removed ? WatchEvent::Kind::removed : WatchEvent::Kind::put,
-              .entry = entry});
-      }
-    }
-  }
-  void show(WatchEvent event) {
-    for (auto& [name, member] : members_) {
-      if (!member.running || member.watch == 0 || deaf_) continue;
-      event.watch = member.watch;
-      member.machine->on_watch(event, now);
-    }
-  }
-  /// Lets time pass, stopping at every deadline.
-  void pass(Duration time) {
-    const Instant end = now + time;
-    while (now < end) {
-      Instant next = end;
-      for (auto& [name, member] : members_) {
-        if (member.running) next = std::min(next, member.machine->next_deadline());
-      }
-      now = std::max(now + Duration(1), next);
-      for (auto& [name, member] : members_) {
-        if (member.running) member.machine->tick(now);
-      }
-      settle();
-    }
-  }
-  Reply store(const Request& request) { return store_.execute(request); }
-  Entry stored(const std::string& key) {
-    const auto found =
-        store_.execute({.kind = Request::Kind::get, .key = key, .value = {}}).entries;
-    return found.empty() ? Entry() : found.front();
-  }
-  void put(const std::string& key, const std::string& value) {
-    store_.execute({.id = 0,
-                    .kind = Request::Kind::cas,
-                    .key = key,
-                    .expected = stored(key).revision,
-                    .value = value});
-    settle();
-  }
-
-  Instant now{seconds(1000).count() * 1'000'000'000};
-  bool away = false;
-  std::uint64_t requests = 0;
-
- private:
-  bool drain(Member& member) {
-    const std::vector<Effect> effects = member.machine->take_effects();
-    for (const Effect& effect : effects) {
-      if (member.running) perform(member, effect);
-    }
-    return !effects.empty();
-  }
-  void perform(Member& member, const Effect& effect) {
-    if (const auto* request = std::get_if<Request>(&effect)) {
-      ++requests;
-      const Reply reply = away ? Reply{.entries = {}, .error = "away"} : store_.execute(*request);
-      member.machine->on_reply(request->id, reply, now);
-    } else if (const auto* open = std::get_if<OpenWatch>(&effect)) {
-      member.watch = open->watch;
-      for (const Entry& entry : store_.list(open->prefix)) {
-        member.machine->on_watch(
-            {.watch = open->watch, .kind = WatchEvent::Kind::put, .entry = entry}, now);
-      }
-      member.machine->on_watch(
-          {.watch = open->watch, .kind = WatchEvent::Kind::snapshot_end, .entry = {}}, now);
-    } else if (const auto* acquired = std::get_if<Acquired>(&effect)) {
-      member.at_work.insert(acquired->partition);
-    } else if (const auto* revoking = std::get_if<Revoking>(&effect)) {
-      member.revoking.push_back(revoking->partition);
-      if (member.obedient) stop(member, revoking->partition);
-    } else if (const auto* lost = std::get_if<Lost>(&effect)) {
-      stop(member, lost->partition);
-    } else if (const auto* finished = std::get_if<Finished>(&effect)) {
-      member.ended = true;
-      member.end = finished->status;
-      member.running = false;
-    } else if (const auto* note = std::get_if<Note>(&effect)) {
-      member.notes.push_back(note->text);
-    }
-  }
-  void stop(Member& member, std::uint32_t partition) {
-    member.at_work.erase(partition);
-    member.machine->stopped(partition, now);
-  }
-
-  std::uint32_t partitions_;
-  FakeKv store_;
-  std::vector<std::pair<Entry, bool>> changes_;
-  std::map<std::string, Member> members_;
-  std::uint64_t lives_ = 0;
-  bool deaf_ = false;
-};
-
+using Group = FakeGroup;
 using Partitions = std::set<std::uint32_t>;
 
 TEST(Machine, TheFirstWorkerTakesEverything) {

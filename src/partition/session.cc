@@ -55,7 +55,8 @@ bool Machine::static_id_in_use() {
   }
   constexpr std::uint64_t kBeatsOfALivingOne = 3;
   if (!former_beat_.has_value()) former_beat_ = former->session.beat;
-  if (settings_.fenced) return lives_ > 1;  // It has taken over from us: not back and forth.
+  // It has taken over from us: not back and forth.
+  if (settings_.fenced && former->session.fenced) return lives_ > 1;
   return former->session.beat >= *former_beat_ + kBeatsOfALivingOne;
 }
 

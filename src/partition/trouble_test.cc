@@ -1,0 +1,49 @@
+// Workers that were told different things, documents that cannot be read, a store that is half
+// there.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+
+#include "partition/fake_group.h"
+
+namespace baton::partition {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Its former life may work until its own deadline: nobody checks its epochs.
+TEST(Trouble, AStaticIdFencedWaitsForAFormerLifeThatWasNot) {
+  FakeGroup group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  auto& first = group.join(settings);
+  first.running = false;
+  settings.fenced = true;
+  const auto& second = group.join(settings);
+  ASSERT_TRUE(first.machine->may_act(0, group.now));
+  EXPECT_TRUE(second.at_work.empty());
+  group.pass(seconds(6));
+  EXPECT_FALSE(first.machine->may_act(0, group.now));
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+TEST(Trouble, AStaticIdFencedIsRefusedByOneThatIsNotAndLives) {
+  FakeGroup group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  const auto& first = group.join(settings);
+  settings.fenced = true;
+  const auto& second = group.join(settings);
+  group.pass(seconds(10));
+  ASSERT_TRUE(second.ended && !second.end.has_value());
+  EXPECT_EQ(second.end.error().code, Errc::already_exists);
+  EXPECT_EQ(first.at_work.size(), 4U);
+}
+
+}  // namespace
+}  // namespace baton::partition
