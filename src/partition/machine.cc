@@ -20,6 +20,8 @@ void Machine::start(Instant now) {
 void Machine::pump(Instant now) {
   if (phase_ == Phase::finished) return;
   next_ = Instant::never();
+  check_partition_count();
+  if (phase_ == Phase::finished) return;
   look_for_shares();
   fence(now);
   step_watch(now);

@@ -129,6 +129,7 @@ class Machine {
   void begin_life(Instant now);
   void step_session(Instant now);
   void step_look();
+  void check_partition_count();
   void read_session(Instant now);
   bool must_end_for_static_id();
   void step_closing(Instant now);

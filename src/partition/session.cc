@@ -126,15 +126,18 @@ void Machine::step_look() {
   if (leaving_) return finish({});
   const bool partial = settings_.mutant == Mutant::plan_on_partial_snapshot;
   if (!complete_ && !partial) return;
-  const auto chunk = view_.chunks().find(0);
-  if (chunk != view_.chunks().end() && chunk->second.revision != 0 &&
-      chunk->second.assignment.partitions != settings_.partitions) {
-    return finish(Error{
-        Errc::failed_precondition,
-        fmt::format("group {} has {} partitions, and this worker was told {}", settings_.group,
-                    chunk->second.assignment.partitions, settings_.partitions)});
-  }
   phase_ = Phase::creating;
+}
+
+/// At any time: of workers that start together, none finds an assignment to compare with.
+void Machine::check_partition_count() {
+  for (const auto& [number, chunk] : view_.chunks()) {
+    if (chunk.revision == 0 || chunk.assignment.partitions == settings_.partitions) continue;
+    return finish(
+        Error{Errc::failed_precondition,
+              fmt::format("group {} has {} partitions, and this worker was told {}",
+                          settings_.group, chunk.assignment.partitions, settings_.partitions)});
+  }
 }
 
 /// The last word; then nothing is renewed any more.

@@ -45,5 +45,24 @@ TEST(Trouble, AStaticIdFencedIsRefusedByOneThatIsNotAndLives) {
   EXPECT_EQ(first.at_work.size(), 4U);
 }
 
+// Both saw a group without an assignment. The one whose count is not the group's must not touch it.
+TEST(Trouble, OfTwoThatStartTogetherWithDifferentPartitionsOneEnds) {
+  FakeGroup group(4);
+  Settings settings = group.settings("w1");
+  auto& first = group.add(settings);
+  settings.worker = "w2";
+  settings.partitions = 8;
+  auto& second = group.add(settings);
+  group.settle();
+  group.pass(seconds(1));
+  ASSERT_NE(first.ended, second.ended);
+  const auto& refused = first.ended ? first : second;
+  const auto& stays = first.ended ? second : first;
+  EXPECT_EQ(refused.end.error().code, Errc::failed_precondition);
+  EXPECT_TRUE(refused.at_work.empty());
+  group.pass(seconds(10));
+  EXPECT_EQ(stays.at_work.size(), first.ended ? 8U : 4U);
+}
+
 }  // namespace
 }  // namespace baton::partition

@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/assert.h"
+
 namespace baton::worker {
 namespace {
 
@@ -221,6 +223,7 @@ void Runner::on(const partition::CloseWatch& watch) {
 }
 
 void Runner::on(const partition::Acquired& acquired) {
+  BATON_ASSERT(acquired.partition < epochs_.size());
   epochs_[acquired.partition].store(acquired.epoch, std::memory_order_release);
   held_.fetch_add(1, std::memory_order_relaxed);
   tell(events_.acquired, acquired);
