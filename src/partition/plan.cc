@@ -48,8 +48,8 @@ class Planner {
            found->second.assignment == assignment;
   }
 
-  /// The assignment as it is, with room for what is missing. Of a chunk that was removed the owners
-  /// are gone, and the epochs remembered.
+  /// The assignment as it is, with room for what is missing. A chunk that was removed is
+  /// remembered: those it named may be at work.
   [[nodiscard]] Plan today() const {
     Plan result;
     for (std::uint32_t chunk = 0; chunk < chunks_of(request_.partitions); ++chunk) {
@@ -59,11 +59,6 @@ class Planner {
       assignment.partitions = request_.partitions;
       assignment.first = chunk * kChunkPartitions;
       assignment.holdings.resize(size_of_chunk(request_.partitions, chunk));
-      if (found == view_.chunks().end() || found->second.revision != 0) continue;
-      for (Holding& holding : assignment.holdings) {
-        holding.owner.clear();
-        holding.next.clear();
-      }
     }
     return result;
   }

@@ -165,12 +165,13 @@ TEST(Plan, MoreWorkersThanPartitions) {
   EXPECT_EQ(group.planned(), Texts{});
 }
 
-TEST(Plan, ARemovedAssignmentIsWrittenAgainUnderNewEpochs) {
+TEST(Plan, ARemovedAssignmentIsWrittenAgainAndOnlyTheDeadLoseTheirs) {
   Group group(2);
-  group.active("a.1").holdings({"a.1", "a.1"});
+  group.active("a.1").session("b.1", SessionState::evicted).holdings({"a.1", "b.1"});
   group.view().removed(assignment_key("g", 0), 99);
   EXPECT_EQ(group.planned(), (Texts{"a.1", "a.1"}));
-  EXPECT_EQ(group.plan().at(0).holdings.at(0).epoch, 2U);
+  EXPECT_EQ(group.plan().at(0).holdings.at(0).epoch, 1U);
+  EXPECT_EQ(group.plan().at(0).holdings.at(1).epoch, 2U);
 }
 
 TEST(Plan, ManyPartitionsAreCutIntoChunks) {

@@ -64,5 +64,17 @@ TEST(Trouble, OfTwoThatStartTogetherWithDifferentPartitionsOneEnds) {
   EXPECT_EQ(stays.at_work.size(), first.ended ? 8U : 4U);
 }
 
+// Somebody removes the assignment of a group that runs: those who knew it write it down again.
+TEST(Trouble, ARemovedAssignmentIsWrittenAgainAsItWas) {
+  FakeGroup group(4);
+  const auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  const auto before = group.assignment();
+  group.remove(assignment_key("g", 0));
+  EXPECT_EQ(group.assignment().holdings, before.holdings);
+  EXPECT_EQ(first.at_work, (std::set<std::uint32_t>{0, 1}));
+  EXPECT_EQ(second.at_work, (std::set<std::uint32_t>{2, 3}));
+}
+
 }  // namespace
 }  // namespace baton::partition
