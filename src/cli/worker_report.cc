@@ -100,6 +100,7 @@ void put_sessions(WorkerReport& report, const partition::GroupView& view) {
   std::map<std::string, std::uint32_t> holds;
   for (const Holding& holding : report.holdings) ++holds[holding.owner];
   for (const auto& [id, known] : view.sessions()) {
+    if (known.session.lease.count() == 0) continue;  // It cannot be read, which is said elsewhere.
     const auto held = holds.find(id);
     report.workers.push_back({.session = id,
                               .document = known.session,

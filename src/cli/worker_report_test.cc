@@ -108,6 +108,7 @@ TEST(WorkerReport, PartitionsWithoutALivingOwnerAreLoud) {
 TEST(WorkerReport, GarbageIsNamed) {
   const auto made = report({{"g.orders.a", "\x1b[2Jrubbish", 3}, {"g.orders.m.w1.a", "{}", 4}});
   EXPECT_EQ(made.unreadable.size(), 2U);
+  EXPECT_TRUE(made.workers.empty());
   EXPECT_TRUE(has(describe(made), "!! g.orders.a cannot be read"));
   EXPECT_FALSE(has(describe(made), "\x1b"));
 }

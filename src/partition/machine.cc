@@ -131,6 +131,8 @@ void Machine::on_read(const Pending& pending, const Reply& reply, Instant now) {
   }
   for (const Entry& entry : reply.entries) learn(entry, now);
   if (reply.entries.empty()) view_.confirm_missing(pending.session);
+  // Old news: the next read may know better, but not at once.
+  evict_again_[pending.session] = now + settings_.timing.request_timeout();
 }
 
 void Machine::learn(const Entry& entry, Instant now) {

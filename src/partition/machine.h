@@ -161,6 +161,7 @@ class Machine {
   [[nodiscard]] std::optional<Instant> eviction_due(const SessionId& id,
                                                     const GroupView::KnownSession& known,
                                                     Duration delay, Instant now) const;
+  [[nodiscard]] std::chrono::milliseconds lease_of(const Session& session) const;
   void evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
              Instant now);
   void step_cleanup(Instant now);

@@ -108,7 +108,7 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
   if (hint != hints_.end() && settings_.fenced && session.fenced && known.seen_at < hint->second) {
     return hint->second + kHintDebounce + (delay / 5);
   }
-  return std::max(known.seen_at, sighted_since_) + lengthened(session.lease) + delay;
+  return std::max(known.seen_at, sighted_since_) + lengthened(lease_of(session)) + delay;
 }
 
 void Machine::step_evict(Instant now) {
@@ -154,10 +154,17 @@ void Machine::read_unknown_owners(Instant now) {
   }
 }
 
+/// Where it is not known, ours: workers of a group are started alike.
+std::chrono::milliseconds Machine::lease_of(const Session& session) const {
+  if (session.lease.count() != 0) return session.lease;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(settings_.timing.lease);
+}
+
 void Machine::evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
                     Instant now) {
   Session session = known.session;
   session.state = state;
+  session.lease = lease_of(session);
   evicting_.insert(id);
   if (settings_.mutant == Mutant::evict_without_cas) {
     // As if it were dead, without a word to the store.

@@ -76,5 +76,32 @@ TEST(Trouble, ARemovedAssignmentIsWrittenAgainAsItWas) {
   EXPECT_EQ(second.at_work, (std::set<std::uint32_t>{2, 3}));
 }
 
+TEST(Trouble, GarbageInTheSessionOfAnOwnerDoesNotKeepItsPartitions) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  first.running = false;
+  group.put(session_key("g", first.machine->session()), "garbage");
+  group.pass(seconds(4));
+  EXPECT_EQ(second.at_work.size(), 2U);  // Its lease may still run.
+  group.pass(seconds(2));
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+// It has never seen a session of theirs that it could read.
+TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  first.running = false;
+  group.put(session_key("g", first.machine->session()), "garbage");
+  const std::uint64_t before = group.requests;
+  const auto& second = group.join("w2");
+  group.pass(seconds(4));
+  EXPECT_TRUE(second.at_work.empty());
+  EXPECT_LT(group.requests - before, 50U);
+  group.pass(seconds(2));
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
 }  // namespace
 }  // namespace baton::partition

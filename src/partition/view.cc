@@ -14,6 +14,16 @@ bool same_shape(const Session& a, const Session& b) {
          a.stopped == b.stopped;
 }
 
+/// Of a document that cannot be read: whoever it was, it gets nothing new, may be at work, and can
+/// be declared dead.
+Session garbled(const Session& last) {
+  if (last.dead()) return last;
+  Session session;
+  session.state = SessionState::standby;
+  session.lease = last.lease;
+  return session;
+}
+
 }  // namespace
 
 Status GroupView::put(const Entry& entry, Instant now) {
@@ -34,9 +44,13 @@ Status GroupView::put(const Entry& entry, Instant now) {
 Status GroupView::put_session(const SessionId& id, const Entry& entry, Instant now) {
   const auto known = sessions_.find(id);
   if (known != sessions_.end() && entry.revision <= known->second.revision) return {};
-  BATON_TRY(Session session, decode_session(entry.value));
+  const Result<Session> read = decode_session(entry.value);
+  const Session session = read.has_value()           ? *read
+                          : known == sessions_.end() ? garbled({})
+                                                     : garbled(known->second.session);
   if (known == sessions_.end() || !same_shape(known->second.session, session)) ++shape_;
-  sessions_.insert_or_assign(id, KnownSession{std::move(session), entry.revision, now});
+  sessions_.insert_or_assign(id, KnownSession{session, entry.revision, now});
+  if (!read.has_value()) return read.error();
   return {};
 }
 

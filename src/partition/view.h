@@ -43,7 +43,8 @@ class GroupView {
 
   explicit GroupView(std::string group) : group_(std::move(group)) {}
 
-  /// The errors are about documents that cannot be read; what was known before stays.
+  /// The errors are about documents that cannot be read. What was known before stays; but a session
+  /// is one on standby from then on, with the lease it had, or 0 if that is not known.
   Status put(const Entry& entry, Instant now);
   void removed(std::string_view key, Revision revision);
   /// `keys` is all there was at `asked_at` or later: forgets what was known before that, and is not
