@@ -206,6 +206,8 @@ class Machine {
   bool session_busy_ = false;                  // A write or read of it is under way.
   bool must_read_ = false;                     // What became of the last write is not known.
   Instant read_at_;
+  Instant write_at_;
+  std::string write_error_;  // As it was told; empty: the last write was done.
   Instant next_renewal_;
   Instant deadline_;
   bool fenced_off_ = false;  // The deadline has passed, and everybody was told.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "partition/machine.h"
 
@@ -153,6 +154,7 @@ void Machine::step_closing(Instant now) {
 }
 
 void Machine::write_session(Session session, Instant now) {
+  if (now < write_at_) return wake_at(write_at_);
   session.beat = ++beat_;
   attempts_[session.beat] = {session, now};
   next_renewal_ = now + settings_.timing.heartbeat;
@@ -166,8 +168,13 @@ void Machine::on_session_written(const Pending& pending, const Reply& reply, Ins
   if (reply.verdict != Reply::Verdict::done) {
     sighted_ = false;  // Others may be cut off as well: their silence proves nothing now.
     must_read_ = true;
-    return;
+    if (reply.verdict == Reply::Verdict::refused) return;
+    // A store that refuses writes may answer reads in no time.
+    write_at_ = now + settings_.timing.request_timeout();
+    if (std::exchange(write_error_, reply.error) == reply.error) return;
+    return note(true, fmt::format("the session could not be written: {}", reply.error));
   }
+  write_error_.clear();
   revision_ = reply.revision;
   if (!awaited_echo_.has_value()) awaited_echo_ = {revision_, pending.sent_at};
   accept_attempt(*decode_session(pending.value), now);

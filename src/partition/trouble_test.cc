@@ -103,5 +103,27 @@ TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
   EXPECT_EQ(second.at_work.size(), 4U);
 }
 
+class RefusedWrites : public ::testing::TestWithParam<bool> {};
+
+// Full, or with a limit that a session does not fit into.
+TEST_P(RefusedWrites, AStoreThatOnlyAnswersReadsIsNotHammeredAndTheReasonIsTold) {
+  const bool from_the_start = GetParam();
+  FakeGroup group(4);
+  group.writes_fail = from_the_start;
+  const auto& first = group.join("w1");
+  group.writes_fail = true;
+  const std::uint64_t before = group.requests;
+  group.pass(seconds(10));
+  EXPECT_LT(group.requests - before, 60U);
+  EXPECT_TRUE(first.at_work.empty());
+  EXPECT_EQ(std::ranges::count_if(first.notes,
+                                  [](const std::string& note) { return note.contains("no room"); }),
+            1);
+  group.writes_fail = false;
+  group.pass(seconds(2));
+  EXPECT_EQ(first.at_work.size(), 4U);
+}
+INSTANTIATE_TEST_SUITE_P(FromTheStart, RefusedWrites, ::testing::Bool());
+
 }  // namespace
 }  // namespace baton::partition
