@@ -200,7 +200,7 @@ bool Machine::stopped(std::uint32_t partition, Instant now) {
   if (found == work_.end() || found->second.state == Work::State::stopped) return false;
   found->second.state = Work::State::stopped;
   found->second.stopped_at = now;
-  pump(now);
+  wake_at(now);  // Thousands may stop at the same time.
   return true;
 }
 

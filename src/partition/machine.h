@@ -46,7 +46,8 @@ class Machine {
   /// state is read.
   void on_watch(std::span<const WatchEvent> events, Instant now);
   void on_watch(const WatchEvent& event, Instant now) { on_watch(std::span(&event, 1), now); }
-  /// The work on it has ended, after Revoking or Lost, or by itself. False: there was none.
+  /// The work on it has ended, after Revoking or Lost, or by itself. False: there was none. What
+  /// follows from it comes with the next tick, which is due now.
   bool stopped(std::uint32_t partition, Instant now);
   /// Drains, hands everything over and finishes. A static id keeps its partitions for its return,
   /// unless `for_good`.

@@ -50,6 +50,7 @@ TEST(Machine, NothingIsHandedOverBeforeTheWorkHasStopped) {
   group.pass(seconds(20));
   EXPECT_EQ(second.at_work, Partitions{});
   first.machine->stopped(2, group.now);
+  group.settle();
   group.pass(milliseconds(100));  // It waits so long for the other one.
   EXPECT_EQ(second.at_work, (Partitions{2}));
   group.pass(seconds(10));  // The time to drain is over: it is made to stop.

@@ -125,5 +125,19 @@ TEST_P(RefusedWrites, AStoreThatOnlyAnswersReadsIsNotHammeredAndTheReasonIsTold)
 }
 INSTANTIATE_TEST_SUITE_P(FromTheStart, RefusedWrites, ::testing::Bool());
 
+// A thousand partitions stop at once: each of them must not be a reason to look at all of them.
+TEST(Trouble, WhatHasStoppedIsLookedAtOnceAndTogether) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  first.obedient = false;
+  group.join("w2");
+  ASSERT_EQ(first.revoking.size(), 2U);
+  for (const std::uint32_t partition : first.revoking) {
+    first.machine->stopped(partition, group.now);
+    EXPECT_TRUE(first.machine->take_effects().empty());
+    EXPECT_LE(first.machine->next_deadline(), group.now);
+  }
+}
+
 }  // namespace
 }  // namespace baton::partition
