@@ -40,8 +40,9 @@ const GroupView::KnownSession* Machine::former_life() const {
   if (!settings_.static_id) return nullptr;
   for (const auto& [id, known] : view_.sessions()) {
     if (id == me_ || worker_of(id) != settings_.worker || known.session.dead()) continue;
-    // Of several that wait, one goes first.
-    if (known.session.state == SessionState::standby && id > me_) continue;
+    // Of several that wait one goes first, and of several at work, started together, one stays.
+    const bool same = known.session.state == SessionState::standby || stands(SessionState::active);
+    if (same && id > me_) continue;
     return &known;
   }
   return nullptr;
@@ -57,7 +58,8 @@ bool Machine::static_id_in_use() {
   constexpr std::uint64_t kBeatsOfALivingOne = 3;
   if (!former_beat_.has_value()) former_beat_ = former->session.beat;
   // It has taken over from us: not back and forth.
-  if (settings_.fenced && former->session.fenced) return lives_ > 1;
+  const bool takes_over = settings_.fenced && former->session.fenced;
+  if (takes_over && !stands(SessionState::active)) return lives_ > 1;
   return former->session.beat >= *former_beat_ + kBeatsOfALivingOne;
 }
 
@@ -118,9 +120,8 @@ void Machine::read_session(Instant now) {
           session_key(settings_.group, me_));
 }
 
-/// Only one that is not at work itself steps back.
 bool Machine::must_end_for_static_id() {
-  return settings_.static_id && !leaving_ && !stands(SessionState::active) && static_id_in_use();
+  return settings_.static_id && !leaving_ && static_id_in_use();
 }
 
 void Machine::step_look() {

@@ -98,7 +98,8 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
     // It has stopped: its next life takes over at once, others when the time is up.
     return former ? now : known.seen_at + lengthened(session.grace);
   }
-  if (former && settings_.fenced && session.fenced) return now;
+  const bool waits = !stands(SessionState::active);
+  if (former && waits && settings_.fenced && session.fenced) return now;
   if (settings_.mutant == Mutant::wall_clock_expiry) {
     const bool expired = wall(now) > session.renewed + session.lease;
     return expired ? std::optional(now) : std::nullopt;

@@ -139,5 +139,25 @@ TEST(Trouble, WhatHasStoppedIsLookedAtOnceAndTogether) {
   }
 }
 
+class Twins : public ::testing::TestWithParam<bool> {};
+
+// Neither has seen a former life.
+TEST_P(Twins, OfTwoThatStartTogetherUnderOneStaticIdOneEnds) {
+  FakeGroup group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  settings.fenced = GetParam();
+  auto& first = group.add(settings);
+  auto& second = group.add(settings);
+  group.settle();
+  group.pass(seconds(12));
+  ASSERT_NE(first.ended, second.ended);
+  const auto& refused = first.ended ? first : second;
+  const auto& stays = first.ended ? second : first;
+  EXPECT_EQ(refused.end.error().code, Errc::already_exists);
+  EXPECT_EQ(stays.at_work.size(), 4U);
+}
+INSTANTIATE_TEST_SUITE_P(Fenced, Twins, ::testing::Bool());
+
 }  // namespace
 }  // namespace baton::partition
