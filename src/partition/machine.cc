@@ -130,9 +130,11 @@ void Machine::on_read(const Pending& pending, const Reply& reply, Instant now) {
     return;
   }
   for (const Entry& entry : reply.entries) learn(entry, now);
-  if (reply.entries.empty()) view_.confirm_missing(pending.session);
-  // Old news: the next read may know better, but not at once.
-  evict_again_[pending.session] = now + settings_.timing.request_timeout();
+  const Instant again =
+      std::exchange(evict_again_[pending.session], now + settings_.timing.request_timeout());
+  if (!reply.entries.empty() || view_.find(pending.session) != nullptr || now < again) return;
+  // There is no such session, if the read is to be believed: the store must agree by a write.
+  evict(pending.session, {}, SessionState::evicted, now);
 }
 
 void Machine::learn(const Entry& entry, Instant now) {

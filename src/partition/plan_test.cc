@@ -113,7 +113,7 @@ TEST(Plan, AnOwnerNobodyHasHeardOfIsLeftAlone) {
   group.active("a.1").holdings({"a.1", "x.1"});
   EXPECT_EQ(group.planned(), Texts{});
   EXPECT_EQ(group.view().unknown_owners(), (std::vector<SessionId>{"x.1"}));
-  group.view().confirm_missing("x.1");
+  group.session("x.1", SessionState::evicted);
   EXPECT_EQ(group.planned(), (Texts{"a.1", "a.1"}));
 }
 

@@ -148,7 +148,7 @@ void Machine::read_unknown_owners(Instant now) {
     const auto again = evict_again_.find(id);
     if (again != evict_again_.end() && now < again->second) {
       wake_at(again->second);
-    } else if (reading_.insert(id).second) {
+    } else if (!evicting_.contains(id) && reading_.insert(id).second) {
       request(Request::Kind::get, {.purpose = Purpose::read, .session = id}, now,
               session_key(settings_.group, id));
     }

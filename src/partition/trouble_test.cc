@@ -103,6 +103,28 @@ TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
   EXPECT_EQ(second.at_work.size(), 4U);
 }
 
+// One read may have been answered by a server that was left behind: it proves nothing.
+TEST(Trouble, AnOwnerThatAReadDoesNotFindIsNotTakenForDead) {
+  FakeGroup group(4);
+  group.join("w1");
+  group.blank_reads = session_key("g", "w1.");
+  const auto& second = group.join("w2");
+  group.pass(seconds(3));
+  EXPECT_EQ(second.at_work.size(), 2U);
+  EXPECT_TRUE(second.notes.empty() || !second.notes.back().contains("is dead"));
+}
+
+TEST(Trouble, AnOwnerWithoutASessionIsDeclaredDead) {
+  FakeGroup group(2);
+  Assignment assignment{.partitions = 2, .first = 0, .holdings = {}};
+  assignment.holdings.assign(2, Holding{.owner = "w7.1", .epoch = 5, .next = {}});
+  group.put(assignment_key("g", 0), encode(assignment));
+  const auto& first = group.join("w1");
+  group.pass(seconds(1));
+  EXPECT_EQ(first.at_work.size(), 2U);
+  EXPECT_EQ(group.assignment().holdings[0].epoch, 6U);
+}
+
 class RefusedWrites : public ::testing::TestWithParam<bool> {};
 
 // Full, or with a limit that a session does not fit into.

@@ -123,11 +123,6 @@ bool GroupView::is_dead(const SessionId& session) const {
   return known != nullptr ? known->session.dead() : buried_.contains(session);
 }
 
-void GroupView::confirm_missing(const SessionId& session) {
-  if (find(session) != nullptr || !buried_.insert(session).second) return;
-  ++shape_;
-}
-
 std::vector<SessionId> GroupView::unknown_owners() const {
   std::unordered_set<std::string_view> owners;
   std::set<SessionId> result;

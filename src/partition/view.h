@@ -59,8 +59,6 @@ class GroupView {
 
   /// Known to be dead for good. One that is merely missing is not: it may be news.
   [[nodiscard]] bool is_dead(const SessionId& session) const;
-  /// Its key is not in the store any more, as a linearizable read has shown.
-  void confirm_missing(const SessionId& session);
   /// Owners that the assignment names and nobody has heard of.
   [[nodiscard]] std::vector<SessionId> unknown_owners() const;
 
