@@ -93,11 +93,10 @@ void Machine::on_list(const Pending& pending, const Reply& reply, Instant now) {
   list_busy_ = false;
   if (reply.verdict != Reply::Verdict::done) {
     next_list_ = now + settings_.timing.request_timeout();
-    if (phase_ == Phase::looking) {
-      note(true, fmt::format("the store does not answer: {}", reply.error));
-    }
-    return;
+    if (std::exchange(list_error_, reply.error) == reply.error) return;
+    return note(true, fmt::format("the store does not answer: {}", reply.error));
   }
+  list_error_.clear();
   next_list_ = now + (blind_ ? settings_.timing.heartbeat : settings_.timing.resync);
   std::set<std::string> keys;
   for (const Entry& entry : reply.entries) {

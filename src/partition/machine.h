@@ -233,6 +233,7 @@ class Machine {
   Revision own_seen_ = 0;
   std::optional<std::pair<Revision, Instant>> awaited_echo_;
   bool list_busy_ = false;
+  std::string list_error_;  // As it was told; empty: the last one was answered.
   Instant next_list_;
   std::map<SessionId, Instant> hints_;        // Broken connections.
   std::map<SessionId, Instant> evict_again_;  // Not before.

@@ -181,5 +181,15 @@ TEST_P(Twins, OfTwoThatStartTogetherUnderOneStaticIdOneEnds) {
 }
 INSTANTIATE_TEST_SUITE_P(Fenced, Twins, ::testing::Bool());
 
+TEST(Trouble, AListThatFailsIsTold) {
+  FakeGroup group(4);
+  const auto& first = group.join("w1");
+  group.lists_fail = true;
+  group.pass(seconds(20));
+  EXPECT_EQ(std::ranges::count_if(
+                first.notes, [](const std::string& note) { return note.contains("too slow"); }),
+            1);
+}
+
 }  // namespace
 }  // namespace baton::partition
