@@ -45,13 +45,16 @@ TEST_P(WatchContract, BeginsWithASnapshotThenShowsChanges) {
   ASSERT_TRUE(wait_for_events(4));
   must_remove(*store, "g.a", again);
   ASSERT_TRUE(wait_for_events(5));
-  must_write(*store, "g.a", 0, "3");
+  const KvRevision last = must_write(*store, "g.a", 0, "3");
   must_write(*store, "g.end", 0, "1");
   ASSERT_TRUE(seen.wait_for(Kinds::put, "g.end"));
 
   EXPECT_EQ(seen.lines(), (Lines{"+g.a=1", "+g.b=1", "|", "+g.a=2", "-g.a", "+g.a=3", "+g.end=1"}));
   EXPECT_EQ(seen.events().at(0).entry.revision, a);
   EXPECT_EQ(seen.events().at(3).entry.revision, again);
+  // A removal has a revision of its own, between those of what it removed and what comes after.
+  EXPECT_GT(seen.events().at(4).entry.revision, again);
+  EXPECT_LT(seen.events().at(4).entry.revision, last);
 }
 
 // A group's first member must not wait for a heartbeat before it may plan.
