@@ -81,7 +81,8 @@ ExitCode run_status(const StatusFlags& flags) {
   if (const Status named = partition::check_name("group", flags.group); !named) {
     return out.fail(what, named.error());
   }
-  const auto store = coord::open_store(flags.store, {.connect_timeout = flags.timeout});
+  const auto store =
+      coord::open_store(flags.store, {.connect_timeout = flags.timeout, .to_read = true});
   if (!store) return out.fail(what, to_client_error(store.error()));
   if (flags.watch) return watch(**store, flags, what);
   const auto report = read_report(**store, flags);
@@ -109,7 +110,8 @@ void add_worker_status(CLI::App& worker, Action& action) {
       flags, run_status, action);
   command->add_option("--group", flags->group, "The group of workers.")->required();
   command->add_option("--store", flags->store, kStoreHelp)->type_name("URL");
-  command->add_flag("--watch", flags->watch, "Show every change, until interrupted.");
+  command->add_flag("--watch", flags->watch,
+                    "Look twice a second and show what has changed, until interrupted.");
   command->add_flag("--json", flags->json, "Print JSON, one object per line.");
   add_parsed(
       *command, "--timeout", +[](std::string_view text) { return parse_milliseconds(text); },

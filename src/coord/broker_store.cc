@@ -96,6 +96,14 @@ class BrokerStore final : public CheckedStore {
     return from_client(made.error());
   }
 
+  Status find_bucket(const Deadline& deadline) {
+    ++requests_;
+    const auto found = client_.describe_bucket(bucket_, {.deadline = left(deadline)});
+    if (found) return {};
+    if (found.error().code == client::Code::bucket_not_found) return no_bucket(bucket_);
+    return from_client(found.error());
+  }
+
   [[nodiscard]] std::uint64_t requests() const override { return requests_; }
 
  protected:
@@ -190,17 +198,18 @@ class BrokerStore final : public CheckedStore {
 
 }  // namespace
 
-Result<std::unique_ptr<KvStore>> open_broker_store(const StoreUrl& url, const Deadline& deadline) {
-  client::ConnectionOptions options;
-  options.address = url.endpoints.front();
-  options.reconnect_min = kReconnectMin;
-  options.reconnect_max = kReconnectMax;
-  options.keepalive_interval = kKeepaliveInterval;
-  options.keepalive_timeout = kKeepaliveTimeout;
-  auto client = client::KvClient::connect(std::move(options));
+Result<std::unique_ptr<KvStore>> open_broker_store(const StoreUrl& url, const StoreOptions& options,
+                                                   const Deadline& deadline) {
+  client::ConnectionOptions connection;
+  connection.address = url.endpoints.front();
+  connection.reconnect_min = kReconnectMin;
+  connection.reconnect_max = kReconnectMax;
+  connection.keepalive_interval = kKeepaliveInterval;
+  connection.keepalive_timeout = kKeepaliveTimeout;
+  auto client = client::KvClient::connect(std::move(connection));
   if (!client) return from_client(client.error());
   auto store = std::make_unique<BrokerStore>(to_string(url), url.bucket, *std::move(client));
-  BATON_TRY_STATUS(store->make_bucket(deadline));
+  BATON_TRY_STATUS(options.to_read ? store->find_bucket(deadline) : store->make_bucket(deadline));
   return store;
 }
 

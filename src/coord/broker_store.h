@@ -11,6 +11,7 @@ namespace baton::coord {
 
 /// A bucket of a Baton broker, through the SDK. The only store that tells the other watches when
 /// the connection behind a session breaks.
-Result<std::unique_ptr<KvStore>> open_broker_store(const StoreUrl& url, const Deadline& deadline);
+Result<std::unique_ptr<KvStore>> open_broker_store(const StoreUrl& url, const StoreOptions& options,
+                                                   const Deadline& deadline);
 
 }  // namespace baton::coord

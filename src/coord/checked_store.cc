@@ -38,6 +38,10 @@ Status check_key(std::string_view key) {
   return {};
 }
 
+Error no_bucket(std::string_view name) {
+  return {Errc::bucket_not_found, fmt::format("there is no bucket {}", name)};
+}
+
 Status check_prefix(std::string_view prefix) { return check_letters("prefix", prefix); }
 
 Result<std::optional<StoredEntry>> CheckedStore::get(std::string_view key, Duration timeout) {

@@ -12,6 +12,8 @@ namespace baton::coord {
 Status check_key(std::string_view key);
 /// The beginning of a key, or nothing at all.
 Status check_prefix(std::string_view prefix);
+/// For one who opens a store to read.
+Error no_bucket(std::string_view name);
 
 /// What the stores have in common: arguments are checked in one place.
 class CheckedStore : public KvStore {

@@ -98,6 +98,9 @@ class KvStore {
 struct StoreOptions {
   /// The longest wait for the connection and the bucket. Individual calls name their own.
   Duration connect_timeout = std::chrono::seconds(5);
+  /// For one who only looks: changes nothing. A bucket that is not there is an error
+  /// (bucket_not_found; etcd has none, only keys), and there is no self-test.
+  bool to_read = false;
 };
 
 /// Opens baton://HOST:PORT[/BUCKET], nats://HOST:PORT[,HOST:PORT...][/BUCKET][?replicas=N] or

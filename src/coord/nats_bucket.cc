@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "coord/checked_store.h"
 #include "coord/limits.h"
 #include "coord/nats_version.h"
 
@@ -111,9 +112,13 @@ std::string NatsBucket::filter_of(std::string_view prefix) const {
   return fmt::format("{}{}>", subjects, whole);
 }
 
-Result<NatsBucket> open_nats_bucket(NatsLink& link, const StoreUrl& url, const Deadline& deadline) {
+Result<NatsBucket> open_nats_bucket(NatsLink& link, const StoreUrl& url,
+                                    const StoreOptions& options, const Deadline& deadline) {
   NatsBucket bucket{.stream = "KV_" + url.bucket, .subjects = fmt::format("$KV.{}.", url.bucket)};
-  BATON_TRY(const json info, find_or_make(link, bucket, url.replicas.value_or(1), deadline));
+  BATON_TRY(const json info, options.to_read
+                                 ? link.api("$JS.API.STREAM.INFO." + bucket.stream, "", deadline)
+                                 : find_or_make(link, bucket, url.replicas.value_or(1), deadline));
+  if (options.to_read && error_code(info) == kStreamNotFound) return no_bucket(url.bucket);
   if (error_code(info) != 0) {
     return answered_error(info, fmt::format("bucket {} on NATS", url.bucket));
   }

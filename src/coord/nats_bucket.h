@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "coord/deadline.h"
+#include "coord/kv_store.h"
 #include "coord/nats_link.h"
 #include "coord/store_url.h"
 
@@ -26,9 +27,10 @@ struct NatsBucket {
   [[nodiscard]] std::string filter_of(std::string_view prefix) const;
 };
 
-/// Finds the bucket or makes it, and makes sure that it can carry leases: refuses a replicated one
-/// on servers whose compare-and-set is broken there.
-Result<NatsBucket> open_nats_bucket(NatsLink& link, const StoreUrl& url, const Deadline& deadline);
+/// Finds the bucket or makes it (unless it is only to be read), and makes sure that it can carry
+/// leases: refuses a replicated one on servers whose compare-and-set is broken there.
+Result<NatsBucket> open_nats_bucket(NatsLink& link, const StoreUrl& url,
+                                    const StoreOptions& options, const Deadline& deadline);
 
 /// The keys under `prefix`, those whose last message is a removal among them. Asks the leader.
 Result<std::vector<std::string>> list_nats_keys(NatsLink& link, const NatsBucket& bucket,

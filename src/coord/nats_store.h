@@ -14,6 +14,7 @@ namespace baton::coord {
 ///
 /// A time-to-live is kept by servers from 2.11 on, in whole seconds; older ones (Debian's 2.9 among
 /// them) have none, and keep the key.
-Result<std::unique_ptr<KvStore>> open_nats_store(const StoreUrl& url, const Deadline& deadline);
+Result<std::unique_ptr<KvStore>> open_nats_store(const StoreUrl& url, const StoreOptions& options,
+                                                 const Deadline& deadline);
 
 }  // namespace baton::coord

@@ -8,10 +8,11 @@
 namespace baton::coord {
 namespace {
 
-Result<std::unique_ptr<KvStore>> open(const StoreUrl& url, const Deadline& deadline) {
+Result<std::unique_ptr<KvStore>> open(const StoreUrl& url, const StoreOptions& options,
+                                      const Deadline& deadline) {
   switch (url.kind) {
-    case StoreUrl::Kind::broker: return open_broker_store(url, deadline);
-    case StoreUrl::Kind::nats: return open_nats_store(url, deadline);
+    case StoreUrl::Kind::broker: return open_broker_store(url, options, deadline);
+    case StoreUrl::Kind::nats: return open_nats_store(url, options, deadline);
     case StoreUrl::Kind::etcd: return open_etcd_store(url, deadline);
   }
   return Error{Errc::internal, "a kind of store that nobody opens"};
@@ -22,7 +23,8 @@ Result<std::unique_ptr<KvStore>> open(const StoreUrl& url, const Deadline& deadl
 Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOptions& options) {
   BATON_TRY(const StoreUrl parsed, parse_store_url(url));
   const Deadline deadline(options.connect_timeout);
-  BATON_TRY(std::unique_ptr<KvStore> store, open(parsed, deadline));
+  BATON_TRY(std::unique_ptr<KvStore> store, open(parsed, options, deadline));
+  if (options.to_read) return store;
   BATON_TRY_STATUS(self_test(*store, deadline.left()));
   return store;
 }

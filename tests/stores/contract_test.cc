@@ -225,6 +225,24 @@ TEST_P(Contract, ManyMayOpenANewBucketAtOnce) {
   EXPECT_EQ(opened, kClients);
 }
 
+// A status must be able to look at a store that it may not change.
+TEST_P(Contract, OpenedToReadItChangesNothing) {
+  const coord::StoreOptions to_read{.connect_timeout = kTimeout, .to_read = true};
+  const auto none = coord::open_store(url(), to_read);
+  ASSERT_EQ(none.has_value(), GetParam() == Kind::etcd);  // It has keys, and no buckets.
+  if (!none) {
+    EXPECT_EQ(none.error().code, Errc::bucket_not_found) << to_string(none.error());
+    EXPECT_EQ(none.error().text, "there is no bucket " + bucket());
+  }
+
+  const auto store = client();
+  const KvRevision before = must_write(*store, "a", 0, "x");
+  const auto reader = coord::open_store(url(), to_read);
+  ASSERT_TRUE(reader.has_value()) << to_string(reader.error());
+  EXPECT_EQ((*reader)->list("", kTimeout).value().size(), 1U);
+  EXPECT_EQ(must_write(*store, "a", before, "y"), before + 1);
+}
+
 TEST_P(Contract, TheSelfTestPassesAndLeavesNothing) {
   const auto store = client();
 
