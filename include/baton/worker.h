@@ -43,6 +43,9 @@ struct WorkerOptions {
 
 /// Called one at a time, on the worker's own thread, which also renews the lease: they must return
 /// at once and not throw. All but acquired() are optional, as long as stopped() is called.
+///
+/// The first calls may come before Worker::start() has returned: whoever calls stopped() from here
+/// needs the Worker that it returns, and has to leave that call to a thread that has it.
 struct WorkerCallbacks {
   /// Begin with this partition. Everything written on its behalf carries the epoch.
   std::function<void(std::uint32_t partition, std::uint64_t epoch)> acquired;
