@@ -103,6 +103,28 @@ TEST_P(Faults, ARestartOfTheStoreIsHardlyNoticed) {
   end({"w1"});
 }
 
+TEST_P(Faults, SigtermUnderLoad) {
+  Fleet fleet({.store = store(), .partitions = 16});
+  for (const char* name : {"w1", "w2", "w3"}) fleet.start(name, {}, {"HANDLER_DRAIN=0.3"});
+  ASSERT_TRUE(eventually([&] {
+    return fleet["w1"].holds().size() + fleet["w2"].holds().size() + fleet["w3"].holds().size() ==
+               16 &&
+           fleet["w1"].holds().size() >= 5 && fleet["w2"].holds().size() >= 5 &&
+           fleet["w3"].holds().size() >= 5;
+  })) << fleet.story();
+  // Two at once, and one of them twice.
+  fleet["w1"].signal(SIGTERM);
+  fleet["w2"].signal(SIGTERM);
+  ASSERT_TRUE(fleet.settles({{"w3", 16}})) << fleet.story();
+  EXPECT_EQ(fleet["w1"].wait(), 0);
+  EXPECT_EQ(fleet["w2"].wait(), 0);
+  fleet["w3"].signal(SIGTERM);
+  std::this_thread::sleep_for(milliseconds{50});
+  fleet["w3"].signal(SIGTERM);
+  EXPECT_EQ(fleet["w3"].wait(), 0) << fleet.story();
+  expect_no_overlap(fleet.handler_log());
+}
+
 class FaultsOnBroker : public OnBroker {};
 
 // The sink checks epochs: there is no reason to stop.
@@ -135,28 +157,6 @@ TEST_F(FaultsOnBroker, AKilledFencedWorkerIsReplacedAtOnce) {
   print_time("broker", "kill, fenced", took, "11 s");
   EXPECT_LT(took, 2'000'000'000);
   EXPECT_EQ(fleet["w1"].leave(), 0);
-}
-
-TEST_F(FaultsOnBroker, SigtermUnderLoad) {
-  Fleet fleet({.store = store(), .partitions = 16});
-  for (const char* name : {"w1", "w2", "w3"}) fleet.start(name, {}, {"HANDLER_DRAIN=0.3"});
-  ASSERT_TRUE(eventually([&] {
-    return fleet["w1"].holds().size() + fleet["w2"].holds().size() + fleet["w3"].holds().size() ==
-               16 &&
-           fleet["w1"].holds().size() >= 5 && fleet["w2"].holds().size() >= 5 &&
-           fleet["w3"].holds().size() >= 5;
-  })) << fleet.story();
-  // Two at once, and one of them twice.
-  fleet["w1"].signal(SIGTERM);
-  fleet["w2"].signal(SIGTERM);
-  ASSERT_TRUE(fleet.settles({{"w3", 16}})) << fleet.story();
-  EXPECT_EQ(fleet["w1"].wait(), 0);
-  EXPECT_EQ(fleet["w2"].wait(), 0);
-  fleet["w3"].signal(SIGTERM);
-  std::this_thread::sleep_for(milliseconds{50});
-  fleet["w3"].signal(SIGTERM);
-  EXPECT_EQ(fleet["w3"].wait(), 0) << fleet.story();
-  expect_no_overlap(fleet.handler_log());
 }
 
 }  // namespace
