@@ -26,7 +26,10 @@ class Member {
     options.partitions = partitions;
     options.timing = *client::worker_timing("default", store);
     client::WorkerCallbacks calls;
-    calls.acquired = [this](std::uint32_t, std::uint64_t) { ++held_; };
+    calls.acquired = [this](std::uint32_t, std::uint64_t) {
+      ++held_;
+      ++acquired_;
+    };
     calls.revoking = [this](std::uint32_t partition, std::uint64_t, auto) { stop(partition); };
     calls.lost = [this](std::uint32_t partition, std::uint64_t, const std::string&) {
       ++lost_;
@@ -40,6 +43,7 @@ class Member {
   }
 
   [[nodiscard]] std::uint32_t held() const { return held_; }
+  [[nodiscard]] std::uint32_t acquired() const { return acquired_; }
   [[nodiscard]] std::uint32_t lost() const { return lost_; }
   [[nodiscard]] std::uint64_t requests() const { return worker_->stats().store_requests; }
   client::Status leave() { return worker_->leave(); }
@@ -52,6 +56,7 @@ class Member {
   }
 
   std::atomic<std::uint32_t> held_ = 0;
+  std::atomic<std::uint32_t> acquired_ = 0;
   std::atomic<std::uint32_t> lost_ = 0;
   std::atomic<bool> started_ = false;
   std::unique_ptr<client::Worker> worker_;
@@ -76,6 +81,24 @@ class Scale : public OnBroker {
       all += member->held();
     }
     return all == partitions;
+  }
+  static std::uint32_t acquired(const Members& members) {
+    std::uint32_t sum = 0;
+    for (const auto& member : members) sum += member->acquired();
+    return sum;
+  }
+  /// One more, and no more moves than its share; it leaves, and no more than that move again.
+  static void join_and_leave(Members& members, std::unique_ptr<Member> joiner,
+                             std::uint32_t partitions) {
+    const std::uint32_t before = acquired(members);
+    members.push_back(std::move(joiner));
+    const auto share = static_cast<std::uint32_t>(partitions / members.size());
+    ASSERT_TRUE(eventually([&] { return is_balanced(members, partitions); }, seconds{60}));
+    EXPECT_EQ(acquired(members), before + share);
+    ASSERT_TRUE(members.back()->leave().has_value());
+    members.pop_back();
+    ASSERT_TRUE(eventually([&] { return is_balanced(members, partitions); }, seconds{60}));
+    EXPECT_EQ(acquired(members), before + share);
   }
   static std::uint64_t requests(const Members& members) {
     std::uint64_t sum = 0;
@@ -105,6 +128,7 @@ TEST_F(Scale, ManyWorkersSettleBalancedAndTheStoreDoesNotFeelThePartitions) {
     fmt::print(
         "[ {} workers, {} partitions ] settled after {:.1f} s; {:.1f} store requests a second\n",
         workers, partitions, settled, per_second.back());
+    join_and_leave(members, std::make_unique<Member>(store(), workers, partitions), partitions);
     // All but one leave at once.
     std::vector<std::thread> leaving;
     for (std::size_t i = 1; i < members.size(); ++i) {
