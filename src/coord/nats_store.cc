@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "coord/checked_store.h"
 #include "coord/limits.h"
@@ -30,12 +31,17 @@ struct LastMessage {
   std::string value{};
   KvRevision sequence = 0;
   bool is_tombstone = false;
+  Duration age{};  // By two clocks: roughly.
 };
 
 class NatsStore final : public CheckedStore {
  public:
-  NatsStore(std::string name, std::shared_ptr<NatsLink> link, NatsBucket bucket)
-      : CheckedStore(std::move(name)), link_(std::move(link)), bucket_(std::move(bucket)) {}
+  NatsStore(std::string name, std::shared_ptr<NatsLink> link, NatsBucket bucket,
+            const StoreOptions& options)
+      : CheckedStore(std::move(name)),
+        link_(std::move(link)),
+        bucket_(std::move(bucket)),
+        options_(options) {}
 
   [[nodiscard]] std::uint64_t requests() const override { return link_->requests(); }
 
@@ -75,8 +81,13 @@ class NatsStore final : public CheckedStore {
               list_nats_keys(*link_, bucket_, prefix, deadline));
     std::vector<StoredEntry> entries;
     for (const std::string& key : keys) {
-      BATON_TRY(std::optional<StoredEntry> entry, do_get(key, deadline));
-      if (entry) entries.push_back(*std::move(entry));
+      BATON_TRY(std::optional<LastMessage> last, read_last(key, deadline));
+      if (!last) continue;
+      if (last->is_tombstone) {
+        BATON_TRY_STATUS(forget(key, *last, deadline));
+        continue;
+      }
+      entries.push_back({.key = key, .value = std::move(last->value), .revision = last->sequence});
     }
     return entries;
   }
@@ -140,6 +151,16 @@ class NatsStore final : public CheckedStore {
     }
   }
 
+  /// Takes the trace of a removal away, and nothing that may have come after it. Else listings
+  /// would grow with every key that ever was: before 2.11 no server does it by itself.
+  Status forget(const std::string& key, const LastMessage& trace, const Deadline& deadline) {
+    if (options_.to_read || trace.age < options_.traces_kept) return {};
+    const nlohmann::json body{{"filter", bucket_.subject_of(key)}, {"seq", trace.sequence + 1}};
+    const auto answer = link_->api("$JS.API.STREAM.PURGE." + bucket_.stream, body.dump(), deadline);
+    if (!answer) return answer.error();
+    return {};  // Whatever it says: if it is no, the trace stays.
+  }
+
   /// By js_GetLastMsg, which only the leader answers; kvStore_Get may ask any replica.
   Result<std::optional<LastMessage>> read_last(const std::string& key, const Deadline& deadline) {
     const std::string subject = bucket_.subject_of(key);
@@ -166,7 +187,9 @@ class NatsStore final : public CheckedStore {
 
   static LastMessage last_of(natsMsg* message) {
     LastMessage last{.sequence = natsMsg_GetSequence(message),
-                     .is_tombstone = is_nats_tombstone(message)};
+                     .is_tombstone = is_nats_tombstone(message),
+                     .age = std::chrono::system_clock::now().time_since_epoch() -
+                            std::chrono::nanoseconds(natsMsg_GetTime(message))};
     const int size = natsMsg_GetDataLength(message);
     if (size > 0) last.value.assign(natsMsg_GetData(message), static_cast<std::size_t>(size));
     return last;
@@ -174,6 +197,7 @@ class NatsStore final : public CheckedStore {
 
   std::shared_ptr<NatsLink> link_;
   NatsBucket bucket_;
+  const StoreOptions options_;
 };
 
 }  // namespace
@@ -182,7 +206,7 @@ Result<std::unique_ptr<KvStore>> open_nats_store(const StoreUrl& url, const Stor
                                                  const Deadline& deadline) {
   BATON_TRY(std::shared_ptr<NatsLink> link, NatsLink::connect(url.endpoints, deadline));
   BATON_TRY(NatsBucket bucket, open_nats_bucket(*link, url, options, deadline));
-  return std::make_unique<NatsStore>(to_string(url), std::move(link), std::move(bucket));
+  return std::make_unique<NatsStore>(to_string(url), std::move(link), std::move(bucket), options);
 }
 
 }  // namespace baton::coord

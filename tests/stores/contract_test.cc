@@ -1,6 +1,7 @@
 // What every store promises to those who write: single-key compare-and-set, and reads that see it.
 // The same tests against a real broker, a real NATS server and a real etcd.
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <set>
@@ -223,6 +224,34 @@ TEST_P(Contract, ManyMayOpenANewBucketAtOnce) {
   threads.clear();
 
   EXPECT_EQ(opened, kClients);
+}
+
+// Workers come and go, and the keys of those who went are removed: for years.
+TEST_P(Contract, AListingDoesNotCostMoreForWhatWasRemoved) {
+  constexpr std::uint64_t kGone = 20;
+  const auto watcher = client();
+  Seen seen;
+  const auto watch = watcher->watch({.prefix = "k."}, seen.callback(), kTimeout);
+  auto opened =
+      coord::open_store(url(), {.connect_timeout = 4 * kTimeout, .traces_kept = milliseconds{0}});
+  ASSERT_TRUE(opened.has_value()) << to_string(opened.error());
+  KvStore& store = **opened;
+  for (std::uint64_t i = 0; i < kGone; ++i) {
+    const std::string key = fmt::format("k.{}", i);
+    must_remove(store, key, must_write(store, key, 0, "x"));
+  }
+  const KvRevision back = must_write(store, "k.0", 0, "y");
+  EXPECT_EQ(store.list("k.", kTimeout).value().size(), 1U);
+
+  const std::uint64_t before = store.requests();
+  EXPECT_EQ(store.list("k.", kTimeout).value().size(), 1U);
+
+  EXPECT_LE(store.requests() - before, 2U);
+  EXPECT_EQ(store.get("k.0", kTimeout).value()->revision, back);
+  EXPECT_GT(must_write(store, "k.1", 0, "z"), back);
+  EXPECT_TRUE(seen.wait_for(Kinds::put, "k.1"));
+  EXPECT_TRUE(std::ranges::none_of(
+      seen.events(), [](const WatchEvent& event) { return event.kind == Kinds::broken; }));
 }
 
 // A status must be able to look at a store that it may not change.
