@@ -98,8 +98,9 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
     // It has stopped: its next life takes over at once, others when the time is up.
     return former ? now : known.seen_at + lengthened(session.grace);
   }
-  const bool waits = !stands(SessionState::active);
-  if (former && waits && settings_.fenced && session.fenced) return now;
+  // Twins that are both at work, or both wait, settle it otherwise: each would evict the other.
+  const bool twins = stands(SessionState::active) || session.state == SessionState::standby;
+  if (former && !twins && settings_.fenced && session.fenced) return now;
   if (settings_.mutant == Mutant::wall_clock_expiry) {
     const bool expired = wall(now) > session.renewed + session.lease;
     return expired ? std::optional(now) : std::nullopt;

@@ -181,6 +181,21 @@ TEST_P(Twins, OfTwoThatStartTogetherUnderOneStaticIdOneEnds) {
 }
 INSTANTIATE_TEST_SUITE_P(Fenced, Twins, ::testing::Bool());
 
+// They may not take over from the one that crashed before its lease is over, nor from each other.
+TEST(Trouble, OfTwoFencedThatWaitForTheSameFormerLifeOneEnds) {
+  FakeGroup group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  group.join(settings).running = false;
+  settings.fenced = true;
+  auto& first = group.add(settings);
+  auto& second = group.add(settings);
+  group.settle();
+  group.pass(seconds(12));
+  ASSERT_NE(first.ended, second.ended);
+  EXPECT_EQ((first.ended ? second : first).at_work.size(), 4U);
+}
+
 TEST(Trouble, AListThatFailsIsTold) {
   FakeGroup group(4);
   const auto& first = group.join("w1");
