@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <set>
 #include <utility>
 
 namespace baton {
@@ -14,33 +12,9 @@ using partition::Assignment;
 using partition::Entry;
 using partition::Holding;
 using partition::Machine;
-using partition::Mutant;
-using partition::SessionState;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-namespace {
-
-constexpr const char* kGroup = "orders";
-
-}  // namespace
-
-struct WorkerWorld::Process {
-  std::string name;
-  std::unique_ptr<Machine> machine;
-  Instant born;
-  double rate = 1;   // Of its clock.
-  Duration skew{0};  // Of its wall clock.
-  bool dead = false;
-  bool paused = false;
-  std::deque<std::function<void(Process&)>> waiting;  // While it is paused.
-  std::uint64_t timer = 0;                            // Only the newest one counts.
-  std::uint64_t watch = 0;                            // 0: none.
-  bool deaf = false;                                  // The watch shows nothing any more.
-  Instant watch_clear;                                // Events keep their order.
-  std::vector<partition::WatchEvent> unseen;          // They have come, and it has not looked.
-};
 
 WorkerWorld::WorkerWorld(Options options)
     : options_(options),
@@ -48,7 +22,7 @@ WorkerWorld::WorkerWorld(Options options)
       attention_(random_.fork("attention")),
       store_([this](const Entry& entry, bool removed) { on_change(entry, removed); }),
       timing_(partition::timing_of(partition::Profile::fast, false)) {
-  partitions_ = static_cast<std::uint32_t>(1 + random_.below(16));
+  partitions_ = static_cast<std::uint32_t>(1 + random_.below(kPartitionsMax));
   timing_.drain = milliseconds(100 + random_.below(1500));
   slow_replies_ = attention_.chance(1, 3);
 }
@@ -57,23 +31,27 @@ WorkerWorld::~WorkerWorld() = default;
 
 // Processes.
 
-WorkerWorld::Process& WorkerWorld::spawn(const std::string& name, bool static_id) {
+WorkerWorld::Process& WorkerWorld::spawn(const Birth& birth) {
   Process& process = *processes_.emplace_back(std::make_unique<Process>());
-  process.name = name;
+  process.name = birth.name;
+  process.fenced = birth.fenced;
+  process.partitions = birth.partitions == 0 ? partitions_ : birth.partitions;
   process.born = timeline_.now();
   process.rate = 0.991 + (0.018 * static_cast<double>(random_.below(1000)) / 1000);
   process.skew = seconds(static_cast<std::int64_t>(random_.below(20)) - 10);
   partition::Settings settings;
   settings.group = kGroup;
-  settings.worker = name;
-  settings.partitions = partitions_;
-  settings.static_id = static_id;
+  settings.worker = birth.name;
+  settings.partitions = process.partitions;
+  settings.static_id = birth.static_id;
+  settings.fenced = birth.fenced;
   settings.timing = timing_;
   settings.wall_offset = process.skew + std::chrono::hours(1);
   settings.incarnation = [this] { return fmt::format("i{:04}", ++incarnations_); };
   settings.mutant = options_.mutant;
   process.machine = std::make_unique<Machine>(settings);
-  say(fmt::format("{} starts", name));
+  say(fmt::format("{} starts with {} partitions{}", birth.name, process.partitions,
+                  birth.fenced ? ", fenced" : ""));
   deliver(process, [this](Process& self) { self.machine->start(clock_of(self)); });
   return process;
 }
@@ -87,7 +65,7 @@ Instant WorkerWorld::clock_of(const Process& process) const {
 void WorkerWorld::crash(Process& process) {
   say(fmt::format("{} crashes", process.name));
   process.dead = true;
-  process.watch = 0;
+  lose_connection(process);
 }
 
 void WorkerWorld::pause(Process& process, Duration time) {
@@ -146,6 +124,7 @@ void WorkerWorld::perform(Process& process, const partition::Effect& effect) {
     process.watch = 0;
   } else if (const auto* acquired = std::get_if<partition::Acquired>(&effect)) {
     ++acquired_;
+    process.epochs[acquired->partition] = acquired->epoch;
     say(fmt::format("{} acquires {} epoch {}", process.machine->session(), acquired->partition,
                     acquired->epoch));
   } else if (const auto* revoking = std::get_if<partition::Revoking>(&effect)) {
@@ -206,9 +185,42 @@ void WorkerWorld::send(Process& process, const partition::Request& request) {
   timeline_.after(there, [this, request, answer, reply_lost, back, writer = process.name] {
     if (outage_) return;
     writer_ = writer;
-    const partition::Reply reply = store_.execute(request);
+    const partition::Reply reply = execute(request);
     if (!reply_lost) timeline_.after(back, [answer, reply] { answer(reply); });
   });
+}
+
+partition::Reply WorkerWorld::execute(const partition::Request& request) {
+  using Kind = partition::Request::Kind;
+  const bool reads = request.kind == Kind::get || request.kind == Kind::list;
+  if (!reads || !faults_ || left_behind_.empty() || !random_.chance(1, 20)) {
+    return store_.execute(request);
+  }
+  partition::Reply reply{
+      .verdict = partition::Reply::Verdict::done, .revision = 0, .entries = {}, .error = {}};
+  for (const Entry& entry : left_behind_) {
+    const bool asked =
+        request.kind == Kind::get ? entry.key == request.key : entry.key.starts_with(request.key);
+    if (asked) reply.entries.push_back(entry);
+  }
+  return reply;
+}
+
+/// The store sees it, if it can: the others get a hint, and the process a broken watch, if it
+/// lives.
+void WorkerWorld::lose_connection(Process& process) {
+  using Kind = partition::WatchEvent::Kind;
+  const std::uint64_t lost = std::exchange(process.watch, 0);
+  if (lost == 0) return;
+  const Entry session{partition::session_key(kGroup, process.machine->session()), "", 0};
+  for (const auto& other : processes_) {
+    if (!hints_ || other->watch == 0 || other->dead) continue;
+    watch_event(*other, {.watch = other->watch, .kind = Kind::session_lost, .entry = session});
+  }
+  const partition::WatchEvent broken{
+      .watch = lost, .kind = Kind::broken, .entry = {"", "it broke", 0}};
+  deliver(process,
+          [this, broken](Process& self) { self.machine->on_watch(broken, clock_of(self)); });
 }
 
 void WorkerWorld::open_watch(Process& process, const partition::OpenWatch& watch) {
@@ -269,109 +281,6 @@ void WorkerWorld::on_change(const Entry& entry, bool removed) {
   }
 }
 
-// What must hold.
-
-void WorkerWorld::violate(std::string text) {
-  if (!violation_.empty()) return;
-  violation_ = fmt::format("seed {} at {}: {}", options_.seed,
-                           format_duration(Duration(timeline_.now().ns)), text);
-  say(violation_);
-}
-
-void WorkerWorld::say(std::string text) {
-  if (!options_.trace) return;
-  trace_.push_back(fmt::format("{:>9.3f} {}", static_cast<double>(timeline_.now().ns) / 1e9, text));
-}
-
-/// Never two that may act on one partition.
-void WorkerWorld::check_acting() {
-  for (std::uint32_t partition = 0; partition < partitions_; ++partition) {
-    const Process* holder = nullptr;
-    for (const auto& process : processes_) {
-      if (process->dead || process->paused ||
-          !process->machine->may_act(partition, clock_of(*process))) {
-        continue;
-      }
-      if (holder != nullptr) {
-        violate(fmt::format("{} and {} both act on partition {}", holder->machine->session(),
-                            process->machine->session(), partition));
-      }
-      holder = process.get();
-    }
-  }
-}
-
-void WorkerWorld::check_assignment(const Entry& entry) {
-  const Result<Assignment> assignment = partition::decode_assignment(entry.value);
-  if (!assignment.has_value()) return violate(to_string(assignment.error()));
-  Assignment& last = assignments_[assignment->first];
-  last.holdings.resize(assignment->holdings.size());
-  for (std::size_t i = 0; i < last.holdings.size(); ++i) {
-    check_change(assignment->first + static_cast<std::uint32_t>(i), last.holdings[i],
-                 assignment->holdings[i]);
-  }
-  last = *assignment;
-}
-
-/// Epochs grow with each change of the owner, and only then; and nobody but the owner takes a
-/// partition from a session that lives.
-void WorkerWorld::check_change(std::uint32_t partition, const Holding& before,
-                               const Holding& after) {
-  if (before.owner == after.owner) {
-    if (before.epoch != after.epoch) violate("an epoch changed without its owner");
-    return;
-  }
-  if (after.epoch <= before.epoch) violate("an owner changed without a new epoch");
-  const std::string_view worker = partition::worker_of(before.owner);
-  if (worker != partition::worker_of(after.owner)) ++owner_changes_;
-  if (before.owner.empty() || worker == writer_) return;
-  for (const Entry& other : store_.list(partition::session_key(kGroup, before.owner))) {
-    const auto session = partition::decode_session(other.value);
-    if (!session.has_value() || session->dead()) continue;
-    violate(
-        fmt::format("{} took partition {} from {}, which lives", writer_, partition, before.owner));
-  }
-}
-
-std::vector<WorkerWorld::Process*> WorkerWorld::alive() const {
-  std::vector<Process*> result;
-  for (const auto& process : processes_) {
-    if (!process->dead) result.push_back(process.get());
-  }
-  return result;
-}
-
-/// Complete, balanced, and every worker at work on what the assignment gives it.
-void WorkerWorld::check_settled() {
-  std::map<std::string, std::size_t> counts;
-  for (const Process* process : alive()) counts[process->machine->session()] = 0;
-  if (counts.empty()) return;
-  for (const auto& [first, assignment] : assignments_) {
-    for (std::uint32_t i = 0; i < assignment.holdings.size(); ++i) {
-      check_held(first + i, assignment.holdings[i]);
-      ++counts[assignment.holdings[i].owner];
-    }
-  }
-  const auto [least, most] =
-      std::ranges::minmax_element(counts, {}, [](const auto& count) { return count.second; });
-  if (most->second > least->second + 1) {
-    violate(fmt::format("{} has {} partitions, and {} has {}", most->first, most->second,
-                        least->first, least->second));
-  }
-}
-
-void WorkerWorld::check_held(std::uint32_t partition, const Holding& holding) {
-  if (!holding.next.empty())
-    return violate(fmt::format("partition {} is still to move", partition));
-  for (const Process* process : alive()) {
-    if (process->machine->session() != holding.owner) continue;
-    if (process->machine->may_act(partition, clock_of(*process))) return;
-    return violate(fmt::format("{} does not work on its partition {}", holding.owner, partition));
-  }
-  violate(
-      fmt::format("partition {} belongs to \"{}\", who is not alive", partition, holding.owner));
-}
-
 void WorkerWorld::run_for(Duration time) {
   bool over = false;
   timeline_.after(time, [&over] { over = true; });
@@ -386,14 +295,37 @@ WorkerWorld::Process* WorkerWorld::pick_alive() {
   return living.empty() ? nullptr : living[random_.below(living.size())];
 }
 
+void WorkerWorld::spawn_any() {
+  Birth birth;
+  birth.static_id = random_.chance(1, 3);
+  birth.name =
+      birth.static_id ? fmt::format("s{}", random_.below(3)) : fmt::format("w{}", ++names_);
+  birth.fenced = random_.chance(1, 4);
+  if (random_.chance(1, 8)) {
+    birth.partitions = static_cast<std::uint32_t>(1 + random_.below(kPartitionsMax));
+  }
+  spawn(birth);
+  if (birth.static_id && random_.chance(1, 3)) spawn(birth);  // By mistake.
+}
+
+/// Somebody overwrites a document that is not his.
+void WorkerWorld::spoil_session(const Process& process) {
+  const std::string key = partition::session_key(kGroup, process.machine->session());
+  const std::vector<Entry> found = store_.list(key);
+  if (found.empty()) return;
+  say(fmt::format("{} is overwritten", key));
+  store_.execute({.id = 0,
+                  .kind = partition::Request::Kind::cas,
+                  .key = key,
+                  .expected = found.front().revision,
+                  .value = "garbage"});
+}
+
 void WorkerWorld::chaos_step() {
   const std::size_t living = alive().size();
-  const std::uint64_t what = random_.below(12);
+  const std::uint64_t what = random_.below(15);
   if (living < 2 || (what < 2 && living < 6)) {
-    const bool static_id = random_.chance(1, 3);
-    const std::string name =
-        static_id ? fmt::format("s{}", random_.below(3)) : fmt::format("w{}", ++names_);
-    spawn(name, static_id);
+    spawn_any();
   } else if (what < 5) {
     pause(*pick_alive(), milliseconds(100 + random_.below(4000)));
   } else if (what < 6) {
@@ -407,6 +339,15 @@ void WorkerWorld::chaos_step() {
       say("the store is back");
       outage_ = false;
     });
+  } else if (what < 10) {
+    spoil_session(*pick_alive());
+  } else if (what < 11) {
+    say("a server is left behind");
+    left_behind_ = store_.list("");
+  } else if (what < 12) {
+    Process& process = *pick_alive();
+    say(fmt::format("{} loses its connection", process.name));
+    lose_connection(process);
   } else {
     Process& process = *pick_alive();
     say(fmt::format("{} goes deaf", process.name));
@@ -418,8 +359,8 @@ void WorkerWorld::run() { options_.seed % 2 == 0 ? run_quiet() : run_chaos(); }
 
 void WorkerWorld::run_chaos() {
   faults_ = true;
-  for (std::uint64_t i = 1 + random_.below(4); i > 0; --i)
-    spawn(fmt::format("w{}", ++names_), false);
+  hints_ = random_.chance(1, 2);
+  for (std::uint64_t i = 1 + random_.below(4); i > 0; --i) spawn_any();
   const std::uint64_t steps = 10 + random_.below(15);
   for (std::uint64_t i = 0; i < steps && violation_.empty(); ++i) {
     run_for(milliseconds(random_.below(2500)));
@@ -448,10 +389,27 @@ void WorkerWorld::expect_moves(std::string_view what, std::size_t moves, std::si
   }
 }
 
+/// An operator's mistake: those who run know how it was.
+void WorkerWorld::remove_assignment() {
+  say("the assignment is removed");
+  writer_ = "an operator";
+  for (const Entry& entry : store_.list(partition::assignment_key(kGroup, 0))) {
+    store_.execute({.id = 0,
+                    .kind = partition::Request::Kind::remove,
+                    .key = entry.key,
+                    .expected = entry.revision,
+                    .value = {}});
+  }
+  owner_changes_ = 0;
+  run_for(seconds(8));
+  if (violation_.empty()) check_settled();
+  if (violation_.empty() && owner_changes_ != 0) violate("a removed assignment moved partitions");
+}
+
 void WorkerWorld::run_quiet() {
   const std::size_t workers = 1 + random_.below(5);
   for (std::size_t i = 0; i < workers; ++i) {
-    spawn(fmt::format("s{}", i), true);
+    spawn({.name = fmt::format("s{}", i), .static_id = true});
     run_for(milliseconds(random_.below(300)));
   }
   run_for(seconds(8));
@@ -463,16 +421,18 @@ void WorkerWorld::run_quiet() {
     }
     return count;
   };
-  spawn(random_.chance(1, 2) ? "a" : "z", true);  // The lowest rank, or the highest.
+  spawn({.name = random_.chance(1, 2) ? "a" : "z",
+         .static_id = true});  // The lowest rank, or the highest.
   const std::size_t share = partitions_ / (workers + 1);
   expect_moves("a join", share, share);
+  if (violation_.empty()) remove_assignment();
 
   Process& restarted = *pick_alive();
   const std::string name = restarted.name;
   const std::size_t kept = held_by(restarted);
   leave(restarted, false);
   run_for(milliseconds(100 + random_.below(1000)));
-  spawn(name, true);
+  spawn({.name = name, .static_id = true});
   expect_moves("a restart", 0, kept);
 
   if (!violation_.empty()) return;

@@ -20,9 +20,10 @@
 namespace baton {
 
 /// Workers that divide partitions over a store that is slow, loses requests and replies, goes away,
-/// and whose watches go blind; processes that stop for longer than their lease, crash, leave and
-/// come back; clocks that run at different rates and tell different times. Everything follows from
-/// the seed.
+/// answers reads with what was true a while ago, and whose watches go blind; processes that stop
+/// for longer than their lease, crash, leave, come back, are started twice or with other settings;
+/// documents that are overwritten; clocks that run at different rates and tell different times.
+/// Everything follows from the seed.
 class WorkerWorld {
  public:
   struct Options {
@@ -43,10 +44,36 @@ class WorkerWorld {
   [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
 
  private:
-  struct Process;
+  static constexpr const char* kGroup = "orders";
+  static constexpr std::uint32_t kPartitionsMax = 16;
+
+  struct Process {
+    std::string name;
+    bool fenced = false;
+    std::uint32_t partitions = 0;  // What it was told.
+    std::unique_ptr<partition::Machine> machine;
+    std::map<std::uint32_t, std::uint64_t> epochs;  // Of what it acquired.
+    Instant born;
+    double rate = 1;   // Of its clock.
+    Duration skew{0};  // Of its wall clock.
+    bool dead = false;
+    bool paused = false;
+    std::deque<std::function<void(Process&)>> waiting;  // While it is paused.
+    std::uint64_t timer = 0;                            // Only the newest one counts.
+    std::uint64_t watch = 0;                            // 0: none.
+    bool deaf = false;                                  // The watch shows nothing any more.
+    Instant watch_clear;                                // Events keep their order.
+    std::vector<partition::WatchEvent> unseen;          // They have come, and it has not looked.
+  };
+  struct Birth {
+    std::string name;
+    bool static_id = false;
+    bool fenced = false;           // Its sink checks epochs.
+    std::uint32_t partitions = 0;  // What it was told; 0: what the group has.
+  };
 
   // Processes.
-  Process& spawn(const std::string& name, bool static_id);
+  Process& spawn(const Birth& birth);
   void crash(Process& process);
   void pause(Process& process, Duration time);
   void leave(Process& process, bool for_good);
@@ -58,10 +85,12 @@ class WorkerWorld {
 
   // The network.
   void send(Process& process, const partition::Request& request);
+  partition::Reply execute(const partition::Request& request);
   void open_watch(Process& process, const partition::OpenWatch& watch);
   void on_change(const partition::Entry& entry, bool removed);
   void watch_event(Process& process, partition::WatchEvent event);
   void show_unseen(Process& process);
+  void lose_connection(Process& process);
   Duration delay();
 
   // What happens, and what must hold.
@@ -70,7 +99,11 @@ class WorkerWorld {
   /// No faults: joins, leaves and restarts that must move no more partitions than they have to.
   void run_quiet();
   void chaos_step();
+  void spawn_any();
+  void spoil_session(const Process& process);
+  void remove_assignment();
   void check_acting();
+  void check_acting(std::uint32_t partition);
   void check_settled();
   void check_held(std::uint32_t partition, const partition::Holding& holding);
   void check_assignment(const partition::Entry& entry);
@@ -89,10 +122,12 @@ class WorkerWorld {
   Timeline timeline_;
   partition::FakeKv store_;
   partition::Timing timing_;
-  std::uint32_t partitions_ = 0;
+  std::uint32_t partitions_ = 0;  // Of the group: what its first document says.
   bool faults_ = false;
   bool outage_ = false;
-  bool slow_replies_ = false;  // In this run, while there are faults.
+  bool slow_replies_ = false;                  // In this run, while there are faults.
+  bool hints_ = false;                         // The store sees connections break.
+  std::vector<partition::Entry> left_behind_;  // What a server that was cut off still answers with.
   std::uint64_t names_ = 0;
   std::uint64_t incarnations_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;
