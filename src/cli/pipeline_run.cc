@@ -70,6 +70,13 @@ ExitCode exit_code_of(pipeline::Ending ending) {
   return ExitCode::failure;
 }
 
+void print_end(const RunFlags& flags, const PipelineConfig& config, pipeline::Ending ending,
+               const pipeline::Counters& counters) {
+  // Records are all that goes where records go.
+  std::FILE* const target = config.sink.endpoint.kind == "stdout" ? stderr : stdout;
+  fmt::print(target, "{}\n", end_text(Output(flags.json), config.name, ending, counters));
+}
+
 /// A call that hangs, of a sink above all, ends by its own time-out, which may be longer than
 /// anybody's patience. What it leaves behind is what a crash would, and that comes again.
 void end_in_time(const RunFlags& flags, const Pipeline& pipeline, const Engine& engine,
@@ -82,8 +89,7 @@ void end_in_time(const RunFlags& flags, const Pipeline& pipeline, const Engine& 
     std::this_thread::sleep_for(kLook);
   }
   say(true, "something hangs: ending without it");
-  print_end(Output(flags.json), pipeline.config().name, pipeline::Ending::undrained,
-            engine.counters());
+  print_end(flags, pipeline.config(), pipeline::Ending::undrained, engine.counters());
   (void)std::fflush(nullptr);
   std::_Exit(static_cast<int>(ExitCode::partial));
 }
@@ -131,9 +137,7 @@ ExitCode run_run(const RunFlags& flags) {
   const auto ending = run_until_interrupted(flags, **pipeline, **engine);
   server.reset();
   if (!ending.has_value()) return out.fail("pipeline run", ending.error());
-  // Records are all that goes where records go.
-  std::FILE* const target = config.sink.endpoint.kind == "stdout" ? stderr : stdout;
-  fmt::print(target, "{}\n", end_text(out, config.name, *ending, (*engine)->counters()));
+  print_end(flags, config, *ending, (*engine)->counters());
   return exit_code_of(*ending);
 }
 

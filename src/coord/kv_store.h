@@ -101,8 +101,8 @@ struct StoreOptions {
   /// For one who only looks: changes nothing. A bucket that is not there is an error
   /// (bucket_not_found; etcd has none, only keys), and there is no self-test.
   bool to_read = false;
-  /// NATS: a removal leaves a trace, which watches need and listings have to read. Who lists a trace
-  /// that is older than this takes it away.
+  /// NATS: a removal leaves a trace, which watches need and listings have to read. Who lists a
+  /// trace that is older than this takes it away.
   Duration traces_kept = std::chrono::minutes(1);
 };
 

@@ -214,25 +214,33 @@ std::shared_ptr<Assignment> Engine::find(std::uint32_t partition) const {
   return found == assignments_.end() ? nullptr : found->second;
 }
 
+std::optional<SinkMarks> Engine::claim(std::uint32_t partition, std::int64_t next) {
+  // To a sink that is out each question takes long, and the first one's answer is everybody's.
+  const std::scoped_lock one_at_a_time(claims_);
+  if (gate_.is_out()) return std::nullopt;
+  auto claimed = sink_.claim(partition, next);
+  if (claimed.has_value()) {
+    gate_.succeeded();  // A claim is a transaction, and as good as a batch.
+    return *std::move(claimed);
+  }
+  const flow::SinkError& error = claimed.error();
+  const std::string why = fmt::format("partition {} cannot be claimed: {}{}{}", partition,
+                                      error.code, error.code.empty() ? "" : ": ", error.text);
+  if (error.error_class != flow::ErrorClass::config) {
+    gate_.open(why);
+    return std::nullopt;
+  }
+  if (gate_.closed()) log(true, why);
+  gate_.halt(why);
+  return std::nullopt;
+}
+
 std::optional<std::int64_t> Engine::assigned(std::uint32_t partition, std::uint64_t epoch,
                                              std::int64_t next) {
   std::optional<SinkMarks> marks;
   if (options_.exactly_once) {
-    // To a sink that is out each question takes long, and the first one's answer is everybody's.
-    const std::scoped_lock one_at_a_time(claims_);
-    if (gate_.is_out()) return std::nullopt;
-    auto claimed = sink_.claim(partition, next);
-    if (!claimed.has_value()) {
-      const flow::SinkError& error = claimed.error();
-      const bool halt = error.error_class == flow::ErrorClass::config;
-      const std::string why = fmt::format("partition {} cannot be claimed: {}{}{}", partition,
-                                          error.code, error.code.empty() ? "" : ": ", error.text);
-      if (halt && gate_.closed()) log(true, why);
-      halt ? gate_.halt(why) : gate_.open(why);
-      return std::nullopt;
-    }
-    gate_.succeeded();  // A claim is a transaction, and as good as a batch.
-    marks = *std::move(claimed);
+    marks = claim(partition, next);
+    if (!marks.has_value()) return std::nullopt;
     next = marks->begin;
   }
   log(false, fmt::format("partition {} from offset {}, epoch {}", partition, next, epoch));

@@ -118,6 +118,8 @@ class Engine : public SourceListener {
   void follow_gate();
   void tell_outages();
   void log(bool warning, const std::string& text) const;
+  /// Nothing: the sink is out, or halted.
+  std::optional<SinkMarks> claim(std::uint32_t partition, std::int64_t next);
   [[nodiscard]] std::shared_ptr<Assignment> find(std::uint32_t partition) const;
   [[nodiscard]] std::shared_ptr<const LaneOptions> lane_options() const;
   void take_in(Record& record, const std::shared_ptr<Assignment>& assignment,
