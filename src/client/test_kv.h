@@ -63,6 +63,7 @@ class RealBroker {
     broker_ = *std::move(broker);
     ServerOptions server;
     server.listen = fmt::format("127.0.0.1:{}", port_);
+    server.http_listen = "";
     auto api = ApiServer::start(*broker_, server);
     if (!api.has_value()) fail(to_string(api.error()));
     api_ = *std::move(api);
