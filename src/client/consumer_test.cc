@@ -23,8 +23,8 @@ std::unique_ptr<Consumer> start(ConsumerOptions options, Handler handler) {
 }
 
 TEST(Consumer, RunsTheHandlerAndAcks) {
-  TestBroker broker;
   Log<std::string> acked;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -75,8 +75,8 @@ TEST(Consumer, RunsAsManyHandlersAtOnceAsAsked) {
 
 // The reason of a poison message is what its owner will look for in the dead-letter queue.
 TEST(Consumer, AnExceptionIsANackWithItsText) {
-  TestBroker broker;
   Log<v1::NackItem> nacked;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -110,9 +110,9 @@ TEST(Consumer, AnExceptionIsANackWithItsText) {
 }
 
 TEST(Consumer, ExtendsWhatItHoldsAtHalfOfItsTime) {
-  TestBroker broker;
   Gate extended;
   Log<std::string> acked;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept(40);
@@ -138,9 +138,9 @@ TEST(Consumer, ExtendsWhatItHoldsAtHalfOfItsTime) {
 }
 
 TEST(Consumer, ALostLeaseIsToldToTheHandlerAndSkippedByTheNext) {
-  TestBroker broker;
   Log<std::string> acked;
   Gate inside;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept(20);
@@ -178,9 +178,9 @@ TEST(Consumer, ALostLeaseIsToldToTheHandlerAndSkippedByTheNext) {
 // A deployment must neither lose the work of running handlers nor sit on messages it will not
 // handle.
 TEST(Consumer, StopFinishesRunningHandlersAndReleasesTheRest) {
-  TestBroker broker;
   Log<std::string> acked;
   Log<std::string> released;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -214,8 +214,8 @@ TEST(Consumer, StopFinishesRunningHandlersAndReleasesTheRest) {
 }
 
 TEST(Consumer, StopWaitsNoLongerThanItsTimeoutForResults) {
-  TestBroker broker;
   Gate handled;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -235,10 +235,10 @@ TEST(Consumer, StopWaitsNoLongerThanItsTimeoutForResults) {
 }
 
 TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
-  TestBroker broker;
   Gate in_handler;
   Log<Error> errors;
   Gate lost;
+  TestBroker broker;
   broker.on_consume = [&](int number, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();

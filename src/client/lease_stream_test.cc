@@ -24,8 +24,8 @@ std::unique_ptr<LeaseStream> open(LeaseStreamOptions options) {
 }
 
 TEST(LeaseStream, RegistersAndHandsOutMessages) {
-  TestBroker broker;
   v1::ConsumeStart start;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept(1234);
@@ -90,9 +90,9 @@ TEST(LeaseStream, AnswersEachItemOfEachCall) {
 
 // Acks that come one by one must not cost a frame each.
 TEST(LeaseStream, GathersAcksWhileFramesAreUnanswered) {
-  TestBroker broker;
   Gate answer;
   Log<int> frames;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -116,9 +116,9 @@ TEST(LeaseStream, GathersAcksWhileFramesAreUnanswered) {
 // The broker keeps a returning consumer's leases under its id, and its acks must not be lost. What
 // nobody took is given back, for it may or may not have been released already.
 TEST(LeaseStream, ReturnsUnderItsIdSendsAcksAgainAndReleasesTheUntaken) {
-  TestBroker broker;
   std::promise<ConsumeDialog*> second;
   Gate checked;
+  TestBroker broker;
   broker.on_consume = [&](int number, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -160,8 +160,8 @@ TEST(LeaseStream, ReturnsUnderItsIdSendsAcksAgainAndReleasesTheUntaken) {
 }
 
 TEST(LeaseStream, SendsTheCreditThatItsOwnerGives) {
-  TestBroker broker;
   std::promise<std::uint64_t> credit;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -222,9 +222,9 @@ TEST(LeaseStream, InterruptEndsAWait) {
 }
 
 TEST(LeaseStream, CloseReleasesTheUntakenAndWaitsForResults) {
-  TestBroker broker;
   Log<std::string> released;
   Gate ended;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();
@@ -249,8 +249,8 @@ TEST(LeaseStream, CloseReleasesTheUntakenAndWaitsForResults) {
 
 // The broker counts an attempt for what was on its way to a consumer that went.
 TEST(LeaseStream, CloseReleasesWhatStillComes) {
-  TestBroker broker;
   Log<std::string> released;
+  TestBroker broker;
   broker.on_consume = [&](int, ConsumeCall& call) {
     ConsumeDialog dialog(call);
     dialog.accept();

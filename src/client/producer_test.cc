@@ -74,9 +74,9 @@ TEST(Producer, ConfirmsEachMessageInTheOrderOfSending) {
 
 // A frame costs the same with one message as with a hundred, so load must make frames bigger.
 TEST(Producer, GathersWhatIsSentWhileFramesAreUnconfirmed) {
-  TestBroker broker;
   Gate answer;
   Log<std::size_t> frames;
+  TestBroker broker;
   broker.on_enqueue_stream = [&](int, EnqueueCall& call) {
     v1::EnqueueRequest request;
     while (call.Read(&request)) {
@@ -99,8 +99,8 @@ TEST(Producer, GathersWhatIsSentWhileFramesAreUnconfirmed) {
 }
 
 TEST(Producer, SplitsABatchByMessagesAndBytesAndAnswersItAtOnce) {
-  TestBroker broker;
   Log<std::size_t> frames;
+  TestBroker broker;
   broker.on_enqueue_stream = [&](int, EnqueueCall& call) {
     v1::EnqueueRequest request;
     while (call.Read(&request)) {
@@ -162,8 +162,8 @@ TEST(Producer, ABadMessageDoesNotFailItsNeighbours) {
 }
 
 TEST(Producer, SendsUnconfirmedMessagesAgainInOrderAfterAReconnect) {
-  TestBroker broker;
   Log<std::string> second_life;
+  TestBroker broker;
   broker.on_enqueue_stream = [&](int number, EnqueueCall& call) {
     v1::EnqueueRequest request;
     if (number == 1) {
@@ -228,8 +228,8 @@ TEST(Producer, SurvivesABrokerThatIsNotThereYet) {
 }
 
 TEST(Producer, BoundsWhatIsInFlight) {
-  TestBroker broker;
   Gate answer;
+  TestBroker broker;
   broker.on_enqueue_stream = [&](int, EnqueueCall& call) {
     EXPECT_TRUE(answer.wait());
     return confirm_all(call);
@@ -260,8 +260,8 @@ TEST(Producer, AnOversizedMessageGoesAlone) {
 }
 
 TEST(Producer, LingersForCompany) {
-  TestBroker broker;
   Log<std::size_t> frames;
+  TestBroker broker;
   broker.on_enqueue_stream = [&](int, EnqueueCall& call) {
     v1::EnqueueRequest request;
     while (call.Read(&request)) {

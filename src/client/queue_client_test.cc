@@ -50,8 +50,8 @@ TEST(QueueClient, SettingsSurviveTheWay) {
 }
 
 TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
-  TestBroker broker;
   v1::EnqueueRequest got;
+  TestBroker broker;
   broker.on_enqueue = [&](const v1::EnqueueRequest& request, v1::EnqueueResponse& response) {
     got = request;
     response.add_results()->set_id("first");
@@ -132,8 +132,8 @@ TEST(QueueClient, SaysWhomItCannotReachAndWhy) {
 }
 
 TEST(QueueClient, ADeadlineEndsACall) {
-  TestBroker broker;
   Gate over;
+  TestBroker broker;
   broker.on_create = [&](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
     EXPECT_TRUE(over.wait());
     return grpc::Status::OK;
