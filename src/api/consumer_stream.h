@@ -24,9 +24,9 @@ namespace baton {
 /// each takes whatever waits, up to a frame's bound, so frames grow with the load.
 ///
 /// Invariant: each attach that succeeded is followed by a QuiesceCommand, when nothing more will be
-/// written, and then by exactly one DetachCommand. A client may ask for a quiesce earlier. Its
-/// `unwritten` are the tokens of messages that were never given to gRPC (also those that were still
-/// on their way here), or whose write failed.
+/// written (and by one before, if the client asks for it), and then by exactly one DetachCommand.
+/// Its `unwritten` are the tokens of messages that were never given to gRPC (also those that were
+/// still on their way here), or whose write failed.
 ///
 /// Owned and locked as every Stream (see there).
 class ConsumerStream final : public Stream, public ConsumerSink {

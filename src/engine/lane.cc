@@ -302,8 +302,8 @@ void Lane::tell(const Item& item) {
 }
 
 void Lane::finish(Items& items) {
-  context_.ended(
-      items);  // Before they count as done: a drain that ends has told the source of all.
+  // Before they count as done: a drain that ends has told the source of all.
+  context_.ended(items);
   std::size_t bytes = 0;
   for (Item& item : items) {
     bytes += item.record.bytes();
