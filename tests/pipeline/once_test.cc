@@ -3,11 +3,7 @@
 
 #include <string>
 
-#include <baton/stream_client.h>
-
-#include "e2e/broker_process.h"
-#include "pipeline/orders.h"
-#include "pipeline/pipeline_process.h"
+#include "pipeline/sqlite_pipeline.h"
 
 namespace baton::pipeline {
 namespace {
@@ -17,22 +13,13 @@ using e2e::seconds;
 
 constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
 
-class Once : public ::testing::Test {
+class Once : public SqlitePipeline {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
-    ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
-  }
   static PipelineFolder::Settings once(PipelineFolder::Settings settings = {}) {
     settings["delivery"] = "exactly_once_effect";
     settings["batch.records"] = "10";
     return settings;
   }
-
-  e2e::BrokerProcess broker_;
-  Inventory inventory_;
 };
 
 // A kill leaves the lanes at different marks; whoever drains before it has come past the highest
@@ -41,7 +28,7 @@ TEST_F(Once, KilledAndDrainedInTurn) {
   const PipelineFolder folder(broker_, once());
   folder.remove_key();
   for (std::uint64_t life = 1; life <= 6; ++life) {
-    produce(broker_, "orders", 2'000, life, inventory_, kNoTrouble);
+    send(2'000, life, kNoTrouble);
     PipelineProcess pipeline(folder);
     ASSERT_TRUE(pipeline.start());
     EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
@@ -56,7 +43,7 @@ TEST_F(Once, KilledAndDrainedInTurn) {
       seconds{60}))
       << last.log();
   EXPECT_EQ(last.terminate(), 0) << last.log();
-  expect_everything_ended(inventory_, read_sqlite(folder.database()));
+  expect_everything_ended(inventory_, outcome(folder));
 }
 
 // Both have the partitions, as their groups see it; the sink has one owner. The other one ends and
@@ -69,18 +56,18 @@ TEST_F(Once, OneWhoIsFencedForGoodEnds) {
   rival.remove_key();
   PipelineProcess first(folder);
   ASSERT_TRUE(first.start());
-  produce(broker_, "orders", 1'000, 1, inventory_, kNoTrouble);
+  send(1'000, 1, kNoTrouble);
   EXPECT_TRUE(eventually([&] { return first.ended() == 1'000; }));
   PipelineProcess second(rival);
   ASSERT_TRUE(second.start());
   EXPECT_TRUE(eventually([&] { return second.status()["partitions"].size() == 4; }))
       << second.log();
-  produce(broker_, "orders", 1'000, 2, inventory_, kNoTrouble);
+  send(1'000, 2, kNoTrouble);
   EXPECT_EQ(first.wait(seconds{40}), 75) << first.log();
   EXPECT_NE(first.log().find("holds another for the owner"), std::string::npos) << first.log();
   EXPECT_TRUE(eventually([&] { return second.ended() == 1'000; })) << second.log();
   EXPECT_EQ(second.terminate(), 0) << second.log();
-  expect_everything_ended(inventory_, read_sqlite(folder.database()));
+  expect_everything_ended(inventory_, outcome(folder));
 }
 
 }  // namespace
