@@ -287,30 +287,33 @@ bool Validator::has_all_required(const ObjectRules& rules, const Frame& frame) c
   return missing == 0;
 }
 
-bool Validator::end_of_members(const ObjectRules& rules) {
-  Frame& frame = frames_.back();
-  frame.phase = Phase::dependents;
-  const auto missing = [&](std::size_t place, std::string_view keyword, std::string_view why) {
-    if (has_seen(frame, place)) return false;
-    violates(frame.at, keyword, [&] {
-      return fmt::format("the property \"{}\" is missing{}", excerpt(rules.names.name(place)), why);
-    });
-    return true;
-  };
-  if (!has_all_required(rules, frame)) {
-    for (const std::size_t place : rules.required) {
-      if (missing(place, "required", "")) return failed();
-    }
-  }
+bool Validator::check_required(const ObjectRules& rules, const Frame& frame) {
+  if (has_all_required(rules, frame)) return true;
+  const auto missing = std::ranges::find_if(
+      rules.required, [&](std::size_t place) { return !has_seen(frame, place); });
+  return violates(frame.at, "required", [&] {
+    return fmt::format("the property \"{}\" is missing", excerpt(rules.names.name(*missing)));
+  });
+}
+
+bool Validator::check_dependent_required(const ObjectRules& rules, const Frame& frame) {
   for (const auto& [cause, places] : rules.dependent_required) {
     if (!has_seen(frame, cause)) continue;
-    const std::string why =
-        fmt::format(", which \"{}\" asks for", excerpt(rules.names.name(cause)));
-    for (const std::size_t place : places) {
-      if (missing(place, "dependentRequired", why)) return failed();
-    }
+    const auto missing =
+        std::ranges::find_if(places, [&](std::size_t place) { return !has_seen(frame, place); });
+    if (missing == places.end()) continue;
+    return violates(frame.at, "dependentRequired", [&, cause = cause] {
+      return fmt::format("the property \"{}\" is missing, which \"{}\" asks for",
+                         excerpt(rules.names.name(*missing)), excerpt(rules.names.name(cause)));
+    });
   }
-  if (rules.dependent_schemas.empty()) frame.phase = Phase::end;
+  return true;
+}
+
+bool Validator::end_of_members(const ObjectRules& rules) {
+  Frame& frame = frames_.back();
+  frame.phase = rules.dependent_schemas.empty() ? Phase::end : Phase::dependents;
+  if (!check_required(rules, frame) || !check_dependent_required(rules, frame)) return failed();
   return true;
 }
 
@@ -364,13 +367,16 @@ bool Validator::step_contains() {
   }
   frame.phase = Phase::end;
   if (frame.passed >= rules.contains_min && frame.passed <= rules.contains_max) return true;
-  const bool few = frame.passed < rules.contains_min;
-  const bool plain = few && rules.contains_min == 1;
-  violates(frame.at, plain ? "contains" : (few ? "minContains" : "maxContains"), [&] {
-    return fmt::format("{} elements match; it must be at {} {}",
-                       few ? fmt::to_string(frame.passed) : "too many", few ? "least" : "most",
-                       few ? rules.contains_min : rules.contains_max);
-  });
+  if (frame.passed > rules.contains_max) {
+    violates(frame.at, "maxContains", [&] {
+      return fmt::format("too many elements match; it must be at most {}", rules.contains_max);
+    });
+  } else {
+    violates(frame.at, rules.contains_min == 1 ? "contains" : "minContains", [&] {
+      return fmt::format("{} elements match; it must be at least {}", frame.passed,
+                         rules.contains_min);
+    });
+  }
   return failed();
 }
 

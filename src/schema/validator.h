@@ -92,6 +92,8 @@ class Validator {
   void next_member();
   bool step_patterns(const ObjectRules& rules);
   [[nodiscard]] bool has_all_required(const ObjectRules& rules, const Frame& frame) const;
+  bool check_required(const ObjectRules& rules, const Frame& frame);
+  bool check_dependent_required(const ObjectRules& rules, const Frame& frame);
   bool end_of_members(const ObjectRules& rules);
   bool step_dependents();
   bool step_elements();

@@ -169,11 +169,11 @@ bool Validator::check_unique(JsonIndex at) {
     hashes_.emplace_back(hasher_.hash(document_, element), element);
   }
   std::ranges::sort(hashes_);
-  for (std::size_t i = 0; i < hashes_.size(); ++i) {
-    for (std::size_t j = i; j-- > 0 && hashes_[j].first == hashes_[i].first;) {
+  for (std::size_t i = 1; i < hashes_.size(); ++i) {
+    for (std::size_t j = i; j > 0 && hashes_[j - 1].first == hashes_[i].first; --j) {
       if (steps_ == 0) return false;
       --steps_;
-      const JsonIndex first = hashes_[j].second;
+      const JsonIndex first = hashes_[j - 1].second;
       const JsonIndex second = hashes_[i].second;
       if (!equal(document_, first, document_, second, steps_)) continue;
       return violates(second, "uniqueItems", [&] {
