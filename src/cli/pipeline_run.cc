@@ -89,9 +89,10 @@ void end_in_time(const RunFlags& flags, const Pipeline& pipeline, const Engine& 
     std::this_thread::sleep_for(kLook);
   }
   say(true, "something hangs: ending without it");
-  print_end(flags, pipeline.config(), pipeline::Ending::undrained, engine.counters());
+  const pipeline::Ending ending = engine.early_end().value_or(pipeline::Ending::undrained);
+  print_end(flags, pipeline.config(), ending, engine.counters());
   (void)std::fflush(nullptr);
-  std::_Exit(static_cast<int>(ExitCode::partial));
+  std::_Exit(static_cast<int>(exit_code_of(ending)));
 }
 
 /// Until a signal, an outage that is too long, or the end of the source.
@@ -102,7 +103,7 @@ Result<pipeline::Ending> run_until_interrupted(const RunFlags& flags, Pipeline& 
   const std::jthread watcher([&](const std::stop_token& ended) {
     {
       PipelineProgress shown(progress);
-      while (!ended.stop_requested() && !is_interrupted()) {
+      while (!ended.stop_requested() && !is_interrupted() && !engine.early_end().has_value()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         shown.update(engine.counters(), engine.status());
         if (take_reload()) reload(flags, pipeline);

@@ -81,10 +81,9 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   start_threads();
   const Status started = source_.start(*this);
   if (!started.has_value()) return started.error();
-  std::optional<Ending> early;
-  while (!stop.stop_requested() && !early.has_value()) {
+  while (!stop.stop_requested() && !early_end().has_value()) {
     keep_house();
-    early = should_end();
+    look_for_end();
   }
   // Revokes every partition, which waits for what is in flight, as far as the sink is there.
   drain_end_ = boot_time() + options_.drain;
@@ -95,24 +94,28 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   abandoned_ = true;
   stop_threads();
   if (failure_.has_value()) return *failure_;
-  if (early.has_value()) return *early;
+  if (early_end_.has_value()) return *early_end_;
   return !stopped.has_value() || undrained_ ? Ending::undrained : Ending::drained;
 }
 
-std::optional<Ending> Engine::should_end() {
+void Engine::look_for_end() {
+  std::optional<Ending> end;
   if (gate_.outage_is_too_long()) {
     log(true, "the sink is out for longer than max_outage: ending");
-    return Ending::outage;
-  }
-  if (is_fenced_for_good()) {
+    end = Ending::outage;
+  } else if (is_fenced_for_good()) {
     log(true,
         "the sink holds another for the owner of a partition that is ours: ending, so that it is "
         "claimed anew. Is there a second pipeline of this name, with another group?");
-    return Ending::fenced;
+    end = Ending::fenced;
   }
   const std::scoped_lock lock(mutex_);
-  if (failure_.has_value()) return Ending::source_failed;
-  return std::nullopt;
+  early_end_ = failure_.has_value() ? Ending::source_failed : end;
+}
+
+std::optional<Ending> Engine::early_end() const {
+  const std::scoped_lock lock(mutex_);
+  return early_end_;
 }
 
 /// One that was away for a while is told so by the sink first, and soon by the source. If the

@@ -94,6 +94,8 @@ class Engine : public SourceListener {
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] EngineStatus status() const;
+  /// Why it ends, when nobody asked it to: known while what is in flight is still waited for.
+  [[nodiscard]] std::optional<Ending> early_end() const;
 
   std::optional<std::int64_t> assigned(std::uint32_t partition, std::uint64_t epoch,
                                        std::int64_t next) override;
@@ -110,7 +112,7 @@ class Engine : public SourceListener {
   void decode(ItemQueue& queue);
   [[nodiscard]] std::uint32_t lane_of(const Record& record) const;
   void keep_house();
-  [[nodiscard]] std::optional<Ending> should_end();
+  void look_for_end();
   [[nodiscard]] bool is_fenced_for_good();
   void commit();
   void measure();
@@ -148,6 +150,7 @@ class Engine : public SourceListener {
   std::map<std::uint32_t, std::shared_ptr<Assignment>> assignments_;
   std::optional<Error> failure_;
   std::optional<Instant> fenced_since_;
+  std::optional<Ending> early_end_;
   std::shared_ptr<const LaneOptions> lane_options_;
 
   std::vector<std::unique_ptr<Lane>> lanes_;

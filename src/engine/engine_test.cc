@@ -265,6 +265,27 @@ TEST_F(EngineTest, AnOutageThatIsTooLongEndsInAnOrderlyWay) {
   for (std::uint32_t p = 0; p < 3; ++p) EXPECT_EQ(source_->committed(p), 0);
 }
 
+// One that hangs does not hide from the others why it ends.
+TEST_F(EngineTest, AnOutageThatIsTooLongIsKnownWhileACallHangs) {
+  std::atomic<bool> stuck{true};
+  sink_.before_write = [&](std::span<const Item> items) -> MemorySink::MaybeError {
+    if (items.front().record.partition != 0) return SinkError{ErrorClass::outage, "", "gone"};
+    EXPECT_TRUE(eventually([&] { return !stuck; }));
+    return SinkError{ErrorClass::outage, "", "gone"};
+  };
+  sink_.set_out(true);
+  EngineOptions options = quick();
+  options.order = Order::partition;
+  options.window_records = 3000;  // The one that hangs does not keep the others out.
+  options.lanes = 3;
+  options.breaker.max_outage = milliseconds(50);
+  start(options);
+  EXPECT_TRUE(eventually([&] { return engine_->early_end() == Ending::outage; }));
+  stuck = false;
+  thread_.join();
+  EXPECT_EQ(ending_.value(), Ending::outage);
+}
+
 TEST_F(EngineTest, ARevokedPartitionStopsWaitingAtOnce) {
   sink_.set_error(SinkError{ErrorClass::outage, "", "gone"});
   start(quick());

@@ -13,10 +13,10 @@ Instant boot_time() {
 /// Under the lock.
 void Gate::changed() {
   const flow::Breaker::State state = breaker_.state();
-  const bool was_closed =
-      closed_.exchange(state == flow::Breaker::State::closed && !letters_out_since_.has_value(),
-                       std::memory_order_acq_rel);
-  if (was_closed && state == flow::Breaker::State::open) ++outages_;
+  closed_.store(state == flow::Breaker::State::closed && !letters_out_since_.has_value(),
+                std::memory_order_release);
+  if (state_ == flow::Breaker::State::closed && state == flow::Breaker::State::open) ++outages_;
+  state_ = state;
   moved_.notify_all();
 }
 
@@ -49,7 +49,7 @@ bool Gate::wait_while_halted(const std::function<bool()>& give_up) {
 void Gate::succeeded() {
   const std::scoped_lock lock(mutex_);
   breaker_.succeeded(boot_time());
-  if (!closed()) changed();
+  if (state_ != flow::Breaker::State::closed) changed();
 }
 
 void Gate::failed(const std::string& why, Duration retry_after) {

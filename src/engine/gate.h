@@ -75,6 +75,7 @@ class Gate {
   std::optional<Instant> letters_out_since_;
   Duration max_outage_;
   std::atomic<bool> closed_{true};
+  flow::Breaker::State state_ = flow::Breaker::State::closed;  // As of the last change.
   std::uint64_t outages_ = 0;
 };
 
