@@ -61,6 +61,8 @@ class Sink {
   /// Are the tables there, and as they should be? `apply`: makes what is missing. Answers what it
   /// did, or would do, one sentence each.
   virtual Result<std::vector<std::string>> check(bool apply) = 0;
+  /// Source::origin(): what marks, or keys of records, are of. Before the first writer().
+  virtual void set_origin(std::string /*origin*/) {}
   virtual std::unique_ptr<Preparer> preparer() = 0;
   virtual std::unique_ptr<LaneWriter> writer(std::uint32_t lane) = 0;
   /// Is anybody there? A cheap question, that a sink may answer and still not take a batch.

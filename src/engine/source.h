@@ -81,8 +81,11 @@ class Source {
   virtual Status stop(std::chrono::milliseconds timeout) = 0;
 
   [[nodiscard]] virtual std::vector<PartitionLag> ends() const = 0;
-  /// "baton-stream://127.0.0.1:7470/orders".
+  /// "baton-stream:orders".
   [[nodiscard]] virtual std::string name() const = 0;
+  /// The name, and what tells this stream from one that had the name before: offsets that are kept
+  /// elsewhere are of one life of it. Connects.
+  virtual Result<std::string> origin() { return name(); }
 };
 
 }  // namespace baton::pipeline

@@ -65,6 +65,8 @@ Result<std::vector<std::string>> Pipeline::check(bool apply) {
 Result<Engine*> Pipeline::engine() {
   BATON_TRY_STATUS(open_target());
   if (engine_ == nullptr) {
+    BATON_TRY(std::string origin, source_->origin());
+    sink_->set_origin(std::move(origin));
     engine_ = std::make_unique<Engine>(config_.engine, *source_, *sink_, *dead_letters_);
   }
   return engine_.get();

@@ -45,7 +45,7 @@ SinkError refusal(const httplib::Response& response) {
 
 class HttpSink::Writer : public LaneWriter {
  public:
-  explicit Writer(const HttpSink& sink) : sink_(sink), client_(sink.origin_) {
+  explicit Writer(const HttpSink& sink) : sink_(sink), client_(sink.server_) {
     set_timeouts(client_, sink.options_.timeout);
     client_.set_keep_alive(true);
     client_.set_tcp_nodelay(true);
@@ -88,17 +88,17 @@ Result<std::unique_ptr<HttpSink>> HttpSink::open(HttpSinkOptions options) {
   const std::string& url = options.url;
   const std::size_t host = url.find("://") + 3;
   const std::size_t slash = std::min(url.find('/', host), url.size());
-  const std::string origin = url.substr(0, slash);
+  const std::string server = url.substr(0, slash);
   const std::string path = slash == url.size() ? "/" : url.substr(slash);
-  if (slash == host || !httplib::Client(origin).is_valid()) {
+  if (slash == host || !httplib::Client(server).is_valid()) {
     return Error{Errc::invalid_argument, fmt::format("sink.url: '{}' is no URL of HTTP", url)};
   }
-  return std::unique_ptr<HttpSink>(new HttpSink(std::move(options), origin, path));
+  return std::unique_ptr<HttpSink>(new HttpSink(std::move(options), server, path));
 }
 
 Result<std::vector<std::string>> HttpSink::check(bool /*apply*/) {
   if (const auto error = probe()) {
-    return Error{Errc::unavailable, fmt::format("{}: {}", origin_, error->text)};
+    return Error{Errc::unavailable, fmt::format("{}: {}", server_, error->text)};
   }
   return std::vector<std::string>();
 }
@@ -112,7 +112,7 @@ std::unique_ptr<LaneWriter> HttpSink::writer(std::uint32_t /*lane*/) {
 }
 
 std::optional<SinkError> HttpSink::probe() {
-  httplib::Client client(origin_);
+  httplib::Client client(server_);
   set_timeouts(client, std::min<Duration>(options_.timeout, std::chrono::seconds(5)));
   // Whatever it says to this, it is there.
   const httplib::Result answer = client.Options(path_);

@@ -22,7 +22,7 @@ struct HttpSinkOptions {
 };
 
 /// A POST for each record, with the record as its body and `Idempotency-Key:
-/// pipeline/source/partition/offset`: a receiver that remembers it takes a record once. 2xx: it is
+/// pipeline/origin/partition/offset`: a receiver that remembers it takes a record once. 2xx: it is
 /// in. 409: it was in before.
 class HttpSink : public Sink {
  public:
@@ -32,17 +32,18 @@ class HttpSink : public Sink {
   Result<std::vector<std::string>> check(bool apply) override;
   std::unique_ptr<Preparer> preparer() override;
   std::unique_ptr<LaneWriter> writer(std::uint32_t lane) override;
+  void set_origin(std::string origin) override { options_.source = std::move(origin); }
   /// Whether somebody listens: the next record is the real question.
   std::optional<flow::SinkError> probe() override;
-  [[nodiscard]] std::string name() const override { return origin_ + path_; }
+  [[nodiscard]] std::string name() const override { return server_ + path_; }
 
  private:
   class Writer;
-  HttpSink(HttpSinkOptions options, std::string origin, std::string path)
-      : options_(std::move(options)), origin_(std::move(origin)), path_(std::move(path)) {}
+  HttpSink(HttpSinkOptions options, std::string server, std::string path)
+      : options_(std::move(options)), server_(std::move(server)), path_(std::move(path)) {}
 
   HttpSinkOptions options_;
-  std::string origin_;  // "http://host:port"
+  std::string server_;  // "http://host:port"
   std::string path_;
 };
 

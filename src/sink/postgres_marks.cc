@@ -19,7 +19,7 @@ constexpr const char* kWhose =
 PostgresParameters PostgresMarks::whose(std::uint32_t partition) const {
   PostgresParameters parameters;
   parameters.add_text(pipeline_);
-  parameters.add_text(source_);
+  parameters.add_text(origin_);
   parameters.add_integer(std::int64_t{partition});
   return parameters;
 }
@@ -169,6 +169,7 @@ void PostgresMarks::add_moves(std::span<const MarkMove> moves,
     parameters.add_numbers(numbers);
   };
   parameters.add_text(pipeline_);
+  parameters.add_text(origin_);
   add([](const MarkMove& move) { return std::int64_t{move.assignment->partition()}; });
   add([](const MarkMove& move) { return std::int64_t{move.lane}; });
   add([](const MarkMove& move) {

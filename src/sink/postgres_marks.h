@@ -20,11 +20,13 @@ class PostgresMarks {
  public:
   using MaybeError = std::optional<flow::SinkError>;
 
-  PostgresMarks(std::string pipeline, std::string source, std::uint32_t lanes, bool by_partition)
+  PostgresMarks(std::string pipeline, std::string origin, std::uint32_t lanes, bool by_partition)
       : pipeline_(std::move(pipeline)),
-        source_(std::move(source)),
+        origin_(std::move(origin)),
         lanes_(lanes),
         layout_(layout_of(lanes, by_partition)) {}
+
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
 
   /// See Sink::claim() and Sink::settle().
   std::expected<SinkMarks, flow::SinkError> claim(PostgresConnection& connection,
@@ -60,7 +62,7 @@ class PostgresMarks {
                      SinkMarks& marks) const;
 
   std::string pipeline_;
-  std::string source_;
+  std::string origin_;
   std::uint32_t lanes_;
   std::int64_t layout_;
 };

@@ -36,6 +36,7 @@ class PostgresSink : public Sink {
   std::unique_ptr<LaneWriter> writer(std::uint32_t lane) override;
   std::optional<flow::SinkError> probe() override;
   [[nodiscard]] std::string name() const override { return postgres_name(options_.url); }
+  void set_origin(std::string origin) override { marks_.set_origin(std::move(origin)); }
   [[nodiscard]] bool is_transactional() const override { return true; }
   std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition,
                                                   std::int64_t next) override;

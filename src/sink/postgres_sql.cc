@@ -130,18 +130,19 @@ std::string other_table(const schema::Mapping& mapping, std::size_t place, Place
 /// no integer is what tells it from others.
 std::string marks(Places& places) {
   const std::string pipeline = places.next("text");
+  const std::string origin = places.next("text");
   std::array<std::string, 6> lists{};
   for (std::string& list : lists) list = places.next("bigint[]");
   return fmt::format(
       "_moved AS (UPDATE baton_marks AS mark SET next_offset = move.next, "
       "done_below = GREATEST(mark.done_below, move.done) FROM unnest({}) "
       "AS move(part, lane, epoch, expected, next, done) "
-      "WHERE mark.pipeline = {} AND mark.source = $1::text AND mark.partition = move.part "
+      "WHERE mark.pipeline = {} AND mark.source = {} AND mark.partition = move.part "
       "AND mark.lane = move.lane AND mark.epoch = move.epoch "
       "AND mark.next_offset = move.expected RETURNING 1), "
       "_fence AS MATERIALIZED (SELECT CASE WHEN count(*) = cardinality({}) THEN true "
       "ELSE ('{} ' || count(*))::integer > 0 END AS held FROM _moved), ",
-      fmt::join(lists, ", "), pipeline, lists.front(), kMarkMissed);
+      fmt::join(lists, ", "), pipeline, origin, lists.front(), kMarkMissed);
 }
 
 }  // namespace

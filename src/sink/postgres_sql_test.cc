@@ -47,10 +47,10 @@ TEST(PostgresSql, MarksMoveInTheSameStatement) {
   const std::string sql = postgres_batch_sql(compiled(small_mapping()), true);
   EXPECT_TRUE(sql.starts_with("WITH _moved AS (UPDATE baton_marks ")) << sql;
   EXPECT_TRUE(
-      sql.contains("unnest($10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], "
-                   "$14::bigint[], $15::bigint[])"))
+      sql.contains("unnest($11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], "
+                   "$15::bigint[], $16::bigint[])"))
       << sql;
-  EXPECT_TRUE(sql.contains("mark.pipeline = $9::text AND mark.source = $1::text")) << sql;
+  EXPECT_TRUE(sql.contains("mark.pipeline = $9::text AND mark.source = $10::text")) << sql;
   EXPECT_TRUE(sql.contains("FROM _input WHERE (SELECT held FROM _fence) ORDER BY number")) << sql;
   EXPECT_TRUE(sql.contains(kMarkMissed)) << sql;
 }

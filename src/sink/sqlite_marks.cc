@@ -34,7 +34,7 @@ SqliteMarks::MaybeError SqliteMarks::read(std::uint32_t partition, std::int64_t 
       statement);
   if (error.has_value()) return error;
   statement.bind(1, pipeline_);
-  statement.bind(2, source_);
+  statement.bind(2, origin_);
   statement.bind(3, std::int64_t{partition});
   statement.bind(4, lane);
   for (bool row = true;;) {
@@ -60,12 +60,12 @@ SqliteMarks::MaybeError SqliteMarks::replace(std::uint32_t partition, std::uint6
   if (error.has_value()) return error;
   bool row = false;
   remove.bind(1, pipeline_);
-  remove.bind(2, source_);
+  remove.bind(2, origin_);
   remove.bind(3, std::int64_t{partition});
   error = remove.step(row);
   for (std::uint32_t lane = 0; lane < lanes_ && !error.has_value(); ++lane) {
     insert.bind(1, pipeline_);
-    insert.bind(2, source_);
+    insert.bind(2, origin_);
     insert.bind(3, std::int64_t{partition});
     insert.bind(4, std::int64_t{lane});
     insert.bind(5, layout_);
@@ -115,7 +115,7 @@ std::expected<SinkMarks, SinkError> SqliteMarks::claim_rows(std::uint32_t partit
       database_.prepare(fmt::format("UPDATE baton_marks SET epoch = ?4 WHERE {}", kWhose), update);
   if (error.has_value()) return std::unexpected(*std::move(error));
   update.bind(1, pipeline_);
-  update.bind(2, source_);
+  update.bind(2, origin_);
   update.bind(3, std::int64_t{partition});
   update.bind(4, static_cast<std::int64_t>(marks.epoch));
   bool row = false;
@@ -133,7 +133,7 @@ SqliteMarks::MaybeError SqliteMarks::settle(std::uint32_t partition, std::uint64
                         update);
   if (error.has_value()) return error;
   update.bind(1, pipeline_);
-  update.bind(2, source_);
+  update.bind(2, origin_);
   update.bind(3, std::int64_t{partition});
   update.bind(4, static_cast<std::int64_t>(epoch));
   update.bind(5, next);
@@ -154,7 +154,7 @@ SqliteMarks::MaybeError SqliteMarks::move(std::span<const MarkMove> moves,
   for (const MarkMove& move : moves) {
     if (error.has_value()) return error;
     update.bind(1, pipeline_);
-    update.bind(2, source_);
+    update.bind(2, origin_);
     update.bind(3, std::int64_t{move.assignment->partition()});
     update.bind(4, std::int64_t{move.lane});
     update.bind(5, static_cast<std::int64_t>(move.assignment->sink_epoch()));

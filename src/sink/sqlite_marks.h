@@ -20,14 +20,15 @@ class SqliteMarks {
  public:
   using MaybeError = std::optional<flow::SinkError>;
 
-  SqliteMarks(SqliteDatabase& database, std::string pipeline, std::string source,
+  SqliteMarks(SqliteDatabase& database, std::string pipeline, std::string origin,
               std::uint32_t lanes, bool by_partition)
       : database_(database),
         pipeline_(std::move(pipeline)),
-        source_(std::move(source)),
+        origin_(std::move(origin)),
         lanes_(lanes),
         layout_(layout_of(lanes, by_partition)) {}
 
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
   MaybeError create_table();
   /// In a transaction of its own.
   std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition, std::int64_t next);
@@ -52,7 +53,7 @@ class SqliteMarks {
 
   SqliteDatabase& database_;
   std::string pipeline_;
-  std::string source_;
+  std::string origin_;
   std::uint32_t lanes_;
   std::int64_t layout_;
 };

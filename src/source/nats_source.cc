@@ -49,6 +49,12 @@ void NatsSource::log(bool warning, const std::string& text) const {
 
 std::string NatsSource::name() const { return fmt::format("nats:{}", options_.stream); }
 
+Result<std::string> NatsSource::origin() {
+  BATON_TRY(const auto stream, NatsStream::connect(options_.servers, options_.stream));
+  BATON_TRY(const NatsStream::Facts facts, stream->facts());
+  return fmt::format("{}@{}", name(), facts.created_at_ns);
+}
+
 Status NatsSource::check_options() const {
   BATON_TRY_STATUS(check_nats_group(options_.group));
   if (options_.partitions == 0 || options_.partitions > kPartitionsMax) {

@@ -55,6 +55,7 @@ class NatsSource : public Source {
   Status stop(std::chrono::milliseconds timeout) override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
   [[nodiscard]] std::string name() const override;
+  Result<std::string> origin() override;
 
  private:
   Status check_options() const;

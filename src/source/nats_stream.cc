@@ -77,6 +77,7 @@ Result<NatsStream::Facts> NatsStream::facts() {
   facts.first = info->State.FirstSeq;
   facts.last = info->State.LastSeq;
   facts.messages = info->State.Msgs;
+  facts.created_at_ns = info->Created;
   facts.keeps_read = info->Config->Retention == js_LimitsPolicy;
   return facts;
 }

@@ -21,6 +21,7 @@ class NatsStream {
     std::uint64_t first = 0;  // Sequence numbers.
     std::uint64_t last = 0;
     std::uint64_t messages = 0;
+    std::int64_t created_at_ns = 0;
     bool keeps_read = true;  // Messages stay when they are acknowledged.
   };
   struct NewConsumer {

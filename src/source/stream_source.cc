@@ -250,4 +250,9 @@ std::vector<PartitionLag> StreamSource::ends() const {
 
 std::string StreamSource::name() const { return fmt::format("baton-stream:{}", options_.stream); }
 
+Result<std::string> StreamSource::origin() {
+  BATON_TRY(const client::StreamInfo info, describe());
+  return fmt::format("{}@{}", name(), info.created_at.time_since_epoch().count());
+}
+
 }  // namespace baton::pipeline

@@ -37,6 +37,7 @@ class StreamSource : public Source {
   Result<std::vector<std::string>> check() override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
   [[nodiscard]] std::string name() const override;
+  Result<std::string> origin() override;
 
  private:
   /// A partition that is ours.

@@ -70,5 +70,24 @@ TEST_F(Once, OneWhoIsFencedForGoodEnds) {
   expect_everything_ended(inventory_, outcome(folder));
 }
 
+// It has the name of the old one, and other records at its offsets.
+TEST_F(Once, AStreamThatIsMadeAnewIsReadFromItsBeginning) {
+  const PipelineFolder folder(broker_, once());
+  folder.remove_key();
+  for (std::uint64_t life = 1; life <= 2; ++life) {
+    if (life > 1) {
+      delete_stream();
+      create_stream(4);
+    }
+    send(1'000, life, kNoTrouble);
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1'000; })) << pipeline.log();
+    EXPECT_EQ(pipeline.counter("replayed"), 0);
+    EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  }
+  EXPECT_EQ(read_sqlite(folder.database()).rows.size(), 2'000U);
+}
+
 }  // namespace
 }  // namespace baton::pipeline

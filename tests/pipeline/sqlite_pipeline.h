@@ -27,6 +27,12 @@ class SqlitePipeline : public ::testing::Test {
     const auto created = client->create_stream("orders", partitions);
     ASSERT_TRUE(created.has_value()) << created.error().text;
   }
+  void delete_stream() {
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    const auto deleted = client->delete_stream("orders");
+    ASSERT_TRUE(deleted.has_value()) << deleted.error().text;
+  }
   void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
     produce(broker_, "orders", count, seed, inventory_, mix);
   }
