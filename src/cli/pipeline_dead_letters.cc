@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -330,7 +331,8 @@ void add_pipeline_dead_letters(CLI::App& pipeline, Action& action) {
        "baton pipeline dlq redrive orders --where class=poison --rate 100 --dry-run"},
       redrive, run_redrive, action);
   add_where(*verb, *redrive);
-  verb->add_option("--limit", redrive->limit, "At most so many [all].");
+  verb->add_option("--limit", redrive->limit, "At most so many [all].")
+      ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()));
   add_parsed(
       *verb, "--rate", parse_rate, [&rate = redrive->rate](double value) { rate = value; },
       "So many a second at most [no limit].");

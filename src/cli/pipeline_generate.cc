@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ using schema::OrderFate;
 using schema::OrderGenerator;
 
 constexpr std::chrono::seconds kFlushTimeout{60};
+constexpr std::uint64_t kCountMax = 1'000'000'000'000;
 
 struct GenerateFlags {
   std::string what;
@@ -143,8 +145,10 @@ void add_pipeline_generate(CLI::App& pipeline, Action& action) {
                              "baton://127.0.0.1:7470/orders"},
                             flags, run_generate, action);
   verb->add_option("what", flags->what, "orders")->required();
-  verb->add_option("--count", flags->count, "How many [1000].");
-  verb->add_option("--seed", flags->seed, "The same seed makes the same orders [1].");
+  verb->add_option("--count", flags->count, "How many [1000].")
+      ->check(CLI::Range(std::uint64_t{1}, kCountMax));
+  verb->add_option("--seed", flags->seed, "The same seed makes the same orders [1].")
+      ->check(CLI::Range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
   const auto share = [&](const std::string& name, double& target, const std::string& help) {
     add_parsed(
         *verb, name, parse_percent, [&target](double percent) { target = percent; }, help)
