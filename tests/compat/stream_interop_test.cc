@@ -1,6 +1,7 @@
-// An independent implementation of the record-batch format, kafka-python, reads the files of a
-// partition of ours, and we read batches of its making. Needs Debian's python3-kafka, python3-lz4,
-// python3-zstandard and python3-snappy; without them the tests are skipped, and say so.
+// Independent implementations of the record-batch format, Kafka's own tool and kafka-python, read
+// the files of a partition of ours, and we read batches of kafka-python's making. Needs a Kafka
+// with Java, and Debian's python3-kafka, python3-lz4, python3-zstandard and python3-snappy; without
+// them the tests are skipped, and say so.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -91,12 +92,39 @@ class StreamInterop : public testing::Test {
     ASSERT_TRUE(outcomes->front().stored()) << outcomes->front().text;
     log.publish(log.sync().value());
   }
+  /// Batches of all sizes, with every codec, in several segments; how many records they hold.
+  static int fill(PartitionLog& log) {
+    int number = 0;
+    for (int round = 0; round < 12; ++round) {
+      for (int codec = 0; codec <= 4; ++codec) {
+        BatchBuilder builder;
+        for (int i = 0; i < 1 + 40 * round; ++i, ++number) add_record(builder, number);
+        append(log, builder.finish(Compression(codec)).value());
+      }
+    }
+    EXPECT_GT(log.describe().segments, 3U);
+    return number;
+  }
+  static void add_record(BatchBuilder& builder, int number) {
+    const std::string key = fmt::format("key {}", number % 7);
+    const std::string value = fmt::format("value {} of record {}", number * number, number);
+    const RecordHeader headers[] = {{.name = "n", .value = key}, {.name = "none", .value = {}}};
+    const Record record{
+        .key = number % 5 == 0 ? std::nullopt : std::optional<std::string_view>(key),
+        .value = number % 11 == 0 ? std::nullopt : std::optional<std::string_view>(value),
+        .headers = std::span(headers).first(static_cast<std::size_t>(number % 3)),
+        .timestamp = TimestampMs{kTime.value + number * 13 % 5000}};
+    ASSERT_TRUE(builder.add(record).has_value());
+  }
+  static int exit_code_of(const std::string& command) {
+    const int status = std::system(command.c_str());  // NOLINT: a fixed command of our own
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
   /// Runs the script; its exit code.
   int run(const std::string& arguments) const {
     const std::string command =
         fmt::format("{} {}/kafka_records.py {}", kPython, BATON_TEST_FOLDER, arguments);
-    const int status = std::system(command.c_str());  // NOLINT: a fixed command of our own
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return exit_code_of(command);
   }
 
   std::string folder_;
@@ -111,25 +139,7 @@ class StreamInterop : public testing::Test {
 
 TEST_F(StreamInterop, KafkaPythonReadsOurFiles) {
   const auto log = open("ours");
-  int number = 0;
-  for (int round = 0; round < 12; ++round) {
-    for (int codec = 0; codec <= 4; ++codec) {
-      BatchBuilder builder;
-      for (int i = 0; i < 1 + 40 * round; ++i, ++number) {
-        const std::string key = fmt::format("key {}", number % 7);
-        const std::string value = fmt::format("value {} of record {}", number * number, number);
-        const RecordHeader headers[] = {{.name = "n", .value = key}, {.name = "none", .value = {}}};
-        const Record record{
-            .key = number % 5 == 0 ? std::nullopt : std::optional<std::string_view>(key),
-            .value = number % 11 == 0 ? std::nullopt : std::optional<std::string_view>(value),
-            .headers = std::span(headers).first(static_cast<std::size_t>(number % 3)),
-            .timestamp = TimestampMs{kTime.value + number * 13 % 5000}};
-        ASSERT_TRUE(builder.add(record).has_value());
-      }
-      append(*log, builder.finish(Compression(codec)).value());
-    }
-  }
-  ASSERT_GT(log->describe().segments, 3U);
+  const int number = fill(*log);
 
   const int code = run(fmt::format("read {0}/ours > {0}/lines", folder_));
 
@@ -137,6 +147,40 @@ TEST_F(StreamInterop, KafkaPythonReadsOurFiles) {
   ASSERT_EQ(code, 0);
   EXPECT_TRUE(content(folder_ + "/lines") == lines_of(*log));
   EXPECT_EQ(log->next(), Offset{number});
+}
+
+TEST_F(StreamInterop, KafkasOwnToolReadsOurFiles) {
+  const std::string jars = BATON_TOOLS "/kafka";
+  if (!std::filesystem::exists(jars) || exit_code_of("java -version 2>/dev/null") != 0) {
+    GTEST_SKIP()
+        << "SKIPPED: there is no Kafka, or no Java; ./dev setup gets Kafka where there are "
+           "Maven and Java. Its kafka-dump-log has not read our files.";
+  }
+  const auto log = open("ours");
+  const int number = fill(*log);
+  std::string files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/ours")) {
+    if (entry.path().extension() != ".log") continue;
+    files += (files.empty() ? "" : ",") + entry.path().string();
+  }
+
+  ASSERT_EQ(exit_code_of(fmt::format("java -cp '{}/*' kafka.tools.DumpLogSegments --files {} "
+                                     "--print-data-log >{}/dump 2>/dev/null",
+                                     jars, files, folder_)),
+            0);
+
+  const std::string dump = content(folder_ + "/dump");
+  const auto count = [&](std::string_view text) {
+    int found = 0;
+    for (std::size_t at = 0; (at = dump.find(text, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("isvalid: true"), 12 * 5);
+  EXPECT_EQ(count("isvalid: false"), 0);
+  EXPECT_EQ(count("| offset: "), number);
+  EXPECT_EQ(count(fmt::format("payload: value {} of record {}\n", (number - 1) * (number - 1),
+                              number - 1)),
+            1);
 }
 
 TEST_F(StreamInterop, WeReadTheBatchesOfKafkaPython) {
