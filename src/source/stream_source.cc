@@ -38,6 +38,16 @@ Record to_record(client::Record record) {
   return result;
 }
 
+/// Those from `begin` on.
+std::vector<Record> to_records(std::vector<client::Record> records, std::int64_t begin) {
+  std::vector<Record> result;
+  result.reserve(records.size());
+  for (client::Record& record : records) {
+    if (record.offset >= begin) result.push_back(to_record(std::move(record)));
+  }
+  return result;
+}
+
 }  // namespace
 
 Result<client::StreamInfo> StreamSource::describe() {
@@ -117,33 +127,82 @@ client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partiti
 }
 
 std::int64_t StreamSource::begin(const client::StreamPosition& seat) {
+  end_late_claim(seat.partition);
   {
     const std::scoped_lock lock(mutex_);
     seats_[seat.partition] = {.epoch = seat.epoch};
   }
-  claim(seat, kPatience);
+  const Claim claimed = claim(seat, kPatience);
+  if (claimed.begin.has_value()) {
+    set_claimed(seat, *claimed.begin);
+    return *claimed.begin;
+  }
   const std::scoped_lock lock(mutex_);
-  const auto found = seats_.find(seat.partition);
-  return found == seats_.end() ? 0 : found->second.begin;
+  late_claims_[seat.partition] =
+      std::jthread([this, seat, claimed] { claim_late(seat, claimed.stored); });
+  return claimed.stored;
 }
 
-bool StreamSource::claim(const client::StreamPosition& seat, milliseconds patience) {
+StreamSource::Claim StreamSource::claim(const client::StreamPosition& seat, milliseconds patience) {
   std::optional<std::int64_t> stored;
   const auto began = std::chrono::steady_clock::now();
   for (bool again = false; is_ours(seat); again = true) {
     // A question to a sink that is out may take long by itself.
-    if (again && std::chrono::steady_clock::now() - began > patience) break;
+    const bool is_late = std::chrono::steady_clock::now() - began > patience;
+    if (again && is_late && stored.has_value()) break;
     if (again) std::this_thread::sleep_for(kAskAgain);
     if (!stored.has_value()) stored = stored_offset(seat.partition);
     if (!stored.has_value()) continue;
     const auto begin = listener_->assigned(seat.partition, seat.epoch, *stored);
-    const std::scoped_lock lock(mutex_);
-    Seat& kept = seats_[seat.partition];
-    kept.begin = begin.value_or(*stored);
-    kept.claimed = begin.has_value();
-    if (kept.claimed) return true;
+    if (begin.has_value()) return {.stored = *stored, .begin = begin};
   }
-  return false;
+  return {.stored = stored.value_or(0)};
+}
+
+void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t delivered) {
+  const std::optional<std::int64_t> begin = claim(seat, kForEver).begin;
+  if (!begin.has_value()) return;
+  // The group has committed more than the sink holds: the sink is of an earlier time, a backup
+  // perhaps.
+  if (*begin < delivered && !read_again(seat, *begin, delivered)) return;
+  set_claimed(seat, *begin);
+}
+
+bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t begin,
+                              std::int64_t end) {
+  while (begin < end) {
+    const auto reader = broker_->read({.stream = options_.stream,
+                                       .partition = seat.partition,
+                                       .from = client::StartFrom::at(begin),
+                                       .max_records = static_cast<std::uint64_t>(end - begin)});
+    auto read = reader->next();
+    for (; read.has_value() && read->has_value(); read = reader->next()) {
+      begin = (*read)->back().offset + 1;
+      if (!listener_->deliver(seat.partition, to_records(std::move(**read), 0))) return false;
+    }
+    if (begin >= end) break;
+    if (!read.has_value() && read.error().code == client::Code::offset_out_of_range) {
+      listener_->failed(from_client(read.error()));
+      return false;
+    }
+    if (!is_ours(seat)) return false;
+    std::this_thread::sleep_for(kAskAgain);
+  }
+  return true;
+}
+
+void StreamSource::set_claimed(const client::StreamPosition& seat, std::int64_t begin) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = seats_.find(seat.partition);
+  if (found == seats_.end() || found->second.epoch != seat.epoch) return;
+  found->second.begin = begin;
+  found->second.claimed = true;
+}
+
+void StreamSource::end_late_claim(std::uint32_t partition) {
+  std::jthread late;  // Joined outside the lock.
+  const std::scoped_lock lock(mutex_);
+  late = std::exchange(late_claims_[partition], {});
 }
 
 std::optional<std::int64_t> StreamSource::stored_offset(std::uint32_t partition) {
@@ -176,30 +235,22 @@ void StreamSource::lose(std::uint32_t partition) {
   listener_->revoking(partition);
 }
 
+std::optional<std::int64_t> StreamSource::wait_for_claim(const client::StreamPosition& seat) const {
+  for (; is_ours(seat); std::this_thread::sleep_for(kLookAgain)) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = seats_.find(seat.partition);
+    if (found != seats_.end() && found->second.claimed) return found->second.begin;
+  }
+  return std::nullopt;
+}
+
 void StreamSource::handle(client::RecordBatch& batch) {
   const client::StreamPosition seat = batch.position();
   set_end(batch.partition, batch.end_offset);
-  Seat kept;
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = seats_.find(batch.partition);
-    if (found == seats_.end()) return;
-    kept = found->second;
-  }
-  if (!kept.claimed) {
-    if (!claim(seat, kForEver)) return;
-    const std::scoped_lock lock(mutex_);
-    // Behind what is delivered the group has committed everything: the sink's marks are of the last
-    // batch, and may be a little older.
-    kept.begin = seats_[batch.partition].begin;
-  }
-  std::vector<Record> records;
-  records.reserve(batch.records.size());
-  for (client::Record& record : batch.records) {
-    if (record.offset >= kept.begin) records.push_back(to_record(std::move(record)));
-  }
+  const std::optional<std::int64_t> begin = wait_for_claim(seat);
+  if (!begin.has_value()) return;
   // What is not taken is not stored either, so the next holder of the seat gets it.
-  listener_->deliver(batch.partition, std::move(records));
+  listener_->deliver(batch.partition, to_records(std::move(batch.records), *begin));
 }
 
 void StreamSource::give_up(std::uint32_t partition) {
@@ -211,6 +262,7 @@ void StreamSource::give_up(std::uint32_t partition) {
     epoch = seat->second.epoch;
     seats_.erase(seat);
   }
+  end_late_claim(partition);
   const std::optional<std::int64_t> mark = listener_->revoked(partition, false);
   // A seat that is another's by now refuses it, and that is as it should be.
   if (mark.has_value()) (void)commit(partition, epoch, *mark);

@@ -51,10 +51,23 @@ class StreamSource : public Source {
   Result<client::StreamInfo> describe();
   client::StreamConsumerOptions consumer_options(std::size_t partitions);
   /// Where to begin. The broker waits for the answer, but not for ever: if the pipeline cannot say
-  /// so soon, it is what the group has stored, and the first records wait for the pipeline.
+  /// so soon, it is what the group has stored, and records wait until claim_late() has asked on.
   std::int64_t begin(const client::StreamPosition& seat);
+  struct Claim {
+    std::int64_t stored = 0;  // By the group.
+    std::optional<std::int64_t> begin{};
+  };
   /// Asks the pipeline where to begin, until `patience` is over or the seat is lost.
-  bool claim(const client::StreamPosition& seat, std::chrono::milliseconds patience);
+  Claim claim(const client::StreamPosition& seat, std::chrono::milliseconds patience);
+  /// Delivery begins at `delivered`; if the pipeline wants more, that is read first.
+  void claim_late(const client::StreamPosition& seat, std::int64_t delivered);
+  /// Delivers what lies from `begin` to `end`. False: the seat is lost, or the source has failed.
+  bool read_again(const client::StreamPosition& seat, std::int64_t begin, std::int64_t end);
+  void set_claimed(const client::StreamPosition& seat, std::int64_t begin);
+  void end_late_claim(std::uint32_t partition);
+  /// Where the pipeline wants the partition to begin. Nothing: the seat is lost.
+  [[nodiscard]] std::optional<std::int64_t> wait_for_claim(
+      const client::StreamPosition& seat) const;
   /// What the group has stored; if it has not, where it is to begin.
   std::optional<std::int64_t> stored_offset(std::uint32_t partition);
   [[nodiscard]] bool is_ours(const client::StreamPosition& seat) const;
@@ -72,6 +85,7 @@ class StreamSource : public Source {
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, Seat> seats_;
+  std::map<std::uint32_t, std::jthread> late_claims_;
   std::map<std::uint32_t, std::int64_t> ends_;
   std::jthread watch_;  // Last: it uses the rest.
 };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 
 #include "pipeline/sqlite_pipeline.h"
 
@@ -67,6 +68,38 @@ TEST_F(Once, OneWhoIsFencedForGoodEnds) {
   EXPECT_NE(first.log().find("holds another for the owner"), std::string::npos) << first.log();
   EXPECT_TRUE(eventually([&] { return second.ended() == 1'000; })) << second.log();
   EXPECT_EQ(second.terminate(), 0) << second.log();
+  expect_everything_ended(inventory_, outcome(folder));
+}
+
+// Marks of an earlier time than what the group has committed, and a sink that cannot say so at
+// once.
+TEST_F(Once, ABackupThatIsLockedIsBroughtUpToDate) {
+  const PipelineFolder folder(broker_, once());
+  folder.remove_key();
+  const auto run = [&] {
+    PipelineProcess pipeline(folder);
+    ASSERT_TRUE(pipeline.start());
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1'000; })) << pipeline.log();
+    EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  };
+  send(1'000, 1, kNoTrouble);
+  run();
+  const std::string backup = e2e::read_file(folder.database());
+  send(1'000, 2, kNoTrouble);
+  run();
+  e2e::write_file(folder.database(), backup);
+  sqlite3* holder = nullptr;
+  ASSERT_EQ(sqlite3_open(folder.database().c_str(), &holder), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(holder, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; }, seconds{30}));
+  std::this_thread::sleep_for(seconds{6});  // Longer than the stream's source waits.
+  sqlite3_close_v2(holder);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1'000; }, seconds{30})) << pipeline.log();
+  send(500, 3, kNoTrouble);
+  EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1'500; })) << pipeline.log();
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
   expect_everything_ended(inventory_, outcome(folder));
 }
 
