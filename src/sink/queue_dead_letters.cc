@@ -58,12 +58,34 @@ Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
 }
 
 Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
-  const auto results = client_.enqueue(options_.queue, std::move(messages));
-  if (!results.has_value()) return from_client(results.error());
-  for (const client::EnqueueResult& result : *results) {
-    if (result.error.has_value()) return from_client(*result.error);
+  while (!messages.empty()) {
+    const auto results = client_.enqueue(options_.queue, messages);
+    if (!results.has_value()) return from_client(results.error());
+    std::vector<client::NewMessage> again;
+    for (std::size_t i = 0; i < results->size(); ++i) {
+      BATON_TRY(const bool stored, is_stored((*results)[i]));
+      if (stored) continue;
+      again.push_back(std::move(messages.at(i)));
+      again.back().dedup_id.clear();
+    }
+    messages = std::move(again);
   }
   return {};
+}
+
+/// A letter twice is a nuisance, and one that is nowhere is a loss. So an id that is remembered
+/// counts only while its message is there, which may have been purged, or sent back; and where no
+/// more ids can be remembered, letters are written without one.
+Result<bool> QueueDeadLetters::is_stored(const client::EnqueueResult& result) {
+  if (result.error.has_value()) {
+    if (result.error->code == client::Code::dedup_full) return false;
+    return from_client(*result.error);
+  }
+  if (!result.duplicate) return true;
+  const auto first = client_.peek_message(options_.queue, result.id);
+  if (first.has_value()) return true;
+  if (first.error().code == client::Code::message_not_found) return false;
+  return from_client(first.error());
 }
 
 std::string QueueDeadLetters::name() const { return fmt::format("baton-queue:{}", options_.queue); }

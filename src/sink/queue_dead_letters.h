@@ -29,6 +29,7 @@ class QueueDeadLetters : public DeadLetterTarget {
       : options_(std::move(options)), client_(std::move(client)) {}
 
   Status send(std::vector<client::NewMessage> messages);
+  Result<bool> is_stored(const client::EnqueueResult& result);
 
   QueueDeadLetterOptions options_;
   client::QueueClient client_;

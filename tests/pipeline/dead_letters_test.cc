@@ -199,5 +199,28 @@ TEST_F(DeadLetters, NoQueueTakesMoreThanItsBrokerDoes) {
   }
 }
 
+// The broker remembers ids for longer than it keeps messages.
+TEST_F(DeadLetters, ThatWereTakenAwayAreWrittenAgain) {
+  const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
+  ASSERT_TRUE(target.has_value());
+  const SomeLetters letters(5);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE((*target)->write(letters.all()).has_value());
+  EXPECT_EQ(broker_.depth("dead"), 5U) << "written again they are not there twice";
+  ASSERT_TRUE(broker_.client().purge("dead").has_value());
+  ASSERT_TRUE((*target)->write(letters.all()).has_value());
+  EXPECT_EQ(broker_.depth("dead"), 5U);
+}
+
+TEST_F(DeadLetters, BeyondWhatAQueueRemembersAreWrittenWithoutAnId) {
+  client::QueueSettings settings;
+  settings.dedup_ids_max = 3;
+  ASSERT_TRUE(broker_.client().create_queue("dead", settings).has_value());
+  const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
+  ASSERT_TRUE(target.has_value());
+  const SomeLetters letters(5);
+  ASSERT_TRUE((*target)->write(letters.all()).has_value());
+  EXPECT_EQ(broker_.depth("dead"), 5U);
+}
+
 }  // namespace
 }  // namespace baton::pipeline
