@@ -314,8 +314,9 @@ void Engine::take_in(Record& record, const std::shared_ptr<Assignment>& assignme
   const std::uint32_t lane = lane_of(record);
   const auto ticket = source_.is_ordered() ? assignment->delivered(record.offset, record.timestamp)
                                            : assignment->delivered_next(record.timestamp);
-  if (assignment->is_marked() && record.offset < assignment->begin_mark(lane)) {
-    ++counters_.replayed;
+  const bool replayed = assignment->is_marked() && record.offset < assignment->begin_mark(lane);
+  if (replayed || record.tombstone) {
+    ++(replayed ? counters_.replayed : counters_.filtered);
     assignment->done(ticket);
     return window_.give_back(1, record.bytes());
   }

@@ -79,6 +79,7 @@ class TestSource : public Source {
         record.offset = i;
         record.key = "key" + std::to_string(i % 7);
         record.value = value(i);
+        record.tombstone = record.value.empty();
         records.push_back(std::move(record));
       }
       if (!listener_->deliver(partition, std::move(records))) break;
@@ -154,6 +155,17 @@ TEST_F(EngineTest, EveryRecordEndsOnceAndIsCommitted) {
   EXPECT_EQ(engine_->counters().duplicates, 60U);
   for (std::uint32_t p = 0; p < 3; ++p) EXPECT_EQ(source_->committed(p), 1000);
   EXPECT_EQ(sink_.out_of_order(), 0U);
+}
+
+TEST_F(EngineTest, TombstonesAreNoPoison) {
+  source_->value = [](std::int64_t i) { return i % 2 == 0 ? "" : "good"; };
+  start(quick());
+  EXPECT_TRUE(eventually([&] { return engine_->counters().ended() == 3000; }));
+  EXPECT_EQ(stop(), Ending::drained);
+  EXPECT_EQ(engine_->counters().filtered, 1500U);
+  EXPECT_EQ(sink_.size(), 1500U);
+  EXPECT_EQ(letters_.size(), 0U);
+  for (std::uint32_t p = 0; p < 3; ++p) EXPECT_EQ(source_->committed(p), 1000);
 }
 
 TEST_F(EngineTest, AnOutageLosesNothingAndFillsNoDeadLetters) {

@@ -28,6 +28,7 @@ struct Counters {
   std::atomic<std::uint64_t> applied{0};
   std::atomic<std::uint64_t> duplicates{0};
   std::atomic<std::uint64_t> dead_letters{0};
+  std::atomic<std::uint64_t> filtered{0};  // Tombstones.
   std::atomic<std::uint64_t> dropped{0};   // Revoked or abandoned: they come again, to somebody.
   std::atomic<std::uint64_t> replayed{0};  // Were in the sink already, by its marks.
   std::atomic<std::uint64_t> batches{0};
@@ -38,7 +39,7 @@ struct Counters {
 
   /// Records that came to their end.
   [[nodiscard]] std::uint64_t ended() const {
-    return applied + duplicates + dead_letters + replayed;
+    return applied + duplicates + dead_letters + filtered + replayed;
   }
 };
 

@@ -21,6 +21,7 @@ struct Record {
   std::string value{};
   std::vector<std::pair<std::string, std::string>> headers{};
   std::chrono::milliseconds timestamp{};  // Since 1970; when it was produced.
+  bool tombstone = false;  // There is no value, not even an empty one: nothing to write.
 
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = key.size() + value.size();

@@ -82,7 +82,8 @@ Record to_record(const rd_kafka_message_t& message) {
   if (message.key != nullptr) {
     record.key.assign(static_cast<const char*>(message.key), message.key_len);
   }
-  if (message.payload != nullptr) {
+  record.tombstone = message.payload == nullptr;
+  if (!record.tombstone) {
     record.value.assign(static_cast<const char*>(message.payload), message.len);
   }
   rd_kafka_timestamp_type_t type{};

@@ -19,9 +19,10 @@ using Json = nlohmann::json;
 std::vector<std::pair<std::string_view, std::uint64_t>> counts(const Counters& counters) {
   return {{"received", counters.received},     {"applied", counters.applied},
           {"duplicates", counters.duplicates}, {"dead_letters", counters.dead_letters},
-          {"dropped", counters.dropped},       {"replayed", counters.replayed},
-          {"batches", counters.batches},       {"retries", counters.retries},
-          {"outages", counters.outages},       {"isolations", counters.isolations}};
+          {"filtered", counters.filtered},     {"dropped", counters.dropped},
+          {"replayed", counters.replayed},     {"batches", counters.batches},
+          {"retries", counters.retries},       {"outages", counters.outages},
+          {"isolations", counters.isolations}};
 }
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }

@@ -29,6 +29,7 @@ Record to_record(client::Record record) {
   result.partition = record.partition;
   result.offset = record.offset;
   result.key = std::move(record.key).value_or("");
+  result.tombstone = !record.value.has_value();
   result.value = std::move(record.value).value_or("");
   result.timestamp =
       std::chrono::duration_cast<std::chrono::milliseconds>(record.timestamp.time_since_epoch());
