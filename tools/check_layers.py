@@ -16,6 +16,8 @@ import re
 import sys
 import tempfile
 
+# The `baton` program.
+CLI = {"cli", "cli_base", "cli_client", "cli_demo", "cli_work"}
 # Library: (its headers, the CMake target that LIBS must name, the layers that may see it).
 EVERY = None
 LIBRARIES = {
@@ -37,10 +39,10 @@ LIBRARIES = {
     "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api", "sink", "pipeline"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
     "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "client", "cli"}),
-    "CLI11": (r"CLI/", "CLI11::CLI11", {"cli"}),
+    "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli", "pipeline"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
-                 {"cli", "coord", "partition", "sink", "pipeline"}),
+                 CLI | {"coord", "partition", "sink", "pipeline"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, and the SDK's public headers.
@@ -63,7 +65,7 @@ IMPURE_CODE = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|"
     r"std::time|std::rand|getenv|fopen|printf|thread_local)\b")
 # The simulation runs on fakes, or it would not be one.
-NEVER = {"sim": {"api", "checkpoint", "client", "cli", "proto"}}
+NEVER = {"sim": CLI | {"api", "checkpoint", "client", "proto"}}
 
 FOLDERS_IN_A_LAYER = {"corpus", "testdata"}
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -9,7 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/listen.h"
-#include "cli/parse.h"
+#include "cli_base/parse.h"
 
 namespace baton::cli {
 namespace {

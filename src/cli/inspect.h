@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "broker/broker.h"
-#include "cli/output.h"
+#include "cli_base/output.h"
 #include "storage/disk.h"
 #include "storage/journal.h"
 

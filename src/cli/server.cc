@@ -24,10 +24,10 @@
 #include "broker/local_broker.h"
 #include "broker/shard_facts.h"
 #include "checkpoint/rocks_store.h"
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "cli/config.h"
 #include "cli/log.h"
-#include "cli/parse.h"
+#include "cli_base/parse.h"
 
 namespace baton::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <baton/admin_client.h>
 
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "cli/inspect.h"
 
 namespace baton::cli {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli_base/command.h"
+
+/// The program: each noun adds its commands to the line.
+namespace baton::cli {
+
+void add_server_command(CLI::App& app, Action& action);
+void add_store_commands(CLI::App& app, Action& action);
+
+/// Reads the line and does what it asks for.
+ExitCode run(int argc, const char* const* argv);
+
+}  // namespace baton::cli

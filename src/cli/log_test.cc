@@ -1,0 +1,42 @@
+#include "cli/log.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_base/output.h"
+
+namespace baton::cli {
+namespace {
+
+TEST(LogLine, FieldsBecomeMembers) {
+  EXPECT_EQ(json_log_line("T", "info", "event=ready data=/d shards=2 listen=127.0.0.1:7470"),
+            R"({"time":"T","level":"info","event":"ready","data":"/d","shards":2,)"
+            R"("listen":"127.0.0.1:7470"})");
+}
+
+TEST(LogLine, WhatIsNoFieldIsText) {
+  EXPECT_EQ(json_log_line("T", "error", "cannot write: No space = bad"),
+            R"({"time":"T","level":"error","text":"cannot write: No space = bad"})");
+}
+
+TEST(LogLine, QuotedValuesComeBack) {
+  for (const char* value : {"plain", "two words", "a\"b\\c", "", "12", "k=v"}) {
+    const std::string line = json_log_line("T", "info", "x name=" + log_value(value) + " y=1");
+    EXPECT_EQ(Json::parse(line)["y"], 1) << line;
+    const Json name = Json::parse(line)["name"];
+    EXPECT_EQ(name.is_string() ? name.get<std::string>() : name.dump(), value);
+  }
+}
+
+// One event is one line, even if a path holds a newline.
+TEST(LogLine, ValuesStayOnTheirLine) { EXPECT_EQ(log_value("a\nb").find('\n'), std::string::npos); }
+
+TEST(LogLine, AFieldDoesNotReplaceTheLinesOwn) {
+  EXPECT_EQ(json_log_line("T", "info", "event=x level=evil"),
+            R"({"time":"T","level":"info","event":"x"})");
+}
+
+}  // namespace
+}  // namespace baton::cli

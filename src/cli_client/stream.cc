@@ -1,0 +1,256 @@
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <baton/client.h>
+
+#include "cli_base/parse.h"
+#include "cli_client/commands.h"
+#include "cli_client/stream_flags.h"
+#include "cli_client/stream_output.h"
+#include "stream/limits.h"
+
+namespace baton::cli {
+namespace {
+
+using client::StreamClient;
+using client::StreamInfo;
+
+constexpr std::uint64_t kPartitionsMax = 1'024;
+
+struct SettingsFlags : StreamFlags {
+  std::uint32_t partitions = 1;
+  client::StreamSettings settings;
+};
+
+struct ListFlags : ClientFlags {
+  std::string prefix;
+};
+
+Result<std::uint64_t> read_size_between(std::string_view text, std::uint64_t min,
+                                        std::uint64_t max) {
+  BATON_TRY(const std::uint64_t bytes, parse_size(text));
+  if (bytes >= min && bytes <= max) return bytes;
+  return Error{Errc::invalid_argument, fmt::format("'{}' is not from {} to {}", text,
+                                                   format_bytes(min), format_bytes(max))};
+}
+Result<std::uint64_t> read_partitions(std::string_view text) {
+  return parse_number(text, 1, kPartitionsMax);
+}
+Result<std::uint64_t> read_segment_size(std::string_view text) {
+  return read_size_between(text, limits::kSegmentBytesMin, limits::kSegmentBytesMax);
+}
+Result<std::uint64_t> read_batch_size(std::string_view text) {
+  return read_size_between(text, 1, limits::kStreamBatchBytesMax);
+}
+
+void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags) {
+  constexpr const char* kSettings = "Settings";
+  client::StreamSettings& settings = flags->settings;
+  add_parsed_many(
+      command, "--retention", parse_retention,
+      [&settings](const Retention& retention) {
+        if (retention.age) settings.retention = retention.age;
+        if (retention.bytes) settings.retention_bytes = retention.bytes;
+      },
+      "Drop old segments by age (7d) or by a partition's size (100GB); both if given twice; 0 = "
+      "keep for ever [0].")
+      ->group(kSettings);
+  add_parsed(
+      command, "--segment-size", read_segment_size,
+      [&settings](std::uint64_t bytes) { settings.segment_bytes = bytes; },
+      "Of a file of a partition [256MiB].")
+      ->group(kSettings);
+  add_parsed(
+      command, "--fsync", parse_fsync,
+      [&settings](std::string mode) { settings.fsync = std::move(mode); },
+      "always: before a record is confirmed [default]; interval:MS; never.")
+      ->type_name("MODE")
+      ->group(kSettings);
+  add_parsed(
+      command, "--batch-max", read_batch_size,
+      [&settings](std::uint64_t bytes) { settings.batch_bytes_max = bytes; },
+      "The largest batch [1MiB].")
+      ->group(kSettings);
+}
+
+void add_stream_name(CLI::App& command, StreamFlags& flags) {
+  command.add_option("NAME", flags.stream, "The stream.")->required()->type_name("");
+}
+
+void print(const Output& out, const StreamInfo& stream, std::string_view done) {
+  if (out.json()) {
+    Output::object(to_json(stream));
+  } else {
+    Output::text(fmt::format("{} stream {} with {} partition{}", done, stream.name,
+                             stream.partitions, stream.partitions == 1 ? "" : "s"));
+  }
+}
+
+ExitCode run_create(const SettingsFlags& flags) {
+  const std::string what = about_stream("create", flags.stream);
+  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    const auto stream = client.create_stream(flags.stream, flags.partitions, flags.settings);
+    if (!stream) return out.fail(what, stream.error());
+    print(out, *stream, "created");
+    return ExitCode::ok;
+  });
+}
+
+ExitCode run_update(const SettingsFlags& flags) {
+  const std::string what = about_stream("update", flags.stream);
+  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    const auto stream = client.update_stream(flags.stream, flags.settings);
+    if (!stream) return out.fail(what, stream.error());
+    print(out, *stream, "updated");
+    return ExitCode::ok;
+  });
+}
+
+ExitCode run_delete(const StreamFlags& flags) {
+  const std::string what = about_stream("delete", flags.stream);
+  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    const auto status = client.delete_stream(flags.stream);
+    if (!status) return out.fail(what, status.error());
+    if (out.json()) {
+      Output::object(Json{{"name", flags.stream}, {"deleted", true}});
+    } else {
+      Output::text(fmt::format("deleted stream {}", flags.stream));
+    }
+    return ExitCode::ok;
+  });
+}
+
+ExitCode run_describe(const StreamFlags& flags) {
+  const std::string what = about_stream("describe", flags.stream);
+  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    const auto stream = client.describe_stream(flags.stream);
+    if (!stream) return out.fail(what, stream.error());
+    if (out.json()) {
+      Output::object(to_json(*stream));
+    } else {
+      Output::text(describe(*stream));
+    }
+    return ExitCode::ok;
+  });
+}
+
+ExitCode run_list(const ListFlags& flags) {
+  return with_streams(flags, "stream list", [&](StreamClient& client, const Output& out) {
+    const auto streams = client.list_streams(flags.prefix);
+    if (!streams) return out.fail("stream list", streams.error());
+    if (out.json()) {
+      for (const StreamInfo& stream : *streams) Output::object(to_json(stream));
+    } else {
+      Output::text(list_text(*streams));
+    }
+    return ExitCode::ok;
+  });
+}
+
+void add_create(CLI::App& stream, Action& action) {
+  const auto flags = std::make_shared<SettingsFlags>();
+  CLI::App* create = add_verb(
+      stream,
+      {.name = "create",
+       .help = "Make a stream.",
+       .example = "baton stream create events --partitions 3 --retention 7d --retention 100GB"},
+      flags, run_create, action);
+  add_stream_name(*create, *flags);
+  add_parsed(
+      *create, "--partitions", read_partitions,
+      [flags = flags.get()](std::uint64_t count) {
+        flags->partitions = static_cast<std::uint32_t>(count);
+      },
+      "Into how many logs it is cut, 1 to 1024 [1]. They stay.");
+  add_settings(*create, flags);
+  add_client_flags(*create, *flags);
+}
+
+void add_update(CLI::App& stream, Action& action) {
+  const auto flags = std::make_shared<SettingsFlags>();
+  CLI::App* update = add_verb(stream,
+                              {.name = "update",
+                               .help = "Change the settings given, live; the others stay.",
+                               .example = "baton stream update events --retention 30d"},
+                              flags, run_update, action);
+  add_stream_name(*update, *flags);
+  add_settings(*update, flags);
+  add_client_flags(*update, *flags);
+}
+
+}  // namespace
+
+std::string about_stream(std::string_view verb, std::string_view stream) {
+  return fmt::format("stream {} {}", verb,
+                     stream.empty() ? std::string("''") : printable(stream.substr(0, 64)));
+}
+
+void add_stream_argument(CLI::App& command, StreamFlags& flags) {
+  add_stream_name(command, flags);
+  add_client_flags(command, flags);
+}
+
+Result<std::uint64_t> read_partition(std::string_view text) {
+  return parse_number(text, 0, kPartitionsMax - 1);
+}
+Result<client::StartFrom> read_from(std::string_view text) {
+  return parse_from(
+      text, std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+}
+Result<std::uint64_t> read_positive(std::string_view text) {
+  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
+}
+Result<Milliseconds> read_wait(std::string_view text) { return parse_milliseconds(text); }
+
+Status check_partition(const StreamInfo& stream, std::uint64_t partition) {
+  if (partition < stream.partitions) return {};
+  return Error{Errc::not_found, fmt::format("--partition is {}; stream {} has 0 to {}", partition,
+                                            stream.name, stream.partitions - 1)};
+}
+
+void add_stream_commands(CLI::App& app, Action& action) {
+  CLI::App* stream =
+      app.add_subcommand("stream", "Make streams, append records to them, and read them.");
+  stream->require_subcommand(1);
+  stream->footer("Example:\n  baton stream create events --partitions 3");
+  add_create(*stream, action);
+  add_update(*stream, action);
+
+  const auto deleted = std::make_shared<StreamFlags>();
+  add_stream_argument(*add_verb(*stream,
+                                {.name = "delete",
+                                 .help = "Remove a stream, its groups and every record in it.",
+                                 .example = "baton stream delete events"},
+                                deleted, run_delete, action),
+                      *deleted);
+
+  const auto listed = std::make_shared<ListFlags>();
+  CLI::App* list = add_verb(*stream,
+                            {.name = "list",
+                             .help = "List the streams.",
+                             .example = "baton stream list --json | jq .details[].next_offset"},
+                            listed, run_list, action);
+  list->add_option("PREFIX", listed->prefix, "Only streams whose names begin so.")->type_name("");
+  add_client_flags(*list, *listed);
+
+  const auto described = std::make_shared<StreamFlags>();
+  add_stream_argument(
+      *add_verb(*stream,
+                {.name = "describe",
+                 .help = "Show a stream's settings, and each partition with its groups.",
+                 .example = "baton stream describe events"},
+                described, run_describe, action),
+      *described);
+
+  add_stream_append(*stream, action);
+  add_stream_read(*stream, action);
+  add_stream_subscribe(*stream, action);
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,342 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_base/interrupt.h"
+#include "cli_base/parse.h"
+#include "cli_work/commands.h"
+#include "cli_work/pipeline_config.h"
+#include "pipeline/dead_letter_stores.h"
+#include "pipeline/redrive.h"
+
+namespace baton::cli {
+namespace {
+
+using pipeline::DeadLetterStore;
+using pipeline::Endpoint;
+using pipeline::StoredLetter;
+
+constexpr std::uint32_t kShownMax = 1000;
+
+struct LetterFlags {
+  std::string name{};
+  std::string config{};
+  std::string address = "127.0.0.1:7470";
+  pipeline::LetterFilter where{};
+  bool json = false;
+  std::uint32_t limit = 0;
+  std::string id{};
+  std::optional<double> rate{};
+  bool dry_run = false;
+};
+
+/// Where the letters of a pipeline are, and where its records come from.
+struct Places {
+  Endpoint letters;
+  std::vector<std::pair<std::string, std::string>> letter_properties{};
+  std::optional<Endpoint> source;  // Without a config: what each letter says.
+  pipeline::OutputOptions output{};
+  std::uint32_t redrives_max = 3;
+};
+
+/// Without a config they are where the example puts them: in the queue NAME.dlq of the broker.
+Result<Places> places_of(const LetterFlags& flags) {
+  if (flags.config.empty()) {
+    BATON_TRY(Endpoint letters, pipeline::parse_dead_letters_url(fmt::format(
+                                    "baton-queue://{}/{}.dlq", flags.address, flags.name)));
+    return Places{.letters = std::move(letters), .source = std::nullopt};
+  }
+  BATON_TRY(const auto config, read_pipeline_config(flags.config));
+  if (config.name != flags.name) {
+    return Error{Errc::invalid_argument, fmt::format("{} is of pipeline {}, not {}", flags.config,
+                                                     config.name, flags.name)};
+  }
+  return Places{
+      .letters = config.dead_letters.endpoint,
+      .letter_properties = pipeline::letter_properties(
+          config.dead_letters.endpoint, config.source.endpoint, config.source.properties),
+      .source = config.source.endpoint,
+      .output = {.partitions = config.source.partitions, .properties = config.source.properties},
+      .redrives_max = config.dead_letters.redrives_max};
+}
+
+Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
+  static constexpr std::array<std::string_view, 6> kFields = {"class",  "code",      "stage",
+                                                              "source", "partition", "offset"};
+  const std::size_t equals = text.find('=');
+  const std::string_view field = text.substr(0, equals);
+  if (equals == std::string_view::npos || std::ranges::find(kFields, field) == kFields.end()) {
+    return Error{Errc::invalid_argument, fmt::format("'{}' is not FIELD=VALUE with a field of {}",
+                                                     text.substr(0, 64), fmt::join(kFields, ", "))};
+  }
+  return std::pair(std::string(field), std::string(text.substr(equals + 1)));
+}
+
+Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
+                                                    const Places& places) {
+  return pipeline::open_dead_letter_store(
+      places.letters, {.pipeline = flags.name, .properties = places.letter_properties});
+}
+
+Json to_json(const StoredLetter& letter, bool whole) {
+  Json json{{"id", letter.id}};
+  put_bytes(json, "key", letter.record.key);
+  for (const auto& [name, value] : letter.about) {
+    if (name != "baton-key" && name != "baton-packed") json[name.substr(6)] = value;
+  }
+  if (!whole) return json;
+  json["headers"] = Json::array();
+  for (const auto& [name, value] : letter.record.headers) {
+    Json header{{"name", name}};
+    put_bytes(header, "value", value);
+    json["headers"].push_back(std::move(header));
+  }
+  put_bytes(json, "value", letter.record.value);
+  return json;
+}
+
+std::vector<std::string> row_of(const StoredLetter& letter) {
+  return {printable(letter.id),
+          printable(letter.what("baton-class")),
+          printable(letter.what("baton-stage")),
+          printable(letter.what("baton-code")),
+          fmt::format("{}/{}", letter.record.partition, letter.record.offset),
+          fmt::format("{}", letter.redrives()),
+          printable(letter.record.key.substr(0, 40)),
+          printable(letter.what("baton-message").substr(0, 100))};
+}
+
+struct Listed {
+  std::vector<StoredLetter> letters{};
+  std::vector<std::string> unreadable{};
+  bool more = false;  // Than were asked for.
+};
+
+Result<Listed> list(DeadLetterStore& store, const LetterFlags& flags) {
+  const std::size_t most = flags.limit == 0 ? kShownMax : flags.limit;
+  Listed listed;
+  BATON_TRY_STATUS(store.read([&](pipeline::FoundLetter letter) {
+    if (!letter.has_value()) {
+      listed.unreadable.push_back(letter.error().text);
+      return listed.unreadable.size() < kShownMax;
+    }
+    if (!matches(*letter, flags.where)) return true;
+    listed.more = listed.letters.size() == most;
+    if (!listed.more) listed.letters.push_back(*std::move(letter));
+    return !listed.more;
+  }));
+  return listed;
+}
+
+/// "3 dead letters: 2 poison at decode, 1 poison at schema".
+std::string summary_of(const Listed& listed) {
+  std::map<std::string, std::size_t> counts;
+  for (const StoredLetter& letter : listed.letters) {
+    ++counts[printable(
+        fmt::format("{} at {}", letter.what("baton-class"), letter.what("baton-stage")))];
+  }
+  std::string text = fmt::format("{} dead letters", listed.letters.size());
+  for (const char* part = ": "; const auto& [what, count] : counts) {
+    text += fmt::format("{}{} {}", std::exchange(part, ", "), count, what);
+  }
+  if (listed.more) text += "; there are more, --limit says how many are shown";
+  return text;
+}
+
+/// Lines of a file, or records of a topic, that are no letters: they stay where they are.
+void tell_unreadable(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) fmt::print(stderr, "baton: {}\n", printable(text));
+}
+
+Result<Listed> list(const LetterFlags& flags) {
+  BATON_TRY(const Places places, places_of(flags));
+  BATON_TRY(const auto store, open_store(flags, places));
+  return list(*store, flags);
+}
+
+ExitCode run_ls(const LetterFlags& flags) {
+  const Output out(flags.json);
+  const auto listed = list(flags);
+  if (!listed.has_value()) return out.fail("pipeline dlq ls", listed.error());
+  tell_unreadable(listed->unreadable);
+  if (out.json()) {
+    for (const StoredLetter& letter : listed->letters) Output::object(to_json(letter, false));
+    return ExitCode::ok;
+  }
+  std::vector<std::vector<std::string>> rows{
+      {"ID", "CLASS", "STAGE", "CODE", "FROM", "REDRIVES", "KEY", "MESSAGE"}};
+  for (const StoredLetter& letter : listed->letters) rows.push_back(row_of(letter));
+  if (rows.size() > 1) Output::text(format_table(rows));
+  Output::text(summary_of(*listed));
+  return ExitCode::ok;
+}
+
+Result<StoredLetter> show(const LetterFlags& flags) {
+  BATON_TRY(const Places places, places_of(flags));
+  BATON_TRY(const auto store, open_store(flags, places));
+  return store->find(flags.id);
+}
+
+ExitCode run_show(const LetterFlags& flags) {
+  const Output out(flags.json);
+  const auto letter = show(flags);
+  if (!letter.has_value()) return out.fail("pipeline dlq show", letter.error());
+  if (out.json()) {
+    Output::object(to_json(*letter, true));
+    return ExitCode::ok;
+  }
+  Output::text(fmt::format("{}\n  key: {}", printable(letter->id), printable(letter->record.key)));
+  for (const auto& [name, value] : letter->about) {
+    if (name == "baton-key") continue;
+    Output::text(fmt::format("  {}: {}", name.substr(6), printable(value)));
+  }
+  for (const auto& [name, value] : letter->record.headers) {
+    Output::text(fmt::format("  header {}: {}", printable(name), printable(value)));
+  }
+  Output::text("value:" + describe_payload(letter->record.value));
+  return ExitCode::ok;
+}
+
+/// "baton-stream:orders", as letters name their source, at the broker they are on.
+Result<Endpoint> source_named(std::string_view name, const std::string& address) {
+  const std::size_t colon = name.find(':');
+  const std::string_view kind = name.substr(0, colon);
+  if (colon == std::string_view::npos || !kind.starts_with("baton-")) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("the records came from '{}': give --config, which says where that is",
+                             name.substr(0, 128))};
+  }
+  return pipeline::parse_source_url(
+      fmt::format("{}://{}/{}", kind, address, name.substr(colon + 1)));
+}
+
+/// Where records go back to: this pipeline's source and no other.
+Result<Endpoint> source_of(const Places& places, DeadLetterStore& store) {
+  if (places.source.has_value()) return *places.source;
+  BATON_TRY(const Listed first, list(store, {.limit = 1}));
+  if (first.letters.empty()) return Error{Errc::not_found, "there are no dead letters"};
+  return source_named(first.letters.front().what("baton-source"), places.letters.address);
+}
+
+Result<pipeline::RedriveCounts> redrive(const LetterFlags& flags) {
+  BATON_TRY(const Places places, places_of(flags));
+  BATON_TRY(const auto store, open_store(flags, places));
+  BATON_TRY(const Endpoint source, source_of(places, *store));
+  BATON_TRY(const auto output, pipeline::open_output(source, places.output));
+  pipeline::RedriveRequest request;
+  request.pipeline = flags.name;
+  request.where = flags.where;
+  request.limit = flags.limit;
+  request.rate = flags.rate.value_or(0);
+  request.redrives_max = places.redrives_max;
+  request.dry_run = flags.dry_run;
+  request.give_up = is_interrupted;
+  if (!flags.json && ::isatty(STDERR_FILENO) != 0) {
+    request.progress = [](std::uint64_t seen) {
+      if (seen % 100 == 0) fmt::print(stderr, "\rlooked at {}", seen);
+    };
+  }
+  auto counts = pipeline::redrive(*store, request, *output);
+  if (request.progress) fmt::print(stderr, "\n");
+  return counts;
+}
+
+ExitCode run_redrive(const LetterFlags& flags) {
+  const Output out(flags.json);
+  watch_for_interrupt();
+  const auto counts = redrive(flags);
+  if (!counts.has_value()) return out.fail("pipeline dlq redrive", counts.error());
+  tell_unreadable(counts->unreadable_texts);
+  if (out.json()) {
+    Output::object(Json{{"redriven", counts->redriven},
+                        {"dry_run", flags.dry_run},
+                        {"other", counts->other},
+                        {"redriven_too_often", counts->worn_out},
+                        {"unreadable", counts->unreadable},
+                        {"not_reached", counts->not_reached}});
+    return ExitCode::ok;
+  }
+  Output::text(fmt::format(
+      "{} {}, {} left that did not match, {} left that were redriven too often, {} unreadable",
+      counts->redriven, flags.dry_run ? "would be redriven" : "redriven", counts->other,
+      counts->worn_out, counts->unreadable));
+  if (counts->not_reached > 0) {
+    Output::text(
+        fmt::format("{} were not looked at: among so many that stay, one run does not get "
+                    "through; they are there for another",
+                    counts->not_reached));
+  }
+  return ExitCode::ok;
+}
+
+CLI::App* add_letter_verb(CLI::App& parent, const Verb& verb,
+                          const std::shared_ptr<LetterFlags>& flags,
+                          ExitCode (*run_it)(const LetterFlags&), Action& action) {
+  CLI::App* command = add_verb(parent, verb, flags, run_it, action);
+  command->add_option("name", flags->name, "The pipeline's name")->required();
+  command->add_option("--config", flags->config,
+                      "Its config file, if its letters are elsewhere than in the queue NAME.dlq.");
+  command->add_option("--address", flags->address, "The broker, without a config [127.0.0.1:7470].")
+      ->envname("BATON_ADDRESS");
+  command->add_flag("--json", flags->json, "Output for programs.");
+  return command;
+}
+
+void add_where(CLI::App& command, LetterFlags& flags) {
+  add_parsed_many(
+      command, "--where", parse_where,
+      [&flags](const auto& condition) { flags.where.push_back(condition); },
+      "Only those with class, code, stage, source, partition or offset as said.")
+      ->type_name("FIELD=VALUE");
+}
+
+}  // namespace
+
+void add_pipeline_dead_letters(CLI::App& pipeline, Action& action) {
+  CLI::App* dlq = pipeline.add_subcommand("dlq", "The records that could not be written.");
+  dlq->require_subcommand(1);
+
+  auto ls = std::make_shared<LetterFlags>();
+  CLI::App* verb = add_letter_verb(
+      *dlq, {"ls", "List dead letters.", "baton pipeline dlq ls orders --where stage=schema"}, ls,
+      run_ls, action);
+  add_where(*verb, *ls);
+  verb->add_option("--limit", ls->limit, "At most so many [1000].")
+      ->check(CLI::Range(1U, kShownMax));
+
+  auto show = std::make_shared<LetterFlags>();
+  verb = add_letter_verb(*dlq,
+                         {"show", "Show one, whole: why it is there, headers, value.",
+                          "baton pipeline dlq show orders ID"},
+                         show, run_show, action);
+  verb->add_option("id", show->id, "Its id, as ls says")->required();
+
+  auto redrive = std::make_shared<LetterFlags>();
+  verb = add_letter_verb(
+      *dlq,
+      {"redrive", "Send them back into the pipeline's source, to be tried again.",
+       "baton pipeline dlq redrive orders --where class=poison --rate 100 --dry-run"},
+      redrive, run_redrive, action);
+  add_where(*verb, *redrive);
+  verb->add_option("--limit", redrive->limit, "At most so many [all].")
+      ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()));
+  add_parsed(
+      *verb, "--rate", parse_rate, [&rate = redrive->rate](double value) { rate = value; },
+      "So many a second at most [no limit].");
+  verb->add_flag("--dry-run", redrive->dry_run, "Only count.");
+}
+
+}  // namespace baton::cli

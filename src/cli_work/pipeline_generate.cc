@@ -1,0 +1,169 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_base/interrupt.h"
+#include "cli_base/parse.h"
+#include "cli_work/commands.h"
+#include "pipeline/record_output.h"
+#include "schema/order_generator.h"
+
+namespace baton::cli {
+namespace {
+
+using schema::GeneratedOrder;
+using schema::OrderFate;
+using schema::OrderGenerator;
+
+constexpr std::chrono::seconds kFlushTimeout{60};
+constexpr std::uint64_t kCountMax = 1'000'000'000'000;
+
+struct GenerateFlags {
+  std::string what;
+  std::uint64_t count = 1000;
+  std::uint64_t seed = 1;
+  double invalid = 0;
+  double broken = 0;
+  double duplicate = 0;
+  std::string to = "-";
+  std::uint32_t partitions = 1;
+  bool json = false;
+};
+
+double per_mille(double percent) { return std::round(percent * 10); }
+
+/// "2%" or "0.5%".
+Result<double> parse_percent(std::string_view text) {
+  if (text.ends_with('%')) text.remove_suffix(1);
+  BATON_TRY(const double percent, parse_rate(text));
+  if (percent > 100) return Error{Errc::invalid_argument, "is more than 100%"};
+  if (std::abs(per_mille(percent) - percent * 10) > 1e-6) {
+    return Error{Errc::invalid_argument, "is no multiple of 0.1%"};
+  }
+  return percent;
+}
+
+schema::OrderMix mix_of(const GenerateFlags& flags) {
+  const auto share = [](double percent) { return static_cast<std::uint32_t>(per_mille(percent)); };
+  return {.invalid = share(flags.invalid),
+          .broken = share(flags.broken),
+          .duplicate = share(flags.duplicate)};
+}
+
+/// What a pipeline can read; baton:// is a stream.
+Result<pipeline::Endpoint> parse_target(const std::string& url) {
+  constexpr std::string_view kBaton = "baton://";
+  const bool short_form = url.starts_with(kBaton);
+  return pipeline::parse_source_url(short_form ? "baton-stream://" + url.substr(kBaton.size())
+                                               : url);
+}
+
+struct Tally {
+  std::map<OrderFate, std::uint64_t> counts;
+
+  /// Where records go to standard output, this does not.
+  void print(bool json, bool to_stdout) const {
+    const auto of = [this](OrderFate fate) {
+      const auto found = counts.find(fate);
+      return found == counts.end() ? 0 : found->second;
+    };
+    const Json all{{"valid", of(OrderFate::valid)},
+                   {"invalid", of(OrderFate::invalid)},
+                   {"broken", of(OrderFate::broken)},
+                   {"duplicate", of(OrderFate::duplicate)}};
+    if (json) return fmt::print(to_stdout ? stdout : stderr, "{}\n", dump(all));
+    fmt::print(stderr, "{} valid, {} invalid, {} broken, {} duplicates\n", of(OrderFate::valid),
+               of(OrderFate::invalid), of(OrderFate::broken), of(OrderFate::duplicate));
+  }
+};
+
+ExitCode generate_to_stdout(const GenerateFlags& flags, OrderGenerator& generator) {
+  Tally tally;
+  for (std::uint64_t i = 0; i < flags.count; ++i) {
+    const GeneratedOrder order = generator.next();
+    ++tally.counts[order.fate];
+    fmt::print("{}\n", order.bytes);
+  }
+  tally.print(flags.json, false);
+  return ExitCode::ok;
+}
+
+Result<Tally> generate_to(const GenerateFlags& flags, OrderGenerator& generator) {
+  BATON_TRY(const pipeline::Endpoint target, parse_target(flags.to));
+  BATON_TRY(const auto output, pipeline::open_output(target, {.partitions = flags.partitions}));
+  Tally tally;
+  const bool progress = !flags.json && ::isatty(STDERR_FILENO) != 0;
+  for (std::uint64_t i = 0; i < flags.count && !is_interrupted(); ++i) {
+    GeneratedOrder order = generator.next();
+    ++tally.counts[order.fate];
+    pipeline::Record record;
+    record.key = std::move(order.order_uid);
+    record.value = std::move(order.bytes);
+    BATON_TRY_STATUS(output->send(std::move(record)));
+    if (progress && i % 10'000 == 9'999) fmt::print(stderr, "\r{} of {}", i + 1, flags.count);
+  }
+  if (progress) fmt::print(stderr, "\r");
+  BATON_TRY_STATUS(output->flush(kFlushTimeout));
+  return tally;
+}
+
+ExitCode run_generate(const GenerateFlags& flags) {
+  const Output out(flags.json);
+  if (flags.what != "orders") {
+    return out.fail("pipeline generate", "there is only 'orders' to generate", ExitCode::usage);
+  }
+  const schema::OrderMix mix = mix_of(flags);
+  if (mix.invalid + mix.broken + mix.duplicate > 1000) {
+    return out.fail("pipeline generate", "invalid, broken and duplicate ones are more than 100%",
+                    ExitCode::usage);
+  }
+  OrderGenerator generator(flags.seed, mix);
+  if (flags.to == "-") return generate_to_stdout(flags, generator);
+  watch_for_interrupt();
+  const auto tally = generate_to(flags, generator);
+  if (!tally.has_value()) return out.fail("pipeline generate", tally.error());
+  tally->print(flags.json, true);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_pipeline_generate(CLI::App& pipeline, Action& action) {
+  auto flags = std::make_shared<GenerateFlags>();
+  CLI::App* verb = add_verb(pipeline,
+                            {"generate", "Make orders from a seed: valid, invalid, broken, twice.",
+                             "baton pipeline generate orders --count 1000 --invalid 2% --to "
+                             "baton://127.0.0.1:7470/orders"},
+                            flags, run_generate, action);
+  verb->add_option("what", flags->what, "orders")->required();
+  verb->add_option("--count", flags->count, "How many [1000].")
+      ->check(CLI::Range(std::uint64_t{1}, kCountMax));
+  verb->add_option("--seed", flags->seed, "The same seed makes the same orders [1].")
+      ->check(CLI::Range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
+  const auto share = [&](const std::string& name, double& target, const std::string& help) {
+    add_parsed(
+        *verb, name, parse_percent, [&target](double percent) { target = percent; }, help)
+        ->type_name("PERCENT");
+  };
+  share("--invalid", flags->invalid, "Against one rule of the schema [0].");
+  share("--broken", flags->broken, "Not JSON [0].");
+  share("--duplicate", flags->duplicate, "An order that was there before [0].");
+  verb->add_option(
+      "--to", flags->to,
+      "- for standard output, baton://HOST:PORT/STREAM, baton-queue://HOST:PORT/QUEUE, "
+      "kafka://HOST:PORT/TOPIC or nats://HOST:PORT/STREAM/SUBJECT.{partition} [-].");
+  verb->add_option("--partitions", flags->partitions, "Of a nats subject [1].")
+      ->check(CLI::Range(1, 65'536));
+  verb->add_flag("--json", flags->json, "The counts for programs.");
+}
+
+}  // namespace baton::cli

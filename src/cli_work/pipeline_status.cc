@@ -1,0 +1,63 @@
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_base/interrupt.h"
+#include "cli_work/commands.h"
+#include "cli_work/pipeline_progress.h"
+#include "pipeline/status_server.h"
+
+namespace baton::cli {
+namespace {
+
+struct StatusFlags {
+  std::string name;
+  std::string http = "127.0.0.1:7472";
+  bool watch = false;
+  bool json = false;
+};
+
+ExitCode run_status(const StatusFlags& flags) {
+  const Output out(flags.json);
+  watch_for_interrupt();
+  do {
+    const auto status = pipeline::ask_status(flags.http);
+    if (!status.has_value()) {
+      return out.fail("pipeline status", status.error().text, ExitCode::unreachable);
+    }
+    const Json json = Json::parse(*status, nullptr, false);
+    const std::string name = json.is_object() ? json.value("name", "") : "";
+    if (!flags.name.empty() && flags.name != name) {
+      return out.fail("pipeline status",
+                      fmt::format("at {} runs pipeline {}, not {}", flags.http, name, flags.name),
+                      ExitCode::not_found);
+    }
+    if (out.json()) {
+      Output::object(json);
+    } else {
+      Output::text(status_text(json));
+    }
+    if (flags.watch) std::this_thread::sleep_for(std::chrono::seconds(1));
+  } while (flags.watch && !is_interrupted());
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_pipeline_status(CLI::App& pipeline, Action& action) {
+  auto flags = std::make_shared<StatusFlags>();
+  CLI::App* verb = add_verb(pipeline,
+                            {"status", "Show a running pipeline: progress, lag, breaker, errors.",
+                             "baton pipeline status orders --watch"},
+                            flags, run_status, action);
+  verb->add_option("name", flags->name, "Which one must be there [any].");
+  verb->add_option("--http", flags->http, "Where it answers [127.0.0.1:7472].");
+  verb->add_flag("--watch", flags->watch, "Again every second.");
+  verb->add_flag("--json", flags->json, "Output for programs.");
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,52 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli_work/commands.h"
+#include "cli_work/worker_flags.h"
+#include "worker/guardian.h"
+
+namespace baton::cli {
+namespace {
+
+struct GuardFlags {
+  worker::GuardianOptions options;
+  std::int64_t stop_margin_ns = 0;
+};
+
+ExitCode run_guard(const GuardFlags& flags) {
+  worker::GuardianOptions options = flags.options;
+  options.stop_margin = Duration{flags.stop_margin_ns};
+  return static_cast<ExitCode>(worker::run_guardian(options));
+}
+
+}  // namespace
+
+void add_worker_guard(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<GuardFlags>();
+  CLI::App* command = add_verb(app,
+                               {.name = "worker-guard",
+                                .help = "Started by `baton worker run`: looks after its handlers.",
+                                .example = "(not for people)"},
+                               flags, run_guard, action);
+  command->group("");  // Not in --help.
+  command->add_option("--group", flags->options.group)->required();
+  command->add_option("--stop-margin-ns", flags->stop_margin_ns)->required();
+  command->add_flag("--fenced", flags->options.fenced);
+  command->add_option("COMMAND", flags->options.command)->required();
+}
+
+void add_worker_commands(CLI::App& app, Action& action) {
+  CLI::App* worker = app.add_subcommand(
+      "worker", "Divide partitions among processes that agree through a key-value store.");
+  worker->require_subcommand(1);
+  worker->footer(
+      "Example:\n"
+      "  baton worker run --group orders --partitions 64 -- ./handler {partition}\n"
+      "  baton worker status --group orders");
+  add_worker_run(*worker, action);
+  add_worker_status(*worker, action);
+  add_worker_guard(app, action);
+}
+
+}  // namespace baton::cli

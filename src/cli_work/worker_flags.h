@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli_base/command.h"
+#include "cli_work/worker_timing.h"
+
+/// What the verbs of `baton worker` and `baton bench failover` share.
+namespace baton::cli {
+
+/// The flags that name a group and its store.
+struct GroupOfWorkersFlags {
+  std::string store = default_store(process_environment());
+  std::string group;
+  bool json = false;
+
+  [[nodiscard]] Output output() const { return Output(json); }
+};
+
+inline constexpr const char* kStoreHelp =
+    "baton://HOST:PORT, nats://HOST:PORT[,...] or etcd://HOST:PORT[,...], each with /BUCKET if it "
+    "is not baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS or 127.0.0.1:7470].";
+
+/// For errors of our own layers: they have the numbers of the wire.
+inline client::Error to_client_error(const Error& error) {
+  return {static_cast<client::Code>(error.code), std::string(errc_name(error.code)), error.text};
+}
+
+// The verbs of `baton worker` that have a file of their own.
+void add_worker_run(CLI::App& worker, Action& action);
+void add_worker_status(CLI::App& worker, Action& action);
+/// The guardian of a runner's handlers, which people do not start.
+void add_worker_guard(CLI::App& app, Action& action);
+
+}  // namespace baton::cli

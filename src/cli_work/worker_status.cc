@@ -1,0 +1,122 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli_base/command.h"
+#include "cli_base/interrupt.h"
+#include "cli_base/parse.h"
+#include "cli_work/worker_flags.h"
+#include "cli_work/worker_report.h"
+#include "coord/kv_store.h"
+#include "partition/names.h"
+
+namespace baton::cli {
+namespace {
+
+constexpr Milliseconds kWatchEvery{500};
+constexpr Milliseconds kSlice{50};
+constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J";
+
+struct StatusFlags : GroupOfWorkersFlags {
+  bool watch = false;
+  Milliseconds timeout{5'000};
+};
+
+Result<WorkerReport> read_report(coord::KvStore& store, const StatusFlags& flags) {
+  BATON_TRY(const std::vector<coord::StoredEntry> stored,
+            store.list(partition::group_prefix(flags.group), flags.timeout));
+  std::vector<partition::Entry> entries;
+  entries.reserve(stored.size());
+  for (const coord::StoredEntry& entry : stored) {
+    entries.push_back({entry.key, entry.value, entry.revision});
+  }
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  return make_report({.group = flags.group,
+                      .store = store.name(),
+                      .now = std::chrono::duration_cast<partition::WallTime>(wall)},
+                     entries);
+}
+
+void print(const Output& out, const WorkerReport& report) {
+  if (out.json()) {
+    Output::object(to_json(report));
+  } else {
+    Output::text(describe(report));
+  }
+  std::fflush(stdout);
+}
+
+/// Prints again whenever something changes; on a terminal also the ages, on a clean screen.
+ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::string& what) {
+  const Output out = flags.output();
+  const bool screen = !flags.json && ::isatty(STDOUT_FILENO) == 1;
+  std::string shown;
+  watch_for_interrupt();
+  while (!is_interrupted()) {
+    const auto report = read_report(store, flags);
+    if (!report) return out.fail(what, to_client_error(report.error()));
+    const std::string shape = shape_of(*report);
+    if (screen) Output::text(kClearScreen);
+    if (screen || shape != shown) print(out, *report);
+    shown = shape;
+    for (auto waited = Milliseconds{0}; waited < kWatchEvery && !is_interrupted();
+         waited += kSlice) {
+      std::this_thread::sleep_for(kSlice);
+    }
+  }
+  return ExitCode::ok;
+}
+
+ExitCode run_status(const StatusFlags& flags) {
+  const Output out = flags.output();
+  const std::string what = fmt::format("worker status {}", printable(flags.group.substr(0, 64)));
+  if (const Status named = partition::check_name("group", flags.group); !named) {
+    return out.fail(what, named.error());
+  }
+  const auto store =
+      coord::open_store(flags.store, {.connect_timeout = flags.timeout, .to_read = true});
+  if (!store) return out.fail(what, to_client_error(store.error()));
+  if (flags.watch) return watch(**store, flags, what);
+  const auto report = read_report(**store, flags);
+  if (!report) return out.fail(what, to_client_error(report.error()));
+  if (report->empty()) {
+    return out.fail(what, client::Error{client::Code::not_found, "not_found",
+                                        fmt::format("there is no group {} in {}", flags.group,
+                                                    (*store)->name())});
+  }
+  print(out, *report);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_worker_status(CLI::App& worker, Action& action) {
+  const auto flags = std::make_shared<StatusFlags>();
+  CLI::App* command = add_verb(
+      worker,
+      {.name = "status",
+       .help = "Show a group: who holds which partition, since when and why; its workers, and what "
+               "is wrong with them.",
+       .example = "baton worker status --group orders\n"
+                  "  baton worker status --group orders --store etcd://10.0.0.1:2379 --watch"},
+      flags, run_status, action);
+  command->add_option("--group", flags->group, "The group of workers.")->required();
+  command->add_option("--store", flags->store, kStoreHelp)->type_name("URL");
+  command->add_flag("--watch", flags->watch,
+                    "Look twice a second and show what has changed, until interrupted.");
+  command->add_flag("--json", flags->json, "Print JSON, one object per line.");
+  add_parsed(
+      *command, "--timeout", +[](std::string_view text) { return parse_milliseconds(text); },
+      [flags = flags.get()](Milliseconds value) { flags->timeout = value; },
+      "How long the store may take to answer [5s].");
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <baton/worker.h>
+
+#include "base/result.h"
+#include "cli_base/parse.h"
+
+/// How the times of a worker are found: a flag wins over the environment, which wins over the
+/// profile. Pure.
+namespace baton::cli {
+
+/// What the flags say; absent: nothing.
+struct WorkerTimes {
+  std::optional<Milliseconds> lease{};
+  std::optional<Milliseconds> heartbeat{};
+  std::optional<Milliseconds> resync{};
+  std::optional<Milliseconds> drain{};
+  std::optional<Milliseconds> static_grace{};
+  std::optional<Milliseconds> reclaim_grace{};
+};
+
+/// The value of a variable; none: it is not set.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+Environment process_environment();
+
+/// A lease without a heartbeat gets one in the profile's proportion. LEASE_TTL_SEC, HEARTBEAT_SEC,
+/// CLAIM_SEC (resync) and GRACE_SEC (reclaim grace) are numbers of seconds.
+Result<client::WorkerTiming> resolve_timing(const std::string& profile, const std::string& store,
+                                            const WorkerTimes& flags,
+                                            const Environment& environment);
+
+/// The store where none is named: the broker at $BATON_ADDRESS.
+std::string default_store(const Environment& environment);
+
+}  // namespace baton::cli
