@@ -20,10 +20,13 @@ std::atomic<std::uint64_t> allocations{0};
 
 }  // namespace
 
-// Of the whole test program; it counts and does nothing else.
-void* operator new(std::size_t size) {
+// Of the whole test program; they count and do nothing else.
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
   ++allocations;
-  void* const memory = std::malloc(size);
+  return std::malloc(size);
+}
+void* operator new(std::size_t size) {
+  void* const memory = operator new(size, std::nothrow);
   if (memory == nullptr) std::abort();
   return memory;
 }
