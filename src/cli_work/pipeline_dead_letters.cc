@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,7 +123,8 @@ std::vector<std::string> row_of(const StoredLetter& letter) {
 struct Listed {
   std::vector<StoredLetter> letters{};
   std::vector<std::string> unreadable{};
-  bool more = false;  // Than were asked for.
+  std::size_t others = 0;  // Of other pipelines, which write to the same place.
+  bool more = false;       // Than were asked for.
 };
 
 Result<Listed> list(DeadLetterStore& store, const LetterFlags& flags) {
@@ -133,7 +135,9 @@ Result<Listed> list(DeadLetterStore& store, const LetterFlags& flags) {
       listed.unreadable.push_back(letter.error().text);
       return listed.unreadable.size() < kShownMax;
     }
-    if (!matches(*letter, flags.where)) return true;
+    const bool is_ours = letter->what("baton-pipeline") == flags.name;
+    if (!is_ours) ++listed.others;
+    if (!is_ours || !matches(*letter, flags.where)) return true;
     listed.more = listed.letters.size() == most;
     if (!listed.more) listed.letters.push_back(*std::move(letter));
     return !listed.more;
@@ -152,6 +156,7 @@ std::string summary_of(const Listed& listed) {
   for (const char* part = ": "; const auto& [what, count] : counts) {
     text += fmt::format("{}{} {}", std::exchange(part, ", "), count, what);
   }
+  if (listed.others > 0) text += fmt::format("; {} of other pipelines", listed.others);
   if (listed.more) text += "; there are more, --limit says how many are shown";
   return text;
 }
@@ -187,7 +192,11 @@ ExitCode run_ls(const LetterFlags& flags) {
 Result<StoredLetter> show(const LetterFlags& flags) {
   BATON_TRY(const Places places, places_of(flags));
   BATON_TRY(const auto store, open_store(flags, places));
-  return store->find(flags.id);
+  BATON_TRY(StoredLetter letter, store->find(flags.id));
+  const std::string_view pipeline = letter.what("baton-pipeline");
+  if (pipeline == flags.name) return letter;
+  return Error{Errc::not_found,
+               fmt::format("{} is a dead letter of pipeline {}", flags.id, pipeline)};
 }
 
 ExitCode run_show(const LetterFlags& flags) {
@@ -223,18 +232,35 @@ Result<Endpoint> source_named(std::string_view name, const std::string& address)
       fmt::format("{}://{}/{}", kind, address, name.substr(colon + 1)));
 }
 
-/// Where records go back to: this pipeline's source and no other.
-Result<Endpoint> source_of(const Places& places, DeadLetterStore& store) {
-  if (places.source.has_value()) return *places.source;
-  BATON_TRY(const Listed first, list(store, {.limit = 1}));
-  if (first.letters.empty()) return Error{Errc::not_found, "there are no dead letters"};
-  return source_named(first.letters.front().what("baton-source"), places.letters.address);
+/// Where the letters say that they came from: one place, or nobody knows which it is now.
+Result<std::string> source_in_letters(DeadLetterStore& store, const LetterFlags& flags) {
+  BATON_TRY(const Listed listed, list(store, {.name = flags.name, .where = flags.where}));
+  std::set<std::string> sources;
+  for (const StoredLetter& letter : listed.letters) sources.emplace(letter.what("baton-source"));
+  if (sources.size() == 1) return *sources.begin();
+  if (sources.empty()) {
+    return Error{Errc::not_found,
+                 fmt::format("there are no such dead letters of pipeline {}", flags.name)};
+  }
+  return Error{Errc::invalid_argument,
+               fmt::format("the records came from several sources ({}): give --config, which says "
+                           "where they go, or --where source=...",
+                           fmt::join(sources, ", "))};
 }
 
-Result<pipeline::RedriveCounts> redrive(const LetterFlags& flags) {
+/// Where records go back to: this pipeline's source and no other.
+Result<Endpoint> source_of(const Places& places, DeadLetterStore& store, LetterFlags& flags) {
+  if (places.source.has_value()) return *places.source;
+  BATON_TRY(const std::string source, source_in_letters(store, flags));
+  // Letters from elsewhere may stand behind those that could be looked at: they stay.
+  flags.where.emplace_back("source", source);
+  return source_named(source, places.letters.address);
+}
+
+Result<pipeline::RedriveCounts> redrive(LetterFlags flags) {
   BATON_TRY(const Places places, places_of(flags));
   BATON_TRY(const auto store, open_store(flags, places));
-  BATON_TRY(const Endpoint source, source_of(places, *store));
+  BATON_TRY(const Endpoint source, source_of(places, *store, flags));
   BATON_TRY(const auto output, pipeline::open_output(source, places.output));
   pipeline::RedriveRequest request;
   request.pipeline = flags.name;

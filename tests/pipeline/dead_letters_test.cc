@@ -154,6 +154,52 @@ TEST_F(DeadLetters, BadInputIsNamed) {
   EXPECT_EQ(dlq({"ls", "orders"}).exit_code, 5);
 }
 
+// Each pipeline sees its own letters, and sends them to its own source.
+TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
+  auto streams = client::StreamClient::connect(broker_.connection());
+  ASSERT_TRUE(streams->create_stream("payments", 1).has_value());
+  const auto target =
+      QueueDeadLetters::open({.connection = broker_.connection(), .queue = "orders.dlq"});
+  ASSERT_TRUE(target.has_value());
+  std::int64_t offset = 0;  // A queue takes each letter once.
+  const auto write = [&](const std::string& pipeline, const std::string& source) {
+    SomeLetters letters(2, pipeline, offset += 2);
+    for (DeadLetter& letter : letters.all()) letter.source = source;
+    ASSERT_TRUE((*target)->write(letters.all()).has_value());
+  };
+  write("payments", "baton-stream:payments");
+  const auto ask = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {e2e::binary(), "pipeline", "dlq"});
+    arguments.insert(arguments.end(), {"--address", broker_.address()});
+    return e2e::run_command(arguments);
+  };
+  EXPECT_EQ(ask({"redrive", "orders"}).exit_code, 3);
+  write("orders", "baton-stream:orders");
+  EXPECT_NE(ask({"ls", "orders"})
+                .out.find("\n2 dead letters: 1 poison at decode, 1 poison at "
+                          "schema; 2 of other pipelines"),
+            std::string::npos)
+      << ask({"ls", "orders"}).out;
+  const auto other = client::QueueClient::connect(broker_.connection())->peek("orders.dlq", 1);
+  const auto shown = ask({"show", "orders", other->front().id});
+  EXPECT_EQ(shown.exit_code, 3);
+  EXPECT_NE(shown.err.find("of pipeline payments"), std::string::npos) << shown.err;
+
+  const auto redriven = ask({"redrive", "orders", "--json"});
+  EXPECT_NE(redriven.out.find("\"redriven\":2"), std::string::npos) << redriven.out << redriven.err;
+  EXPECT_EQ(broker_.depth("orders.dlq"), 2U);
+  EXPECT_EQ(streams->describe_stream("payments")->details[0].next_offset, 0);
+
+  // One letter of a source that the pipeline had before: which of the two is right?
+  write("orders", "baton-stream:orders");
+  write("orders", "baton-stream:payments");
+  const auto several = ask({"redrive", "orders"});
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_NE(several.err.find("--config"), std::string::npos) << several.err;
+  EXPECT_NE(several.err.find("baton-stream:orders, baton-stream:payments"), std::string::npos);
+  EXPECT_EQ(broker_.depth("orders.dlq"), 6U);
+}
+
 // An outage ends; a letter that is too large stays so. Somebody has to know which one.
 TEST_F(DeadLetters, OneThatIsTooLargeForItsQueueHaltsThePipeline) {
   client::QueueSettings settings;

@@ -35,6 +35,7 @@ class SomeLetters {
     }
   }
   [[nodiscard]] const std::vector<DeadLetter>& all() const { return letters_; }
+  std::vector<DeadLetter>& all() { return letters_; }
   Record& record(std::size_t i) { return *records_.at(i); }
 
  private:
