@@ -34,7 +34,7 @@ struct CheckFlags {
 
 Result<std::vector<std::string>> check(const CheckFlags& flags) {
   BATON_TRY(auto config, read_pipeline_config(flags.file));
-  BATON_TRY(const auto checked, pipeline::Pipeline::open(std::move(config), folder_of(flags.file)));
+  BATON_TRY(const auto checked, pipeline::Pipeline::open(std::move(config)));
   return checked->check(flags.apply);
 }
 

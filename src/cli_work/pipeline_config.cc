@@ -39,11 +39,9 @@ Result<pipeline::PipelineConfig> read_pipeline_config(const std::string& file) {
     return Error{Errc::invalid_argument, fmt::format("{} is larger than 1 MiB", file)};
   }
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return pipeline::parse_config(text, file, environment());
-}
-
-std::string folder_of(const std::string& file) {
-  return std::filesystem::absolute(file).parent_path().string();
+  BATON_TRY(pipeline::PipelineConfig config, pipeline::parse_config(text, file, environment()));
+  pipeline::resolve_paths(config, std::filesystem::absolute(file).parent_path().string());
+  return config;
 }
 
 }  // namespace baton::cli

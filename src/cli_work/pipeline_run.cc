@@ -49,7 +49,7 @@ Result<PipelineConfig> read_config(const RunFlags& flags) {
 
 Result<std::unique_ptr<Pipeline>> open_pipeline(const RunFlags& flags) {
   BATON_TRY(PipelineConfig config, read_config(flags));
-  return Pipeline::open(std::move(config), folder_of(flags.file));
+  return Pipeline::open(std::move(config));
 }
 
 void reload(const RunFlags& flags, Pipeline& pipeline) {

@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <functional>
+#include <filesystem>
 #include <utility>
 
 #include "base/names.h"
 #include "base/parse.h"
+#include "pipeline/example.h"
 #include "pipeline/yaml_leaves.h"
 
 namespace baton::pipeline {
@@ -360,6 +361,17 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
   if (config.source.group.empty()) config.source.group = config.name;
   config.engine.lane.pipeline = config.name;
   return config;
+}
+
+void resolve_paths(PipelineConfig& config, const std::string& folder) {
+  const auto put_within = [&folder](std::string& path) {
+    path = (std::filesystem::path(folder) / path).string();
+  };
+  if (config.dead_letters.endpoint.kind == "file") put_within(config.dead_letters.endpoint.name);
+  if (config.sink.endpoint.kind == "sqlite") put_within(config.sink.endpoint.name);
+  if (!config.schema_file.empty() && config.schema_file != kOrderSchema) {
+    put_within(config.schema_file);
+  }
 }
 
 Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh) {

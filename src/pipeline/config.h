@@ -58,6 +58,9 @@ struct PipelineConfig {
 Result<PipelineConfig> parse_config(std::string_view text, std::string_view name,
                                     const std::map<std::string, std::string>& environment);
 
+/// Paths in a config begin at its file's folder, wherever a command is given.
+void resolve_paths(PipelineConfig& config, const std::string& folder);
+
 /// What a running pipeline can take over; the error names what it cannot.
 Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh);
 

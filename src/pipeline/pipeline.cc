@@ -2,33 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 
-#include "pipeline/example.h"
 #include "pipeline/parts.h"
 
 namespace baton::pipeline {
-namespace {
 
-void put_within(const std::string& folder, std::string& path) {
-  path = (std::filesystem::path(folder) / path).string();
-}
-
-void resolve_paths(PipelineConfig& config, const std::string& folder) {
-  if (config.dead_letters.endpoint.kind == "file") {
-    put_within(folder, config.dead_letters.endpoint.name);
-  }
-  if (config.sink.endpoint.kind == "sqlite") put_within(folder, config.sink.endpoint.name);
-  if (!config.schema_file.empty() && config.schema_file != kOrderSchema) {
-    put_within(folder, config.schema_file);
-  }
-}
-
-}  // namespace
-
-Result<std::unique_ptr<Pipeline>> Pipeline::open(PipelineConfig config, const std::string& folder) {
-  resolve_paths(config, folder);
+Result<std::unique_ptr<Pipeline>> Pipeline::open(PipelineConfig config) {
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(config)));
   PipelineConfig& kept = pipeline->config_;
   BATON_TRY(pipeline->source_, make_source(kept));

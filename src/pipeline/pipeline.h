@@ -16,8 +16,8 @@ namespace baton::pipeline {
 /// A pipeline put together from its config.
 class Pipeline {
  public:
-  /// `folder`: where the paths of the config begin. Connects to nothing.
-  static Result<std::unique_ptr<Pipeline>> open(PipelineConfig config, const std::string& folder);
+  /// Connects to nothing.
+  static Result<std::unique_ptr<Pipeline>> open(PipelineConfig config);
 
   /// Connects to everything, and verifies the tables (`apply`: makes those that are missing, and
   /// what takes the dead letters).

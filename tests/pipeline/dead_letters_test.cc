@@ -131,6 +131,17 @@ TEST_F(DeadLetters, ARedriveThatIsKilledLosesNothing) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
+// `run` writes them beside its config, wherever it was started.
+TEST_F(DeadLetters, APathBeginsWhereTheConfigIs) {
+  const auto target = FileDeadLetters::open(file_);
+  ASSERT_TRUE((*target)->write(SomeLetters(3).all()).has_value());
+  folder_->settings()["dead_letters.url"] = "file:dead.jsonl";
+  const auto listed = dlq({"ls", "orders"});
+  EXPECT_NE(listed.out.find("3 dead letters"), std::string::npos) << listed.out << listed.err;
+  EXPECT_EQ(redrive({})["redriven"], 3);
+  EXPECT_EQ(lines(), 0);
+}
+
 TEST_F(DeadLetters, BadInputIsNamed) {
   const auto missing = dlq({"ls", "orders"});
   EXPECT_EQ(missing.exit_code, 3);
