@@ -42,19 +42,9 @@ client::ConnectionOptions connection_to(const Endpoint& endpoint) {
   return connection;
 }
 
-Result<std::string> read_schema(const std::string& path) {
-  if (path == kOrderSchema) return std::string(schema::order_schema());
-  std::error_code unknown;  // Then it cannot be opened either.
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open() || std::filesystem::is_directory(path, unknown)) {
-    return Error{Errc::invalid_argument, fmt::format("schema: {} cannot be read", path)};
-  }
-  return std::string{std::istreambuf_iterator<char>(file), {}};
-}
-
-Result<std::optional<schema::Schema>> load_schema(const PipelineConfig& config) {
+Result<std::optional<schema::Schema>> compile_schema(const PipelineConfig& config,
+                                                     const std::string& text) {
   if (config.schema_file.empty()) return std::nullopt;
-  BATON_TRY(const std::string text, read_schema(config.schema_file));
   auto schema = schema::Schema::compile(text);
   if (!schema.has_value()) {
     return Error{Errc::invalid_argument,
@@ -166,8 +156,21 @@ Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config) {
   return make_stream_source(config);
 }
 
-Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source) {
-  BATON_TRY(std::optional<schema::Schema> schema, load_schema(config));
+Result<std::string> read_schema(const PipelineConfig& config) {
+  const std::string& path = config.schema_file;
+  if (path.empty()) return std::string();
+  if (path == kOrderSchema) return std::string(schema::order_schema());
+  std::error_code unknown;  // Then it cannot be opened either.
+  std::ifstream file(path, std::ios::binary);
+  if (!file.is_open() || std::filesystem::is_directory(path, unknown)) {
+    return Error{Errc::invalid_argument, fmt::format("schema: {} cannot be read", path)};
+  }
+  return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source,
+                                        const std::string& schema_text) {
+  BATON_TRY(std::optional<schema::Schema> schema, compile_schema(config, schema_text));
   const Endpoint& to = config.sink.endpoint;
   if (config.is_sql() && schema.has_value()) {
     return make_sql_sink(config, source, *std::move(schema));

@@ -13,7 +13,8 @@ Result<std::unique_ptr<Pipeline>> Pipeline::open(PipelineConfig config) {
   PipelineConfig& kept = pipeline->config_;
   BATON_TRY(pipeline->source_, make_source(kept));
   kept.engine.lane.source = pipeline->source_->name();
-  BATON_TRY(pipeline->sink_, make_sink(kept, kept.engine.lane.source));
+  BATON_TRY(pipeline->schema_text_, read_schema(kept));
+  BATON_TRY(pipeline->sink_, make_sink(kept, kept.engine.lane.source, pipeline->schema_text_));
   return pipeline;
 }
 
@@ -54,6 +55,13 @@ Result<Engine*> Pipeline::engine() {
 
 Status Pipeline::reload(PipelineConfig config) {
   BATON_TRY_STATUS(check_reload(config_, config));
+  BATON_TRY(const std::string schema_text, read_schema(config));
+  if (schema_text != schema_text_) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("schema: {} has changed, which counts from the next start on: restart "
+                             "the pipeline",
+                             config.schema_file)};
+  }
   config_.values = std::move(config.values);
   engine_->reload(config.engine);
   return {};

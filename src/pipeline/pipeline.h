@@ -36,6 +36,7 @@ class Pipeline {
   Status open_target();
 
   PipelineConfig config_;
+  std::string schema_text_;
   std::unique_ptr<Source> source_;
   std::unique_ptr<Sink> sink_;
   std::unique_ptr<DeadLetterTarget> dead_letters_;

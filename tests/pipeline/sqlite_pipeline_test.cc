@@ -247,6 +247,40 @@ TEST_F(SqlitePipeline, RecordsThatAreGoneAreNotSkippedInSilence) {
   EXPECT_NE(pipeline.log().find("offset"), std::string::npos) << pipeline.log();
 }
 
+// The running one still has the schema that was wrong: to go on would make dead letters of good
+// records.
+TEST_F(SqlitePipeline, AReloadDoesNotPassOverASchemaFileThatChanged) {
+  const PipelineFolder folder(broker_, {{"schema", "s.json"}});
+  const std::string file = folder.folder() / "s.json";
+  e2e::write_file(file, R"({"properties": {"locale": {"const": "nothing"}}})");
+  send(1000, 1, {.invalid = 0, .broken = 0, .duplicate = 0});
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  const std::uint64_t before = letters();
+  for (const std::string content : {"{}", "{"}) {
+    e2e::write_file(file, content);
+    const auto refusals = [&] {
+      const std::string log = pipeline.log();
+      std::size_t count = 0;
+      for (std::size_t at = 0; (at = log.find("s.json has changed", at)) != log.npos; ++at) ++count;
+      return count;
+    };
+    const std::size_t refused = refusals();
+    pipeline.signal(SIGHUP);
+    EXPECT_TRUE(eventually([&] { return refusals() > refused; })) << pipeline.log();
+  }
+  EXPECT_EQ(pipeline.log().find("pipeline: reloaded"), std::string::npos) << pipeline.log();
+  EXPECT_EQ(pipeline.breaker(), "halted");
+  EXPECT_EQ(letters(), before);
+  e2e::write_file(file, "{}");
+  EXPECT_EQ(pipeline.terminate(), 7);
+  PipelineProcess next(folder);
+  ASSERT_TRUE(next.start());
+  EXPECT_TRUE(eventually([&] { return next.ended() >= 1000 - before; })) << next.log();
+  EXPECT_EQ(letters(), before);
+}
+
 TEST_F(SqlitePipeline, ABadReloadChangesNothing) {
   const PipelineFolder folder(broker_);
   PipelineProcess pipeline(folder);
