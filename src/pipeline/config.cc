@@ -7,10 +7,12 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "base/names.h"
 #include "base/parse.h"
+#include "pipeline/config_check.h"
 #include "pipeline/example.h"
 #include "pipeline/yaml_leaves.h"
 
@@ -249,7 +251,7 @@ Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
 
 Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
   BATON_TRY_STATUS(apply(config, leaf));
-  config.values[leaf.path] = leaf.value;
+  config.given[leaf.path] = {.value = leaf.value, .line = leaf.line};
   return {};
 }
 
@@ -267,83 +269,13 @@ std::string path_of_variable(std::string_view name) {
   return path;
 }
 
-Status need(const std::string& value, std::string_view path, std::string_view because) {
-  if (!value.empty()) return {};
-  return wrong(fmt::format("{} is missing{}{}", path, because.empty() ? "" : ": ", because));
-}
-
-Status check_sink(const PipelineConfig& config) {
-  const std::string& kind = config.sink.endpoint.kind;
-  if (!config.is_sql()) {
-    if (!config.rows.tables.empty() || !config.rows.key.empty()) {
-      return wrong(fmt::format("tables and key are of sqlite and postgres, not of {}", kind));
-    }
-    return {};
-  }
-  BATON_TRY_STATUS(need(config.schema_file, "schema", "the JSON Schema that records must keep"));
-  if (config.rows.tables.empty()) return wrong("tables is missing: where records go");
-  if (config.rows.key.empty() && !config.engine.exactly_once) {
-    return wrong(
-        "key is missing: without it a record that comes again would be there twice; name the "
-        "column "
-        "that tells one record from another, or set delivery: exactly_once_effect");
-  }
-  const auto mapping = schema::Mapping::compile(config.rows);
-  if (!mapping.has_value()) return wrong(mapping.error().text);
-  return {};
-}
-
-Status check_delivery(const PipelineConfig& config) {
-  if (!config.engine.exactly_once) return {};
-  const std::string& source = config.source.endpoint.kind;
-  const std::string& sink = config.sink.endpoint.kind;
-  if (source == "baton-queue") {
-    return wrong("delivery: exactly_once_effect needs offsets, which a baton-queue has not");
-  }
-  if (!config.is_sql()) {
-    return wrong(fmt::format(
-        "delivery: exactly_once_effect needs a sink with transactions, which {} has not", sink));
-  }
-  if (config.engine.lane.duplicates_are_dead_letters) {
-    return wrong("delivery: exactly_once_effect does not go with on_duplicate: dead_letter");
-  }
-  if (config.engine.order == Order::none) {
-    return wrong("delivery: exactly_once_effect needs order: key or partition");
-  }
-  return {};
-}
-
-Status check_source(const PipelineConfig& config) {
-  const std::string& kind = config.source.endpoint.kind;
-  if (kind == "nats" && config.source.partitions == 0) {
-    return wrong("source.partitions is missing: into how many the subject is divided");
-  }
-  if (kind != "nats" && config.source.partitions != 0) {
-    return wrong(fmt::format("source.partitions is of nats, not of {}", kind));
-  }
-  if (kind != "kafka" && !config.source.properties.empty()) {
-    return wrong(fmt::format("source.properties is of kafka, not of {}", kind));
-  }
-  return {};
-}
-
-Status check(const PipelineConfig& config) {
-  BATON_TRY_STATUS(need(config.name, "name", ""));
-  BATON_TRY_STATUS(need(config.source.endpoint.kind, "source.url", "where records come from"));
-  BATON_TRY_STATUS(need(config.sink.endpoint.kind, "sink.url", "where records go"));
-  BATON_TRY_STATUS(need(config.dead_letters.endpoint.kind, "dead_letters.url",
-                        "where records go that cannot be written"));
-  BATON_TRY_STATUS(check_source(config));
-  BATON_TRY_STATUS(check_sink(config));
-  return check_delivery(config);
-}
-
 }  // namespace
 
 Result<PipelineConfig> parse_config(std::string_view text, std::string_view name,
                                     const std::map<std::string, std::string>& environment) {
   BATON_TRY(const std::vector<YamlLeaf> leaves, read_yaml(text, name));
   PipelineConfig config;
+  config.file = name;
   for (const YamlLeaf& leaf : leaves) {
     const Status status = leaf.is_empty ? check_empty(leaf.path) : apply_and_remember(config, leaf);
     if (status.has_value()) continue;
@@ -351,13 +283,14 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
   }
   for (const auto& [variable, value] : environment) {
     if (!variable.starts_with(kPrefix)) continue;
-    const Status status = apply_and_remember(config, {path_of_variable(variable), value, 0});
+    const std::string path = path_of_variable(variable);
+    const Status status = apply_and_remember(config, {path, value, 0});
     if (!status.has_value()) {
       return wrong(fmt::format("environment {}: {}", variable, status.error().text));
     }
+    config.given[path].variable = variable;
   }
-  const Status status = check(config);
-  if (!status.has_value()) return wrong(fmt::format("{}: {}", name, status.error().text));
+  BATON_TRY_STATUS(check_config(config));
   if (config.source.group.empty()) config.source.group = config.name;
   config.engine.lane.pipeline = config.name;
   return config;
@@ -375,15 +308,15 @@ void resolve_paths(PipelineConfig& config, const std::string& folder) {
 }
 
 Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh) {
-  std::map<std::string, std::string> changed;
-  for (const auto& [path, value] : fresh.values) {
-    const auto before = running.values.find(path);
-    if (before == running.values.end() || before->second != value) changed[path] = value;
+  std::set<std::string> changed;
+  for (const auto& [path, given] : fresh.given) {
+    const auto before = running.given.find(path);
+    if (before == running.given.end() || before->second.value != given.value) changed.insert(path);
   }
-  for (const auto& [path, value] : running.values) {
-    if (!fresh.values.contains(path)) changed[path] = "";
+  for (const auto& [path, given] : running.given) {
+    if (!fresh.given.contains(path)) changed.insert(path);
   }
-  for (const auto& [path, value] : changed) {
+  for (const std::string& path : changed) {
     const Setting* setting = find_setting(path);
     if (setting != nullptr && setting->when == When::reload) continue;
     return wrong(fmt::format("{} cannot change while the pipeline runs: restart it", path));

@@ -44,7 +44,14 @@ struct PipelineConfig {
     std::uint32_t redrives_max = 3;
   } dead_letters{};
 
-  std::map<std::string, std::string> values{};  // As they were given, by path.
+  /// A value as it was given: in a line of the file, or by a variable.
+  struct Given {
+    std::string value{};
+    int line = 0;
+    std::string variable{};
+  };
+  std::map<std::string, Given> given{};  // By path.
+  std::string file{};                    // As errors name it.
 
   /// Whether records become rows of tables.
   [[nodiscard]] bool is_sql() const {

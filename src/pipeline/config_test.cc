@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "pipeline/example.h"
@@ -62,7 +63,7 @@ TEST(PipelineConfig, TheCommentsOfTheExampleAreTrue) {
   ASSERT_TRUE(config.has_value()) << config.error().text << "\n" << text;
   const auto plain = parse_config(example(), "config.yaml", {});
   ASSERT_TRUE(plain.has_value());
-  EXPECT_GT(config->values.size(), plain->values.size() + 20);
+  EXPECT_GT(config->given.size(), plain->given.size() + 20);
   EXPECT_EQ(config->engine.window_records, plain->engine.window_records);
   EXPECT_EQ(config->engine.window_bytes, plain->engine.window_bytes);
   EXPECT_EQ(config->engine.lane.batch_records, plain->engine.lane.batch_records);
@@ -128,6 +129,40 @@ TEST(PipelineConfig, AMistakeIsNamedWithItsLine) {
   EXPECT_EQ(refusal(example(), {{"BATON_PIPELINE__LANES", "many"}}).find("environment"), 0U);
   EXPECT_EQ(refusal(example(), {{"BATON_PIPELINE__LANE", "1"}}),
             "environment BATON_PIPELINE__LANE: is unknown");
+}
+
+// Also one that shows only beside another: two tables, a key and its column.
+TEST(PipelineConfig, WhatDoesNotGoTogetherIsNamedWithItsLine) {
+  const auto line_of = [](const std::string& text, const std::string& part) {
+    return std::to_string(std::ranges::count(text.substr(0, text.find(part)), '\n') + 1);
+  };
+  const auto expect = [&](const std::string& text, const std::string& part,
+                          const std::string& complaint) {
+    EXPECT_EQ(refusal(text), "config.yaml:" + line_of(text, part) + ": " + complaint);
+  };
+  expect(example_with("key: order_uid", "key: nothing"), "key: nothing",
+         "key: the idempotency key \"nothing\" must be a column of table orders that is not "
+         "optional");
+  expect(example_with("name: items", "name: payments  # again"), "name: payments  # again",
+         "tables[3].name: table payments: there are two of that name");
+  expect(example_with("rows: \"items[]\"", "rows: \"items[\""), "rows: \"items[\"",
+         "tables[3].rows: table items: rows: \"items[\" must be names between dots, each with [] "
+         "behind it if it is an array");
+  expect(example_with("integer items[].sale", "integer others[].sale"), "others[].sale",
+         "tables[3].columns.sale: table items: column sale: the path \"others[].sale\" goes "
+         "through an array that the table's rows do not");
+  expect(example_with("  - name: items", "  - name: more\n    rows: items[]\n  - name: items"),
+         "  - name: more", "tables[3].columns: table more: 0 columns; it must be 1 to 256");
+  expect(
+      example_with("\n# delivery: at_least_once", "\norder: none\ndelivery: exactly_once_effect #"),
+      "delivery: exactly", "delivery: exactly_once_effect needs order: key or partition");
+  expect(example_with("sqlite:orders.db", "\"stdout:\""), "  - name: orders",
+         "tables: tables and key are of sqlite and postgres, not of stdout");
+  expect(example_with("  # group:", "  partitions: 2 #"), "  partitions: 2",
+         "source.partitions: is of nats, not of baton-stream");
+  EXPECT_EQ(refusal(example(), {{"BATON_PIPELINE__KEY", "locales"}})
+                .find("environment BATON_PIPELINE__KEY: key: the idempotency key \"locales\""),
+            0U);
 }
 
 // Nought where it makes no sense would be a pipeline that stands still, or spins.
@@ -201,7 +236,7 @@ TEST(PipelineConfig, WhatDoesNotGoTogetherIsRefused) {
                 .find("source.partitions is missing"),
             std::string::npos);
   EXPECT_NE(refusal(example(), {{"BATON_PIPELINE__SOURCE__PROPERTIES__X", "1"}})
-                .find("source.properties is of kafka"),
+                .find("source.properties: is of kafka"),
             std::string::npos);
 }
 

@@ -62,7 +62,7 @@ Status Pipeline::reload(PipelineConfig config) {
                              "the pipeline",
                              config.schema_file)};
   }
-  config_.values = std::move(config.values);
+  config_.given = std::move(config.given);
   engine_->reload(config.engine);
   return {};
 }

@@ -91,20 +91,26 @@ class MappingCompiler {
       return bad(fmt::format("{} tables; the limit is {}", tables.size(), kTablesMax));
     }
     std::set<std::string_view> names;
-    for (const TableMapping& table : tables) {
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      const TableMapping& table = tables[i];
+      const std::string place = fmt::format("tables[{}]", i);
+      part_ = place + ".name";
       BATON_TRY_STATUS(check_identifier("table", table.name));
       if (!names.insert(table.name).second) {
         return bad(fmt::format("table {}: there are two of that name", table.name));
       }
-      BATON_TRY_STATUS(add(table));
+      BATON_TRY_STATUS(add(table, place));
     }
     BATON_TRY_STATUS(find_key());
     return Mapping(std::move(plan_));
   }
+  /// What it looked at last: what is wrong, when it fails.
+  [[nodiscard]] const std::string& part() const { return part_; }
 
  private:
-  Status add(const TableMapping& table) {
+  Status add(const TableMapping& table, const std::string& place) {
     PlannedTable planned;
+    part_ = place + ".rows";
     if (!table.rows.empty()) {
       const auto row = path(table.rows, false);
       if (!row.has_value()) {
@@ -113,12 +119,14 @@ class MappingCompiler {
       }
       planned.row = row->path;
     }
+    part_ = place + ".columns";
     if (table.columns.empty() || table.columns.size() > kColumnsMax) {
       return bad(fmt::format("table {}: {} columns; it must be 1 to {}", table.name,
                              table.columns.size(), kColumnsMax));
     }
     std::set<std::string_view> names;
     for (const ColumnMapping& column : table.columns) {
+      part_ = fmt::format("{}.columns.{}", place, column.name);
       BATON_TRY_STATUS(check_identifier(fmt::format("table {}: column", table.name), column.name));
       const auto found = names.insert(column.name).second
                              ? column_path(column, planned.row)
@@ -208,11 +216,13 @@ class MappingCompiler {
 
   Status find_key() {
     const TableMapping& first = plan_->mapping.tables.front();
+    part_ = "tables[0].rows";
     if (!first.rows.empty()) {
       return bad(
           fmt::format("table {}: the first table must have one row for each document", first.name));
     }
     if (plan_->mapping.key.empty()) return {};
+    part_ = "key";
     const auto found = std::ranges::find(first.columns, plan_->mapping.key, &ColumnMapping::name);
     if (found == first.columns.end() || found->optional) {
       return bad(fmt::format(
@@ -224,10 +234,14 @@ class MappingCompiler {
   }
 
   std::shared_ptr<Mapping::Plan> plan_;
+  std::string part_ = "tables";
 };
 
-Result<Mapping> Mapping::compile(RowMapping mapping) {
-  return MappingCompiler(std::move(mapping)).run();
+Result<Mapping> Mapping::compile(RowMapping mapping, std::string* wrong_part) {
+  MappingCompiler compiler(std::move(mapping));
+  auto compiled = compiler.run();
+  if (!compiled.has_value() && wrong_part != nullptr) *wrong_part = compiler.part();
+  return compiled;
 }
 
 Mapping::Mapping(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}

@@ -54,8 +54,9 @@ struct RowMapping {
 /// A checked and compiled RowMapping. A handle to something that never changes, like Schema.
 class Mapping {
  public:
-  /// The error names the table and the column.
-  static Result<Mapping> compile(RowMapping mapping);
+  /// The error names the table and the column; `wrong_part` is where they stand in the mapping:
+  /// "tables[1].columns.price".
+  static Result<Mapping> compile(RowMapping mapping, std::string* wrong_part = nullptr);
 
   [[nodiscard]] const std::vector<TableMapping>& tables() const;
   /// The idempotency key, a column of the first table; empty: there is none.
