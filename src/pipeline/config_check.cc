@@ -95,6 +95,12 @@ Status check_source(const PipelineConfig& config) {
   return {};
 }
 
+Status check_dead_letters(const PipelineConfig& config) {
+  if (!is_same_place(config.source.endpoint, config.dead_letters.endpoint)) return {};
+  return wrong_at(config, "dead_letters.url",
+                  "is the source itself: what cannot be written would come again, for ever");
+}
+
 }  // namespace
 
 Error wrong_at(const PipelineConfig& config, std::string_view path, std::string_view why) {
@@ -109,6 +115,7 @@ Status check_config(const PipelineConfig& config) {
   BATON_TRY_STATUS(need(config, config.dead_letters.endpoint.kind, "dead_letters.url",
                         "where records go that cannot be written"));
   BATON_TRY_STATUS(check_source(config));
+  BATON_TRY_STATUS(check_dead_letters(config));
   BATON_TRY_STATUS(check_sink(config));
   return check_delivery(config);
 }

@@ -240,6 +240,24 @@ TEST(PipelineConfig, WhatDoesNotGoTogetherIsRefused) {
             std::string::npos);
 }
 
+// Each would come back as a record that cannot be written.
+TEST(PipelineConfig, DeadLettersDoNotGoToTheSource) {
+  const auto with = [](const std::string& source, const std::string& letters) {
+    return refusal(example(), {{"BATON_PIPELINE__SOURCE__URL", source},
+                               {"BATON_PIPELINE__DEAD_LETTERS__URL", letters}});
+  };
+  const std::string refused =
+      "environment BATON_PIPELINE__DEAD_LETTERS__URL: dead_letters.url: is the source itself: what "
+      "cannot be written would come again, for ever";
+  EXPECT_EQ(with("baton-queue://a:1/q", "baton-queue://a:1/q"), refused);
+  EXPECT_EQ(with("baton-queue://localhost:1/q", "baton-queue://127.0.0.1:1/q"), refused);
+  EXPECT_EQ(with("kafka://a:1,b:1/t", "kafka://b:1,c:1/t"), refused);
+  EXPECT_EQ(with("baton-queue://a:1/q", "baton-queue://a:1/q.dlq"), "accepted");
+  EXPECT_EQ(with("baton-queue://a:1/q", "baton-queue://a:2/q"), "accepted");
+  EXPECT_EQ(with("kafka://a:1,b:1/t", "kafka://c:1/t"), "accepted");
+  EXPECT_EQ(with("baton-stream://a:1/q", "baton-queue://a:1/q"), "accepted");
+}
+
 TEST(PipelineConfig, AReloadTakesOnlyWhatCanChange) {
   const auto running = parse_config(example(), "config.yaml", {});
   ASSERT_TRUE(running.has_value());

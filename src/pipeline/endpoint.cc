@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <span>
 
 namespace baton::pipeline {
@@ -67,7 +68,28 @@ Result<Endpoint> parse(std::string_view url, std::span<const Kind> kinds) {
   return wrong(fmt::format("'{}' is none of {}", url.substr(0, 64), forms));
 }
 
+/// One by one, of "HOST:PORT,HOST:PORT".
+std::set<std::string> hosts_of(std::string_view addresses) {
+  constexpr std::string_view kLocal = "localhost:";
+  std::set<std::string> hosts;
+  while (!addresses.empty()) {
+    const std::size_t comma = std::min(addresses.find(','), addresses.size());
+    std::string host(addresses.substr(0, comma));
+    if (host.starts_with(kLocal)) host = "127.0.0.1:" + host.substr(kLocal.size());
+    hosts.insert(std::move(host));
+    addresses.remove_prefix(std::min(comma + 1, addresses.size()));
+  }
+  return hosts;
+}
+
 }  // namespace
+
+bool is_same_place(const Endpoint& left, const Endpoint& right) {
+  if (left.kind != right.kind || left.name != right.name) return false;
+  const std::set<std::string> hosts = hosts_of(left.address);
+  return std::ranges::any_of(hosts_of(right.address),
+                             [&](const std::string& host) { return hosts.contains(host); });
+}
 
 Result<Endpoint> parse_source_url(std::string_view url) {
   static constexpr std::array kKinds{kStream, kQueue, kKafka, kNats};

@@ -26,4 +26,8 @@ Result<Endpoint> parse_sink_url(std::string_view url);
 /// baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT[,...]/TOPIC, file:PATH.
 Result<Endpoint> parse_dead_letters_url(std::string_view url);
 
+/// Whether both are one and the same queue or topic. Names of hosts are not looked up, but
+/// localhost is 127.0.0.1.
+bool is_same_place(const Endpoint& left, const Endpoint& right);
+
 }  // namespace baton::pipeline
