@@ -231,17 +231,37 @@ Status check_empty(std::string_view path) {
   return known ? Status{} : wrong("is unknown");
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+/// Names of headers and of librdkafka's properties are the same however they are written, and a
+/// variable says nothing of it.
+void set_pair(Pairs& pairs, std::string_view name, const std::string& value) {
+  const auto there = std::ranges::find(pairs, lower_case(name),
+                                       [](const auto& pair) { return lower_case(pair.first); });
+  if (there != pairs.end()) {
+    there->second = value;
+  } else {
+    pairs.emplace_back(name, value);
+  }
+}
+
 Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
   const std::string_view path = leaf.path;
   if (const auto table = table_of(path)) {
     return set_table(config.rows, table->first, table->second, leaf.value);
   }
   if (path.starts_with(kProperties)) {
-    config.source.properties.emplace_back(path.substr(kProperties.size()), leaf.value);
+    set_pair(config.source.properties, path.substr(kProperties.size()), leaf.value);
     return {};
   }
   if (path.starts_with(kHeaders)) {
-    config.sink.headers.emplace_back(path.substr(kHeaders.size()), leaf.value);
+    set_pair(config.sink.headers, path.substr(kHeaders.size()), leaf.value);
     return {};
   }
   const Setting* setting = find_setting(path);
@@ -250,8 +270,11 @@ Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
 }
 
 Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
+  const bool is_pair = leaf.path.starts_with(kProperties) || leaf.path.starts_with(kHeaders);
+  const std::string path = is_pair ? lower_case(leaf.path) : leaf.path;
+  if (leaf.line > 0 && config.given.contains(path)) return wrong("is there twice");
   BATON_TRY_STATUS(apply(config, leaf));
-  config.given[leaf.path] = {.value = leaf.value, .line = leaf.line};
+  config.given[path] = {.value = leaf.value, .line = leaf.line};
   return {};
 }
 
@@ -259,14 +282,11 @@ Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
 std::string path_of_variable(std::string_view name) {
   std::string path;
   for (name.remove_prefix(kPrefix.size()); !name.empty(); name.remove_prefix(1)) {
-    if (name.starts_with("__")) {
-      path += '.';
-      name.remove_prefix(1);
-    } else {
-      path += static_cast<char>(std::tolower(static_cast<unsigned char>(name.front())));
-    }
+    const bool is_dot = name.starts_with("__");
+    if (is_dot) name.remove_prefix(1);
+    path += is_dot ? '.' : name.front();
   }
-  return path;
+  return lower_case(path);
 }
 
 }  // namespace

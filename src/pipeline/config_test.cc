@@ -102,6 +102,25 @@ TEST(PipelineConfig, TheEnvironmentWins) {
   EXPECT_EQ(config->engine.lane.backoff.first, std::chrono::seconds(1));
 }
 
+// A header that is sent twice is another one than either.
+TEST(PipelineConfig, TheEnvironmentWinsWhereNamesAreFree) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  const std::string http =
+      "name: a\nsource: {url: \"kafka://a:1/t\", properties: {security.protocol: plaintext}}\n"
+      "sink:\n  url: http://a:1/\n  headers: {Authorization: old, Accept: all}\n"
+      "dead_letters: {url: file:d}\n";
+  const auto config =
+      parse_config(http, "config.yaml",
+                   {{"BATON_PIPELINE__SINK__HEADERS__AUTHORIZATION", "new"},
+                    {"BATON_PIPELINE__SOURCE__PROPERTIES__SECURITY.PROTOCOL", "ssl"},
+                    {"BATON_PIPELINE__SOURCE__PROPERTIES__DEBUG", "all"}});
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  EXPECT_EQ(config->sink.headers, (Pairs{{"Authorization", "new"}, {"Accept", "all"}}));
+  EXPECT_EQ(config->source.properties, (Pairs{{"security.protocol", "ssl"}, {"debug", "all"}}));
+  EXPECT_EQ(refusal("name: a\nsink:\n  headers:\n    Accept: a\n    accept: b\n"),
+            "config.yaml:5: sink.headers.accept: is there twice");
+}
+
 TEST(PipelineConfig, ThreeLinesMakeItKafkaAndPostgres) {
   const auto config =
       parse_config(example(), "config.yaml",
