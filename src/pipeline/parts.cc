@@ -15,6 +15,7 @@
 
 #include "kafka/kafka_dead_letters.h"
 #include "kafka/kafka_source.h"
+#include "pipeline/config_check.h"
 #include "pipeline/dead_letter_stores.h"
 #include "pipeline/example.h"
 #include "schema/json_schema.h"
@@ -56,6 +57,9 @@ Result<std::optional<schema::Schema>> compile_schema(const PipelineConfig& confi
 Result<std::unique_ptr<Sink>> make_sql_sink(const PipelineConfig& config, const std::string& source,
                                             schema::Schema schema) {
   BATON_TRY(schema::Mapping mapping, schema::Mapping::compile(config.rows));
+  std::string part;
+  const Status possible = mapping.check(schema, &part);
+  if (!possible.has_value()) return wrong_at(config, part, possible.error().text);
   const Endpoint& to = config.sink.endpoint;
   if (to.kind == "postgres") {
     return std::make_unique<PostgresSink>(

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "schema/json_document.h"
+#include "schema/json_schema.h"
 #include "schema/row_batch.h"
 
 namespace baton::schema {
@@ -58,6 +59,10 @@ class Mapping {
   /// "tables[1].columns.price".
   static Result<Mapping> compile(RowMapping mapping, std::string* wrong_part = nullptr);
 
+  /// Whether documents that keep `schema` can have what the paths lead to, in a type that the
+  /// columns take. What the schema leaves open passes. Errors as those of compile().
+  [[nodiscard]] Status check(const Schema& schema, std::string* wrong_part = nullptr) const;
+
   [[nodiscard]] const std::vector<TableMapping>& tables() const;
   /// The idempotency key, a column of the first table; empty: there is none.
   [[nodiscard]] const std::string& key() const;
@@ -68,6 +73,7 @@ class Mapping {
 
  private:
   friend class Mapper;
+  friend class MappingCheck;
   friend class MappingCompiler;
   struct Plan;
   explicit Mapping(std::shared_ptr<const Plan> plan);

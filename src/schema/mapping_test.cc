@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "schema/orders.h"
+
 namespace baton::schema {
 namespace {
 
@@ -209,6 +211,71 @@ TEST(Mapping, AMappingIsCheckedBeforeItIsUsed) {
   EXPECT_EQ(refusal(place),
             "table i: rows: \"items[].#\" has a # that is not the last step, or not behind an "
             "array");
+}
+
+std::string refusal_by(std::string_view schema, std::vector<ColumnMapping> columns,
+                       std::string rows = "items[]") {
+  const auto compiled = Schema::compile(schema);
+  if (!compiled.has_value()) return compiled.error().text;
+  RowMapping mapping = one_table({});
+  columns.insert(columns.begin(), column("id", "id"));
+  mapping.tables.push_back({.name = "c", .rows = std::move(rows), .columns = std::move(columns)});
+  const auto checked = Mapping::compile(mapping);
+  if (!checked.has_value()) return checked.error().text;
+  std::string part;
+  const Status status = checked->check(*compiled, &part);
+  return status.has_value() ? "good" : fmt::format("{}: {}", part, status.error().text);
+}
+
+// Every document would be refused, or every cell NULL.
+TEST(Mapping, APathThatTheSchemaRulesOutIsNamed) {
+  constexpr std::string_view kSchema = R"({
+    "type": "object", "additionalProperties": false,
+    "properties": {"id": {"type": "string"}, "sum": {"$ref": "#/$defs/sum"},
+                   "items": {"type": "array", "items": {"$ref": "#/$defs/item"}},
+                   "free": {}, "either": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+                   "pair": {"type": "array", "prefixItems": [{"type": "string"}]}},
+    "patternProperties": {"^x-": {"type": "boolean"}},
+    "$defs": {"sum": {"type": ["integer", "null"]},
+              "item": {"allOf": [{"type": "object"}, {"additionalProperties": false,
+                       "properties": {"n": {"type": "number"}, "o": {"type": "object"}}}]}}})";
+  const auto path = [&](const char* place, ColumnType type = text, bool optional = false) {
+    return refusal_by(kSchema, {column("c", place, type, optional)});
+  };
+  EXPECT_EQ(path("id"), "good");
+  EXPECT_EQ(
+      path("idd"),
+      "tables[1].columns.c: table c: column c: the path \"idd\" is not allowed by the schema");
+  EXPECT_EQ(path("idd", text, true), path("idd"));
+  EXPECT_EQ(path("x-flag", boolean), "good");
+  EXPECT_EQ(path("free.any.where"), "good");
+  EXPECT_EQ(path("either.name"), "good");
+  EXPECT_EQ(path("items[].#", integer), "good");
+  EXPECT_EQ(path("items[].n", real), "good");
+  EXPECT_EQ(path("items[].n", integer), "good");
+  EXPECT_NE(path("items[].m").find("the path \"items[].m\" is not allowed"), std::string::npos);
+  EXPECT_EQ(path("items.n"),
+            "tables[1].columns.c: table c: column c: the path \"items.n\" is not possible: by the "
+            "schema \"items\" is of type array, not object; [] behind it means its elements");
+  EXPECT_NE(path("id.x.y").find("\"id\" is of type string, not object"), std::string::npos);
+  EXPECT_EQ(path("sum", integer), "good");
+  EXPECT_EQ(path("sum", boolean, true), "good");
+  EXPECT_NE(path("sum", boolean)
+                .find("\"sum\" is of type integer or null by the schema, which "
+                      "boolean does not take"),
+            std::string::npos);
+  EXPECT_NE(path("items[].o").find("\"items[].o\" is of type object by the schema, which text"),
+            std::string::npos);
+  EXPECT_EQ(path("items[].o", json), "good");
+  EXPECT_EQ(refusal_by(kSchema, {column("p", "pair[].any", real)}, "pair[]"), "good");
+  EXPECT_EQ(refusal_by(kSchema, {column("c", "id")}, "item[]"),
+            "tables[1].rows: table c: rows: \"item[]\" is not allowed by the schema");
+  EXPECT_EQ(refusal_by("{}", {column("c", "items[].x.y")}), "good");
+  EXPECT_EQ(refusal_by(order_schema(), {}, ""),
+            "tables[0].columns.id: table t: column id: the path "
+            "\"id\" is not allowed by the schema");
+  EXPECT_TRUE(
+      Mapping::compile(order_mapping())->check(*Schema::compile(order_schema())).has_value());
 }
 
 TEST(Mapping, TheKeyIsKnownEvenOfAnInvalidDocument) {

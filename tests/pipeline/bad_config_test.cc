@@ -99,6 +99,24 @@ TEST_F(BadConfig, ASchemaThatIsNotUnderstood) {
   expect_refusal(folder, 2, "s.json");
 }
 
+// Every record would become a dead letter.
+TEST_F(BadConfig, AColumnThatTheSchemaHasNot) {
+  const PipelineFolder folder(broker_);
+  const std::string good = e2e::read_file(folder.config());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    e2e::write_file(folder.config(), text);
+  };
+  with("\"text order_uid\"", "\"text order_uiX\"");
+  expect_refusal(folder, 2, "config.yaml:");
+  expect_refusal(folder, 2,
+                 "tables[0].columns.order_uid: table orders: column order_uid: the path "
+                 "\"order_uiX\" is not allowed by the schema");
+  with("integer items[].chrt_id", "integer items.chrt_id");
+  expect_refusal(folder, 2, "column chrt_id: the path \"items.chrt_id\" is not possible");
+}
+
 TEST_F(BadConfig, ASourceThatIsNotThere) {
   expect_refusal(PipelineFolder(broker_, {{"source.url", "baton-stream://127.0.0.1:1/orders"}}), 5,
                  "127.0.0.1:1");
