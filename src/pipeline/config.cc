@@ -15,6 +15,7 @@
 #include "pipeline/config_check.h"
 #include "pipeline/example.h"
 #include "pipeline/yaml_leaves.h"
+#include "schema/schema_limits.h"
 
 namespace baton::pipeline {
 namespace {
@@ -48,13 +49,24 @@ Status set_number(Number& target, std::string_view text, std::uint64_t min, std:
   return {};
 }
 
-Status set_size(std::size_t& target, std::string_view text) {
+constexpr std::uint64_t kMemoryMost = std::uint64_t{16} << 30U;
+
+Status set_size(std::size_t& target, std::string_view text, std::uint64_t most = kMemoryMost) {
   constexpr std::uint64_t kLeast = 1024;
-  constexpr std::uint64_t kMost = std::uint64_t{16} << 30U;
   BATON_TRY(const std::uint64_t bytes, parse_size(text));
-  if (bytes < kLeast || bytes > kMost) return wrong(fmt::format("{} is not 1KiB to 16GiB", text));
+  if (bytes < kLeast || bytes > most) {
+    return wrong(fmt::format("{} is not 1KiB to {}MiB", text, most >> 20U));
+  }
   target = bytes;
   return {};
+}
+
+Status set_http(std::string& target, std::string_view text) {
+  if (text != "off") {
+    const auto place = parse_host_port(text);
+    if (!place.has_value()) return wrong(place.error().text + ", or off");
+  }
+  return set_text(target, text);
 }
 
 Status set_duration(Duration& target, std::string_view text, milliseconds least = milliseconds(0),
@@ -96,7 +108,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"on_duplicate", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_choice<bool, 2>(c.engine.lane.duplicates_are_dead_letters, t,
                                   {{{"count", false}, {"dead_letter", true}}}); }},
-    {"http", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.http, t); }},
+    {"http", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_http(c.http, t); }},
     {"window.records", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.engine.window_records, t, 1, 10'000'000); }},
     {"window.bytes", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
@@ -140,7 +152,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
        return set_number(c.source.partitions, t, 1, 65'536); }},
     {"schema", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.schema_file, t); }},
     {"record_max", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_size(c.record_bytes_max, t); }},
+       return set_size(c.record_bytes_max, t, schema::kDocumentBytesMax); }},
     {"sink.url", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        BATON_TRY(c.sink.endpoint, parse_sink_url(t));
        return {}; }},

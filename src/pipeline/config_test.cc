@@ -211,6 +211,29 @@ TEST(PipelineConfig, LowerLimitsAreNamedWithTheirLine) {
             "accepted");
 }
 
+TEST(PipelineConfig, UpperLimitsAreNamed) {
+  const auto with = [](const std::string& variable, const std::string& value) {
+    return refusal(example(), {{"BATON_PIPELINE__" + variable, value}});
+  };
+  EXPECT_EQ(with("RECORD_MAX", "16MiB"), "accepted");
+  EXPECT_EQ(with("RECORD_MAX", "1GiB"),
+            "environment BATON_PIPELINE__RECORD_MAX: 1GiB is not 1KiB to 16MiB");
+  EXPECT_EQ(with("WINDOW__BYTES", "16GiB"), "accepted");
+  EXPECT_EQ(with("WINDOW__BYTES", "17GiB"),
+            "environment BATON_PIPELINE__WINDOW__BYTES: 17GiB is not 1KiB to 16384MiB");
+}
+
+TEST(PipelineConfig, TheAddressForHttpIsOne) {
+  const auto with = [](const std::string& value) {
+    return refusal("name: a\nhttp: \"" + value + "\"\n");
+  };
+  EXPECT_EQ(with("foo"), "config.yaml:2: http: 'foo' is not HOST:PORT, or off");
+  EXPECT_EQ(with(":80"), "config.yaml:2: http: ':80' is not HOST:PORT, or off");
+  EXPECT_EQ(with("a:b"), "config.yaml:2: http: 'b' is not a whole number from 0 to 65535, or off");
+  EXPECT_EQ(with("127.0.0.1:0"), "config.yaml: source.url is missing: where records come from");
+  EXPECT_EQ(with("[::1]:7472"), with("off"));
+}
+
 TEST(PipelineConfig, AMistakeWithoutAValueIsNamed) {
   const auto with = [](const std::string& line) {
     return refusal(example_with("name: orders\n", "name: orders\n" + line + "\n"));

@@ -8,6 +8,8 @@
 #include <set>
 #include <span>
 
+#include "base/parse.h"
+
 namespace baton::pipeline {
 namespace {
 
@@ -83,6 +85,16 @@ std::set<std::string> hosts_of(std::string_view addresses) {
 }
 
 }  // namespace
+
+Result<std::pair<std::string, int>> parse_host_port(std::string_view address) {
+  constexpr std::uint64_t kPortMax = 65'535;
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return wrong(fmt::format("'{}' is not HOST:PORT", address.substr(0, 64)));
+  }
+  BATON_TRY(const std::uint64_t port, parse_number(address.substr(colon + 1), 0, kPortMax));
+  return std::pair(std::string(address.substr(0, colon)), static_cast<int>(port));
+}
 
 bool is_same_place(const Endpoint& left, const Endpoint& right) {
   if (left.kind != right.kind || left.name != right.name) return false;

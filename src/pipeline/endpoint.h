@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -25,6 +26,9 @@ Result<Endpoint> parse_source_url(std::string_view url);
 Result<Endpoint> parse_sink_url(std::string_view url);
 /// baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT[,...]/TOPIC, file:PATH.
 Result<Endpoint> parse_dead_letters_url(std::string_view url);
+
+/// HOST:PORT.
+Result<std::pair<std::string, int>> parse_host_port(std::string_view address);
 
 /// Whether both are one and the same queue or topic. Names of hosts are not looked up, but
 /// localhost is 127.0.0.1.

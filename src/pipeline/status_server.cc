@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/parse.h"
+#include "pipeline/endpoint.h"
 #include "pipeline/status.h"
 
 namespace baton::pipeline {
@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::size_t kThreads = 2;
 constexpr int kAskSeconds = 5;
-
-Result<std::pair<std::string, int>> split(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    return Error{Errc::invalid_argument, fmt::format("{} is not HOST:PORT", address)};
-  }
-  BATON_TRY(const std::uint64_t port, parse_number(address.substr(colon + 1), 0, 65'535));
-  return std::pair(address.substr(0, colon), static_cast<int>(port));
-}
 
 }  // namespace
 
@@ -42,7 +33,7 @@ StatusServer::~StatusServer() {
 Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& address,
                                                           const std::string& name,
                                                           const Engine& engine) {
-  BATON_TRY(const auto place, split(address));
+  BATON_TRY(const auto place, parse_host_port(address));
   std::unique_ptr<StatusServer> result(new StatusServer());
   httplib::Server& server = result->library_->server;
   server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
@@ -78,7 +69,7 @@ Result<std::unique_ptr<StatusServer>> StatusServer::start(const std::string& add
 std::string StatusServer::address() const { return fmt::format("{}:{}", host_, port_); }
 
 Result<std::string> ask_status(const std::string& address) {
-  BATON_TRY(const auto place, split(address));
+  BATON_TRY(const auto place, parse_host_port(address));
   httplib::Client client(place.first, place.second);
   client.set_connection_timeout(kAskSeconds);
   client.set_read_timeout(kAskSeconds);
