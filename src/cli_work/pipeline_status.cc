@@ -26,9 +26,7 @@ ExitCode run_status(const StatusFlags& flags) {
   watch_for_interrupt();
   do {
     const auto status = pipeline::ask_status(flags.http);
-    if (!status.has_value()) {
-      return out.fail("pipeline status", status.error().text, ExitCode::unreachable);
-    }
+    if (!status.has_value()) return out.fail("pipeline status", status.error());
     const Json json = Json::parse(*status, nullptr, false);
     const std::string name = json.is_object() ? json.value("name", "") : "";
     if (!flags.name.empty() && flags.name != name) {

@@ -7,6 +7,7 @@
 #include "sink/postgres_tables.h"
 #include "sink/postgres_writer.h"
 #include "sink/sql_rows.h"
+#include "sink/start_error.h"
 
 namespace baton::pipeline {
 
@@ -65,9 +66,7 @@ std::optional<SinkError> PostgresSink::settle(std::uint32_t partition, std::uint
 
 Result<std::vector<std::string>> PostgresSink::check(bool apply) {
   const std::scoped_lock lock(mutex_);
-  if (const auto error = connect()) {
-    return Error{Errc::unavailable, fmt::format("{}: {}", name(), error->text)};
-  }
+  if (const auto error = connect()) return start_error(name(), *error);
   return check_postgres_tables(connection_, mapping_, options_.exactly_once, apply);
 }
 

@@ -7,6 +7,7 @@
 
 #include "sink/sql_rows.h"
 #include "sink/sqlite_tables.h"
+#include "sink/start_error.h"
 
 namespace baton::pipeline {
 namespace {
@@ -202,7 +203,7 @@ Result<std::vector<std::string>> SqliteSink::check(bool apply) {
     if (!apply) return done;
   }
   if (auto error = database_.open(options_.path, SqliteDatabase::Open::or_create, sync())) {
-    return Error{Errc::unavailable, fmt::format("{}: {}", options_.path, error->text)};
+    return start_error(options_.path, *error);
   }
   auto tables = check_tables(apply);
   disconnect();

@@ -143,6 +143,16 @@ TEST_F(BadConfig, ASinkThatIsNotThere) {
       "127.0.0.1:1");
 }
 
+// Nothing that comes back by itself.
+TEST_F(BadConfig, ASinkThatIsNone) {
+  const PipelineFolder folder(broker_);
+  e2e::write_file(folder.database(), std::string(8192, 'x'));
+  expect_refusal(folder, 2, "orders.db: file is not a database");
+  expect_refusal(
+      PipelineFolder(broker_, {{"sink.url", "postgres://127.0.0.1:1/orders?colour=red"}}), 2,
+      "postgresql://user@host:port/name");
+}
+
 TEST_F(BadConfig, ATableWithOtherColumns) {
   const PipelineFolder folder(broker_);
   change(folder, "CREATE TABLE payments (order_uid TEXT, sum INTEGER)");
@@ -202,6 +212,7 @@ TEST_F(BadConfig, TheCommandLine) {
       {{"pipeline", "generate", "orders", "--invalid", "60%", "--broken", "60%"}, "100%"},
       {{"pipeline", "generate", "orders", "--invalid", "0.05%"}, "0.1%"},
       {{"pipeline", "generate", "orders", "--to", "ftp://x"}, "baton-stream://HOST:PORT/STREAM"},
+      {{"pipeline", "status", "--http", "nonsense"}, "HOST:PORT"},
       {{"pipeline", "init", "no good"}, "name"},
       {{"pipeline", "dlq", "ls", "orders", "--where", "colour=red"}, "class"},
       {{"pipeline", "dlq", "redrive", "orders", "--rate", "-1"}, "rate"},
