@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,28 @@ Result<Places> places_of(const LetterFlags& flags) {
       .redrives_max = config.dead_letters.redrives_max};
 }
 
+/// Nothing else can stand there, so that nothing would match.
+Status check_value(std::string_view field, std::string_view value) {
+  static constexpr std::array<std::string_view, 2> kClasses = {"poison", "duplicate"};
+  static constexpr std::array<std::string_view, 4> kStages = {"decode", "schema", "mapping",
+                                                              "sink"};
+  const auto one_of = [&](std::span<const std::string_view> choices) -> Status {
+    if (std::ranges::find(choices, value) != choices.end()) return {};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("{} '{}' is none of {}", field, value.substr(0, 64), fmt::join(choices, ", "))};
+  };
+  if (field == "class") return one_of(kClasses);
+  if (field == "stage") return one_of(kStages);
+  if (field != "partition" && field != "offset") return {};
+  const std::uint64_t most = field == "partition" ? std::numeric_limits<std::uint32_t>::max()
+                                                  : std::numeric_limits<std::int64_t>::max();
+  const auto number = parse_number(value, 0, most);
+  if (number.has_value() && std::to_string(*number) == value) return {};
+  return Error{Errc::invalid_argument, fmt::format("{} '{}' is not a whole number from 0 to {}",
+                                                   field, value.substr(0, 64), most)};
+}
+
 Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
   static constexpr std::array<std::string_view, 6> kFields = {"class",  "code",      "stage",
                                                               "source", "partition", "offset"};
@@ -83,7 +106,15 @@ Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
     return Error{Errc::invalid_argument, fmt::format("'{}' is not FIELD=VALUE with a field of {}",
                                                      text.substr(0, 64), fmt::join(kFields, ", "))};
   }
+  BATON_TRY_STATUS(check_value(field, text.substr(equals + 1)));
   return std::pair(std::string(field), std::string(text.substr(equals + 1)));
+}
+
+/// As slow as nothing at all is no rate, and no limit is what goes without saying.
+Result<double> parse_redrive_rate(std::string_view text) {
+  BATON_TRY(const double rate, parse_rate(text));
+  if (rate > 0) return rate;
+  return Error{Errc::invalid_argument, "must be more than 0; leave it out for no limit"};
 }
 
 Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
@@ -360,7 +391,7 @@ void add_pipeline_dead_letters(CLI::App& pipeline, Action& action) {
   verb->add_option("--limit", redrive->limit, "At most so many [all].")
       ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()));
   add_parsed(
-      *verb, "--rate", parse_rate, [&rate = redrive->rate](double value) { rate = value; },
+      *verb, "--rate", parse_redrive_rate, [&rate = redrive->rate](double value) { rate = value; },
       "So many a second at most [no limit].");
   verb->add_flag("--dry-run", redrive->dry_run, "Only count.");
 }

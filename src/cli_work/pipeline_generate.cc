@@ -43,13 +43,16 @@ double per_mille(double percent) { return std::round(percent * 10); }
 
 /// "2%" or "0.5%".
 Result<double> parse_percent(std::string_view text) {
-  if (text.ends_with('%')) text.remove_suffix(1);
-  BATON_TRY(const double percent, parse_rate(text));
-  if (percent > 100) return Error{Errc::invalid_argument, "is more than 100%"};
-  if (std::abs(per_mille(percent) - percent * 10) > 1e-6) {
+  const std::string_view digits = text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
+  const auto percent = parse_rate(digits);
+  if (!percent.has_value() || *percent > 100) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("'{}' is not a share from 0% to 100%", text.substr(0, 64))};
+  }
+  if (std::abs(per_mille(*percent) - *percent * 10) > 1e-6) {
     return Error{Errc::invalid_argument, "is no multiple of 0.1%"};
   }
-  return percent;
+  return *percent;
 }
 
 schema::OrderMix mix_of(const GenerateFlags& flags) {

@@ -24,6 +24,8 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kPrefix = "BATON_PIPELINE__";
 constexpr milliseconds kLongest{std::chrono::hours(24)};
+// Members of a Kafka group are given twice as long to come back, which must be less than a day.
+constexpr milliseconds kDrainLongest{std::chrono::hours(1)};
 
 Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
@@ -122,7 +124,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"commit_interval", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_duration(c.engine.commit_interval, t, milliseconds(10), std::chrono::minutes(1)); }},
     {"drain", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.drain, t); }},
+       return set_duration(c.engine.drain, t, milliseconds(0), kDrainLongest); }},
     {"max_outage", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_duration(c.engine.breaker.max_outage, t); }},
     {"retry.attempts", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {

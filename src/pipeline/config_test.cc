@@ -218,6 +218,8 @@ TEST(PipelineConfig, UpperLimitsAreNamed) {
   EXPECT_EQ(with("RECORD_MAX", "16MiB"), "accepted");
   EXPECT_EQ(with("RECORD_MAX", "1GiB"),
             "environment BATON_PIPELINE__RECORD_MAX: 1GiB is not 1KiB to 16MiB");
+  EXPECT_EQ(with("DRAIN", "1h"), "accepted");
+  EXPECT_EQ(with("DRAIN", "13h").find("environment BATON_PIPELINE__DRAIN: "), 0U);
   EXPECT_EQ(with("WINDOW__BYTES", "16GiB"), "accepted");
   EXPECT_EQ(with("WINDOW__BYTES", "17GiB"),
             "environment BATON_PIPELINE__WINDOW__BYTES: 17GiB is not 1KiB to 16384MiB");

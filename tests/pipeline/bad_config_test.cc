@@ -208,7 +208,8 @@ TEST_F(BadConfig, TheStatusOfNobody) {
 TEST_F(BadConfig, TheCommandLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> kCases = {
       {{"pipeline", "generate", "books"}, "only 'orders'"},
-      {{"pipeline", "generate", "orders", "--invalid", "200%"}, "100%"},
+      {{"pipeline", "generate", "orders", "--invalid", "200%"}, "from 0% to 100%"},
+      {{"pipeline", "generate", "orders", "--invalid", "-5%"}, "from 0% to 100%"},
       {{"pipeline", "generate", "orders", "--invalid", "60%", "--broken", "60%"}, "100%"},
       {{"pipeline", "generate", "orders", "--invalid", "0.05%"}, "0.1%"},
       {{"pipeline", "generate", "orders", "--to", "ftp://x"}, "baton-stream://HOST:PORT/STREAM"},
@@ -216,6 +217,11 @@ TEST_F(BadConfig, TheCommandLine) {
       {{"pipeline", "init", "no good"}, "name"},
       {{"pipeline", "dlq", "ls", "orders", "--where", "colour=red"}, "class"},
       {{"pipeline", "dlq", "redrive", "orders", "--rate", "-1"}, "rate"},
+      {{"pipeline", "dlq", "redrive", "orders", "--rate", "0"}, "more than 0"},
+      {{"pipeline", "dlq", "ls", "orders", "--where", "class=POISON"}, "poison, duplicate"},
+      {{"pipeline", "dlq", "ls", "orders", "--where", "stage=sinks"}, "decode, schema, mapping"},
+      {{"pipeline", "dlq", "ls", "orders", "--where", "partition=0x1"}, "from 0 to 4294967295"},
+      {{"pipeline", "dlq", "ls", "orders", "--where", "offset=01"}, "whole number"},
   };
   for (const auto& [arguments, complaint] : kCases) {
     std::vector<std::string> command{e2e::binary()};
