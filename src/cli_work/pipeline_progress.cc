@@ -27,6 +27,29 @@ std::int64_t lag_of(const pipeline::EngineStatus& status) {
   return lag;
 }
 
+/// Those that there were: "errors: 3 outage, 1 retry".
+std::string errors_text(const Json& errors) {
+  std::string text;
+  for (const auto& [name, count] : errors.items()) {
+    if (count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "\n  errors: " : ", ", count.dump(), name);
+  }
+  return text;
+}
+
+std::string partition_text(const Json& partition) {
+  const auto number = [&](const char* name) { return partition.value(name, std::int64_t{0}); };
+  std::string text = fmt::format(
+      "  partition {:>3}: epoch {}, committed {}, contiguous {}, highest done {}, gaps {}, in "
+      "flight {}, lag {}",
+      number("partition"), number("epoch"), number("committed"), number("contiguous"),
+      number("highest_done"), number("gaps"), number("in_flight"),
+      partition.contains("lag") ? partition["lag"].dump() : "?");
+  const double lag_seconds = partition.value("lag_seconds", 0.0);
+  if (lag_seconds > 0) text += fmt::format(" ({:.1f} s)", lag_seconds);
+  return text;
+}
+
 }  // namespace
 
 PipelineProgress::~PipelineProgress() {
@@ -84,19 +107,9 @@ std::string status_text(const Json& status) {
   for (const auto& [name, count] : counters.items()) {
     text += fmt::format("\n  {:<14} {:>12}", name, count.get<std::uint64_t>());
   }
+  text += errors_text(status.value("errors", Json::object()));
   const Json partitions = status.value("partitions", Json::array());
-  for (const Json& partition : partitions) {
-    text += fmt::format(
-        "\n  partition {:>3}: epoch {}, committed {}, contiguous {}, highest done {}, in flight "
-        "{}, "
-        "lag {}",
-        partition.value("partition", 0), partition.value("epoch", std::int64_t{0}),
-        partition.value("committed", std::int64_t{0}),
-        partition.value("contiguous", std::int64_t{0}),
-        partition.value("highest_done", std::int64_t{0}),
-        partition.value("in_flight", std::int64_t{0}),
-        partition.contains("lag") ? partition["lag"].dump() : "?");
-  }
+  for (const Json& partition : partitions) text += "\n" + partition_text(partition);
   return text;
 }
 
