@@ -16,7 +16,8 @@ import re
 import sys
 import tempfile
 
-# The `baton` program.
+# The SDK, and the `baton` program.
+CLIENT = {"client", "client_base", "client_kv", "client_queue", "client_stream"}
 CLI = {"cli", "cli_base", "cli_client", "cli_demo", "cli_work"}
 # Library: (its headers, the CMake target that LIBS must name, the layers that may see it).
 EVERY = None
@@ -30,15 +31,15 @@ LIBRARIES = {
     "simdjson": (r"simdjson\.h$", "PkgConfig::simdjson", {"schema"}),
     "re2": (r"re2/", "PkgConfig::re2", {"schema"}),
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
-    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", {"api", "client", "coord"}),
-    "protobuf": (r"google/", "gRPC::grpc++", {"api", "client", "coord"}),
+    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", CLIENT | {"api", "coord"}),
+    "protobuf": (r"google/", "gRPC::grpc++", CLIENT | {"api", "coord"}),
     "nats": (r"nats/", "PkgConfig::nats", {"coord", "source"}),
     "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"kafka"}),
     "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"sink"}),
     "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"sink"}),
     "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api", "sink", "pipeline"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
-    "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "client", "cli"}),
+    "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "cli"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli", "pipeline"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
@@ -65,7 +66,7 @@ IMPURE_CODE = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|"
     r"std::time|std::rand|getenv|fopen|printf|thread_local)\b")
 # The simulation runs on fakes, or it would not be one.
-NEVER = {"sim": CLI | {"api", "checkpoint", "client", "proto"}}
+NEVER = {"sim": CLI | CLIENT | {"api", "checkpoint", "proto"}}
 
 FOLDERS_IN_A_LAYER = {"corpus", "testdata"}
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -142,7 +143,8 @@ def angle_complaint(layer, header, is_test):
     if PROTO.match(header):
         return None if layer.may_include("proto", is_test) else "proto is not in the layer's DEPS"
     if PUBLIC.match(header):
-        return None if layer.may_include("client", is_test) else "client is not in the layer's DEPS"
+        seen = any(layer.may_include(part, is_test) for part in CLIENT)
+        return None if seen else "no part of the client is in the layer's DEPS"
     posix = POSIX.match(header)
     if layer.name in PURE and not is_test and (posix or IMPURE_HEADERS.match(header)):
         return f"<{header}> has no place in a pure layer"

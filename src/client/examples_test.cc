@@ -11,7 +11,7 @@
 
 #include <baton/client.h>
 
-#include "client/test_consume.h"
+#include "client_queue/test_consume.h"
 
 namespace examples {
 

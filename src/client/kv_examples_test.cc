@@ -10,7 +10,7 @@
 
 #include <baton/client.h>
 
-#include "client/test_kv.h"
+#include "client_kv/test_kv.h"
 
 namespace examples {
 

@@ -11,7 +11,7 @@
 
 #include <baton/client.h>
 
-#include "client/test_streams.h"
+#include "client_stream/test_streams.h"
 
 namespace examples {
 
