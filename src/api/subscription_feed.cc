@@ -333,7 +333,11 @@ bool SubscriptionStream::take_failure(Feed& feed, const Error& error) {
   }
   feed.reader.release();
   feed.reading = false;
-  close(subscription, error, true);
+  close(subscription,
+        Error{error.code,
+              fmt::format("stream {}, partition {}: {}", subscription.wanted.command.stream,
+                          feed.number.value, error.text)},
+        true);
   return false;
 }
 

@@ -80,6 +80,19 @@ Status StreamSource::start(SourceListener& listener) {
   return {};
 }
 
+/// Records that are gone come never again: somebody has to say that they may be skipped.
+Error StreamSource::with_advice(const client::Error& problem) const {
+  Error error = from_client(problem);
+  if (error.code == Errc::offset_out_of_range) {
+    error.text += fmt::format(
+        ". What was to be read next is not there (retention, or a stream made anew). To go on with "
+        "what is there: 'baton group delete {} {}', and with exactly_once_effect another name for "
+        "the pipeline",
+        options_.stream, options_.group);
+  }
+  return error;
+}
+
 /// A consumer ends by itself when it would have to skip records, or the stream is gone.
 void StreamSource::watch(const std::stop_token& stop) {
   client::ConnectionOptions connection = options_.connection;
@@ -89,7 +102,7 @@ void StreamSource::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto ended = consumer_->wait(kLookAgain);
     if (ended.has_value()) {
-      if (!ended->has_value() && !stopping_) listener_->failed(from_client(ended->error()));
+      if (!ended->has_value() && !stopping_) listener_->failed(with_advice(ended->error()));
       return;
     }
     if (!broker.has_value() || std::chrono::steady_clock::now() - looked_at < kLookAtEnds) continue;

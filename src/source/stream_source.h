@@ -75,6 +75,7 @@ class StreamSource : public Source {
   void handle(client::RecordBatch& batch);
   void give_up(std::uint32_t partition);
   void watch(const std::stop_token& stop);
+  [[nodiscard]] Error with_advice(const client::Error& problem) const;
   void look_at_ends(client::StreamClient& broker);
   void set_end(std::uint32_t partition, std::int64_t end);
 
