@@ -110,6 +110,18 @@ TEST_F(PostgresPipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
   EXPECT_EQ(ended.orphans, 0U);
 }
 
+// It does not come back by itself.
+TEST_F(PostgresPipeline, ADatabaseThatIsNamedWronglyIsAMistakeOfTheConfig) {
+  for (const std::string& url : {server_->url("nowhere"), server_->guarded_url("wrong")}) {
+    const PipelineFolder folder(broker_, settings({{"sink.url", url}}));
+    const auto checked = folder.check();
+    EXPECT_EQ(checked.exit_code, 2) << checked.err;
+    PipelineProcess pipeline(folder);
+    pipeline.launch();
+    EXPECT_EQ(pipeline.wait(seconds{30}), 2) << pipeline.log();
+  }
+}
+
 TEST_F(PostgresPipeline, WhatEveryRecordWouldFailOnHalts) {
   const PipelineFolder folder(
       broker_, settings({{"sink.url", server_->guarded_url(PostgresServer::kPassword)}}));
