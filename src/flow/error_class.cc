@@ -54,6 +54,12 @@ std::string_view to_string(ErrorClass error_class) {
   return kNames.at(std::to_underlying(error_class));
 }
 
+SinkError while_connecting(SinkError error) {
+  if (error.error_class != ErrorClass::config) error.error_class = ErrorClass::outage;
+  error.halve_batch = false;
+  return error;
+}
+
 ErrorClass class_of_sqlstate(std::string_view code) {
   if (code.empty()) return ErrorClass::outage;
   const auto* found = std::ranges::find_if(
@@ -70,6 +76,7 @@ ErrorClass class_of_sqlite(int code) {
   switch (code & kPrimaryMask) {
     case 5:   // BUSY
     case 6:   // LOCKED
+    case 15:  // PROTOCOL: others were quicker at the locks of the WAL.
     case 17:  // SCHEMA: it is prepared again.
       return ErrorClass::retry;
     case 7:   // NOMEM

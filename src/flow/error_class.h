@@ -31,6 +31,9 @@ struct SinkError {
   Duration retry_after{};    // The sink asks to be left alone for so long.
 };
 
+/// What an error means that came while connecting: no record was sent, so that none is to blame.
+SinkError while_connecting(SinkError error);
+
 /// By SQLSTATE. None at all means that the connection is gone: libpq gives none after a killed
 /// backend, whatever it says of the connection.
 ErrorClass class_of_sqlstate(std::string_view code);

@@ -83,12 +83,25 @@ TEST(ErrorClass, OfPostgres) {
 TEST(ErrorClass, OfSqlite) {
   EXPECT_EQ(class_of_sqlite(5), ErrorClass::retry);
   EXPECT_EQ(class_of_sqlite(261), ErrorClass::retry);  // BUSY_RECOVERY
+  EXPECT_EQ(class_of_sqlite(15), ErrorClass::retry);   // PROTOCOL
   EXPECT_EQ(class_of_sqlite(13), ErrorClass::outage);
   EXPECT_EQ(class_of_sqlite(778), ErrorClass::outage);  // IOERR_WRITE
   EXPECT_EQ(class_of_sqlite(1), ErrorClass::config);
   EXPECT_EQ(class_of_sqlite(1299), ErrorClass::poison);  // CONSTRAINT_NOTNULL
   EXPECT_EQ(class_of_sqlite(2067), ErrorClass::duplicate);
   EXPECT_EQ(class_of_sqlite(99), ErrorClass::unknown);
+}
+
+TEST(ErrorClass, WhileConnectingNoRecordIsToBlame) {
+  for (const auto error_class : {ErrorClass::outage, ErrorClass::retry, ErrorClass::poison,
+                                 ErrorClass::duplicate, ErrorClass::unknown}) {
+    const SinkError error =
+        while_connecting({.error_class = error_class, .code = "55000", .halve_batch = true});
+    EXPECT_EQ(error.error_class, ErrorClass::outage);
+    EXPECT_EQ(error.code, "55000");
+    EXPECT_FALSE(error.halve_batch);
+  }
+  EXPECT_EQ(while_connecting({.error_class = ErrorClass::config}).error_class, ErrorClass::config);
 }
 
 TEST(ErrorClass, OfHttp) {

@@ -161,13 +161,14 @@ PostgresConnection::MaybeError PostgresConnection::open(const PostgresConnection
   PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);  // For the SQLSTATE.
   // Otherwise they go to the standard error, for every row if a trigger says so.
   PQsetNoticeReceiver(connection_.get(), [](void*, const PGresult*) {}, nullptr);
-  if (auto error = connect(deadline)) return failed(*std::move(error));
+  if (auto error = connect(deadline)) return flow::while_connecting(failed(*std::move(error)));
   PQsetErrorVerbosity(connection_.get(), PQERRORS_DEFAULT);
   // Otherwise sending, or closing with much to send, waits for a server that does not read.
   PQsetnonblocking(connection_.get(), 1);
   auto error = set_up_session();
-  if (error.has_value()) close();
-  return error;
+  if (!error.has_value()) return std::nullopt;
+  close();
+  return flow::while_connecting(*std::move(error));
 }
 
 bool PostgresConnection::is_quiet() const {

@@ -41,8 +41,9 @@ PostgresWriter::MaybeError PostgresWriter::connect() {
   if (auto error = connection_.open(options_.connection)) return error;
   auto error =
       connection_.prepare(kBatch, postgres_batch_sql(mapping_, options_.marks.has_value()));
-  if (error.has_value()) connection_.close();
-  return error;
+  if (!error.has_value()) return std::nullopt;
+  connection_.close();
+  return flow::while_connecting(*std::move(error));
 }
 
 std::optional<SinkError> PostgresWriter::write(std::span<Item> items) {

@@ -65,8 +65,9 @@ SqliteSink::MaybeError SqliteSink::connect() {
   if (database_.is_open()) return std::nullopt;
   auto error = database_.open(options_.path, SqliteDatabase::Open::existing, sync());
   if (!error.has_value()) error = prepare_statements();
-  if (error.has_value()) disconnect();
-  return error;
+  if (!error.has_value()) return std::nullopt;
+  disconnect();
+  return flow::while_connecting(*std::move(error));
 }
 
 SqliteSink::MaybeError SqliteSink::prepare_statements() {

@@ -159,6 +159,25 @@ TEST_F(PostgresOutageTest, TooManyConnections) {
 }
 
 // The batch is in, and nobody has heard of it.
+// An operator lets nobody in: 55000, which says nothing about connections elsewhere.
+TEST_F(PostgresOutageTest, ADatabaseThatLetsNobodyIn) {
+  ASSERT_EQ(name_of(sink_->probe()), "none");
+  const auto let_in = [&](bool in) {
+    PostgresSession operator_of(server().url("template1"));
+    ASSERT_EQ(operator_of.run(fmt::format("ALTER DATABASE postgres ALLOW_CONNECTIONS {}", in)), "");
+    ASSERT_EQ(operator_of.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                              "WHERE datname = 'postgres'"),
+              "");
+  };
+  let_in(false);
+  Items items = orders(10, 50);
+  expect_outage(items, "57P01");
+  expect_outage(items, "55000");
+  expect_outage([&] { return sink_->probe(); }, "55000");
+  let_in(true);
+  expect_works(items);
+}
+
 TEST_F(PostgresOutageTest, AnAnswerThatIsLost) {
   TcpProxy proxy(server().port());
   const auto sink = make_sink(
