@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "engine/test_sink.h"
+#include "engine/test_engine.h"
 
 namespace baton::pipeline {
 namespace {
@@ -22,126 +19,6 @@ using flow::ErrorClass;
 using flow::SinkError;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// Delivers numbered records from a thread of its own; remembers what was committed.
-class TestSource : public Source {
- public:
-  TestSource(std::uint32_t partitions, std::int64_t records)
-      : partitions_(partitions), records_(records) {}
-
-  Status start(SourceListener& listener) override {
-    listener_ = &listener;
-    for (std::uint32_t p = 0; p < partitions_; ++p) {
-      listener.assigned(p, ++epoch_, 0);
-      threads_.emplace_back([this, p](const std::stop_token& stop) { deliver(p, stop); });
-    }
-    return {};
-  }
-  Status commit(std::uint32_t partition, std::uint64_t /*epoch*/, std::int64_t next) override {
-    const std::scoped_lock lock(mutex_);
-    EXPECT_GE(next, committed_[partition]);
-    committed_[partition] = next;
-    return {};
-  }
-  void pause() override { ++pauses; }
-  Status stop(milliseconds /*timeout*/) override {
-    for (auto& thread : threads_) thread.request_stop();
-    for (std::uint32_t p = 0; p < partitions_; ++p) listener_->revoking(p);
-    threads_.clear();
-    for (std::uint32_t p = 0; p < partitions_; ++p) {
-      if (const auto mark = listener_->revoked(p, false)) {
-        EXPECT_TRUE(commit(p, 0, *mark).has_value());
-      }
-    }
-    return {};
-  }
-  Result<std::vector<std::string>> check() override { return std::vector<std::string>(); }
-  [[nodiscard]] std::vector<PartitionLag> ends() const override { return {{0, records_}}; }
-  [[nodiscard]] std::string name() const override { return "test"; }
-
-  std::int64_t committed(std::uint32_t partition) {
-    const std::scoped_lock lock(mutex_);
-    return committed_[partition];
-  }
-  std::function<std::string(std::int64_t)> value = [](std::int64_t) { return "good"; };
-  std::atomic<int> pauses{0};
-  std::atomic<int> over{0};                        // Partitions of which nothing more comes.
-  std::optional<std::int64_t> records_of_first{};  // Partition 0 may have fewer.
-
- private:
-  void deliver(std::uint32_t partition, const std::stop_token& stop) {
-    const std::int64_t end = partition == 0 ? records_of_first.value_or(records_) : records_;
-    for (std::int64_t offset = 0; offset < end && !stop.stop_requested(); offset += 10) {
-      std::vector<Record> records;
-      for (std::int64_t i = offset; i < std::min(offset + 10, end); ++i) {
-        Record record;
-        record.partition = partition;
-        record.offset = i;
-        record.key = "key" + std::to_string(i % 7);
-        record.value = value(i);
-        record.tombstone = record.value.empty();
-        records.push_back(std::move(record));
-      }
-      if (!listener_->deliver(partition, std::move(records))) break;
-    }
-    ++over;
-  }
-
-  std::uint32_t partitions_;
-  std::int64_t records_;
-  SourceListener* listener_ = nullptr;
-  std::uint64_t epoch_ = 0;
-  std::mutex mutex_;
-  std::map<std::uint32_t, std::int64_t> committed_;
-  std::vector<std::jthread> threads_;
-};
-
-class EngineTest : public ::testing::Test {
- protected:
-  static EngineOptions quick() {
-    EngineOptions options;
-    options.window_records = 200;
-    options.commit_interval = milliseconds(5);
-    options.drain = seconds(10);
-    options.lane.linger = milliseconds(1);
-    options.lane.retries = 2;
-    options.lane.backoff = {.first = milliseconds(1), .most = milliseconds(2)};
-    options.lane.pipeline = "p";
-    options.lane.source = "s";
-    options.breaker.probe = {.first = milliseconds(1), .most = milliseconds(5)};
-    options.breaker.slow_start = milliseconds(1);
-    return options;
-  }
-
-  void start(EngineOptions options) {
-    engine_ = std::make_unique<Engine>(std::move(options), *source_, sink_, letters_);
-    thread_ = std::jthread([this](const std::stop_token& stop) { ending_ = engine_->run(stop); });
-  }
-  Ending stop() {
-    thread_.request_stop();
-    thread_.join();
-    return ending_.value();
-  }
-  template <class Condition>
-  static bool eventually(Condition condition) {
-    for (int i = 0; i < 2000; ++i) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return false;
-  }
-  std::uint64_t ended() {
-    const Counters& counters = engine_->counters();
-    return counters.applied + counters.duplicates + counters.dead_letters;
-  }
-
-  std::unique_ptr<TestSource> source_ = std::make_unique<TestSource>(3, 1000);
-  MemorySink sink_;
-  MemoryLetters letters_;
-  std::unique_ptr<Engine> engine_;
-  Result<Ending> ending_{Ending::undrained};
-  std::jthread thread_;
-};
 
 TEST_F(EngineTest, EveryRecordEndsOnceAndIsCommitted) {
   source_->value = [](std::int64_t i) {
@@ -202,17 +79,6 @@ TEST_F(EngineTest, AnUnknownErrorOfOneRecordIsPoisonInTheEnd) {
   EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
   EXPECT_EQ(stop(), Ending::drained);
   EXPECT_EQ(letters_.ids(), (std::set<std::string>{"p/s/0/500", "p/s/1/500", "p/s/2/500"}));
-}
-
-TEST_F(EngineTest, AStormHaltsBeforeItFlushesEverything) {
-  source_->value = [](std::int64_t) { return "broken"; };
-  start(quick());
-  EXPECT_TRUE(
-      eventually([&] { return engine_->status().gate.state == flow::Breaker::State::halted; }));
-  EXPECT_LE(letters_.size(), 100U);
-  engine_->reload(quick());
-  EXPECT_TRUE(eventually([&] { return letters_.size() > 100; }));
-  EXPECT_EQ(stop(), Ending::undrained);
 }
 
 TEST_F(EngineTest, AConfigErrorWaitsForAReload) {
@@ -355,35 +221,6 @@ TEST_F(EngineTest, ATrialOfOneThatIsGoneIsGivenBack) {
   EXPECT_TRUE(eventually([&] { return sink_.contiguous(0) == 10; }));
   EXPECT_EQ(stop(), Ending::drained);
   EXPECT_EQ(sink_.size(), 10U);
-}
-
-TEST_F(EngineTest, AfterAStormTheGoodOnesGoOn) {
-  source_->value = [](std::int64_t i) { return i < 150 ? "broken" : "good"; };
-  EngineOptions options = quick();
-  options.lanes = 1;  // Nobody else ends the trial of one who waits.
-  start(options);
-  for (int reloads = 0; reloads < 8 && ended() < 3000; ++reloads) {
-    EXPECT_TRUE(eventually([&] {
-      return engine_->status().gate.state == flow::Breaker::State::halted || ended() == 3000;
-    }));
-    engine_->reload(options);
-  }
-  EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
-  EXPECT_EQ(stop(), Ending::drained);
-  EXPECT_EQ(letters_.size(), 450U);
-}
-
-// A few percent of poison in large batches is no storm, however it is spread over lanes.
-TEST_F(EngineTest, PoisonAmongGoodOnesIsNoStorm) {
-  source_->value = [](std::int64_t i) { return i % 20 == 3 ? "broken" : "good"; };
-  EngineOptions options = quick();
-  options.window_records = 10'000;
-  options.lane.batch_records = 10'000;
-  options.lane.linger = milliseconds(200);
-  options.storm.in_a_row = 20;
-  start(options);
-  EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
-  EXPECT_EQ(stop(), Ending::drained);
 }
 
 // Its letters cannot be written, and it goes: the others' records in the same batch stay ours.

@@ -76,9 +76,15 @@ void Gate::resume() {
   changed();
 }
 
-bool Gate::admit(bool poison) {
+void Gate::passed(flow::StormGuard::Judge judge, std::size_t count) {
+  if (count == 0) return;
   const std::scoped_lock lock(mutex_);
-  if (!storm_.record(poison) || !poison) return true;
+  storm_.good(judge, count);
+}
+
+bool Gate::admit_poison(flow::StormGuard::Judge judge) {
+  const std::scoped_lock lock(mutex_);
+  if (!storm_.poison(judge)) return true;
   breaker_.halt(
       "too many records in a row, or of the last ones, cannot be written: is this a bug in a "
       "deployment? Nothing more is dead-lettered until a reload",

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -42,8 +43,10 @@ class Gate {
   void open(const std::string& why, Duration retry_after = {});
   void halt(const std::string& why);
   void resume();
-  /// A record is poison, or is not. False: there are too many, and the gate is halted now.
-  bool admit(bool poison);
+  /// So many records, one after the other, are no poison to this judge.
+  void passed(flow::StormGuard::Judge judge, std::size_t count);
+  /// A record is, and is about to be a dead letter. False: too many are, and the gate is halted.
+  bool admit_poison(flow::StormGuard::Judge judge);
   /// A lane cannot write its dead letters: as long as there is one, the sink counts as out.
   void letters_failed(const std::string& why);
   /// It can again, or has given up.

@@ -15,6 +15,7 @@ namespace {
 
 using flow::ErrorClass;
 using flow::SinkError;
+using Judge = flow::StormGuard::Judge;
 
 constexpr std::uint32_t kLinesPerSecond = 5;
 constexpr std::chrono::seconds kInPlaceMax{10};  // A longer wait is the breaker's: it is seen.
@@ -22,6 +23,11 @@ constexpr std::chrono::seconds kInPlaceMax{10};  // A longer wait is the breaker
 std::chrono::milliseconds wall_clock() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
+}
+
+std::size_t ended_of(std::span<const Item> items) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(items, [](const Item& item) { return item.fate != Fate::open; }));
 }
 
 std::string reason(const SinkError& error) {
@@ -96,6 +102,9 @@ void Lane::write_part(Part part, std::vector<Part>& parts) {
     if (batch.empty()) return context_.gate->give_back();
     for (Item& item : batch) ++item.attempts;
     const std::optional<SinkError> error = writer_->write(batch);
+    // Halves go in the order of the records, so that these are the good ones before the next
+    // poison.
+    context_.gate->passed(Judge::sink, ended_of(batch));
     if (!error.has_value()) {
       context_.gate->succeeded();
       ++context_.counters->batches;
@@ -158,6 +167,7 @@ Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint3
   Item& item = batch.front();
   if (error.error_class == ErrorClass::duplicate) {
     item.fate = Fate::duplicate;
+    context_.gate->passed(Judge::sink, 1);
     return Verdict::over;
   }
   if (error.error_class == ErrorClass::unknown && ++attempt < options_->unknown_attempts) {
@@ -166,7 +176,7 @@ Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint3
   }
   item.prepared.reset();
   item.rejection = {.stage = "sink", .code = error.code, .text = error.text};
-  admit_poison(batch, {});
+  admit_poison(Judge::sink, batch, {});
   bury(batch);
   return Verdict::over;
 }
@@ -204,19 +214,22 @@ DeadLetter Lane::letter_of(const Item& item) const {
 
 /// In the order of the records, so that the good ones between tell a storm from bad luck.
 void Lane::count_poison(Part items) {
+  std::size_t good = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (is_to_be_buried(items[i])) {
-      admit_poison(items.subspan(i, 1), items.first(i));
-    } else {
-      context_.gate->admit(false);
+    if (!is_to_be_buried(items[i])) {
+      ++good;
+      continue;
     }
+    context_.gate->passed(Judge::decoder, std::exchange(good, 0));
+    admit_poison(Judge::decoder, items.subspan(i, 1), items.first(i));
   }
+  context_.gate->passed(Judge::decoder, good);
 }
 
 /// The guard stops before a letter is written, not after.
-void Lane::admit_poison(Part one, Part before) {
+void Lane::admit_poison(Judge judge, Part one, Part before) {
   if (redrives_of(one.front().record) > 0) return;  // One that was sent back is no news.
-  while (!context_.gate->admit(true)) {
+  while (!context_.gate->admit_poison(judge)) {
     context_.log(true, "halted: " + context_.gate->shown().why);
     bury(before);  // They were admitted: so an operator sees that it goes on, if only for a while.
     if (!context_.gate->wait_while_halted([&] { return gives_up(one); })) return;

@@ -93,7 +93,8 @@ class Lane {
   Verdict judge_outage(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
   Verdict judge_records(Part batch, const flow::SinkError& error, std::uint32_t& attempt);
   void count_poison(Part items);
-  void admit_poison(Part one, Part before);
+  /// `before`: was admitted, and is buried when this one is not.
+  void admit_poison(flow::StormGuard::Judge judge, Part one, Part before);
   /// Puts what is rejected among the dead letters, however long it takes, unless nobody waits.
   void bury(Part items);
   [[nodiscard]] bool is_to_be_buried(const Item& item) const;

@@ -229,27 +229,70 @@ TEST_F(BreakerTest, StartsSlowlyAfterAnOutage) {
   EXPECT_EQ(breaker_.batch_percent(now_ + seconds(2)), 100U);
 }
 
+using Judge = StormGuard::Judge;
+
+/// Every `each`th record is poison, to this judge.
+bool is_storm(StormGuard& guard, Judge judge, int count, int each) {
+  bool storm = false;
+  for (int i = 0; i < count; ++i) {
+    if (i % each == 0) {
+      storm |= guard.poison(judge);
+    } else {
+      guard.good(judge, 1);
+    }
+  }
+  return storm;
+}
+
 TEST(StormGuard, ManyInARow) {
+  for (const Judge judge : {Judge::decoder, Judge::sink}) {
+    StormGuard guard({});
+    for (int i = 0; i < 99; ++i) EXPECT_FALSE(guard.poison(judge));
+    EXPECT_TRUE(guard.poison(judge));
+    guard.reset();
+    EXPECT_FALSE(guard.poison(judge));
+  }
+}
+
+// The decoder sees many good ones before the sink refuses every one of them.
+TEST(StormGuard, WhatWasDecodedIsNotWritten) {
   StormGuard guard({});
-  for (int i = 0; i < 99; ++i) EXPECT_FALSE(guard.record(true));
-  EXPECT_TRUE(guard.record(true));
+  for (int i = 0; i < 99; ++i) {
+    guard.good(Judge::decoder, 1);
+    EXPECT_FALSE(guard.poison(Judge::sink));
+  }
+  guard.good(Judge::decoder, 500);
+  EXPECT_TRUE(guard.poison(Judge::sink));
+}
+
+TEST(StormGuard, ItLastsUntilSomebodyLooks) {
+  StormGuard guard({});
+  EXPECT_TRUE(is_storm(guard, Judge::decoder, 100, 1));
+  guard.good(Judge::decoder, 1000);
+  guard.good(Judge::sink, 1000);
+  EXPECT_TRUE(guard.poison(Judge::decoder));
+  EXPECT_TRUE(guard.poison(Judge::sink));
   guard.reset();
-  EXPECT_FALSE(guard.record(true));
+  EXPECT_FALSE(guard.poison(Judge::sink));
 }
 
 TEST(StormGuard, ManyOfTheLast) {
   StormGuard guard({});
-  bool storm = false;
-  for (int i = 0; i < 999; ++i) storm |= guard.record(i % 5 == 0);
-  EXPECT_FALSE(storm) << "too few to judge";
-  EXPECT_TRUE(guard.record(true));
+  EXPECT_FALSE(is_storm(guard, Judge::sink, 999, 5)) << "too few to judge";
+  EXPECT_TRUE(guard.poison(Judge::sink));
+}
+
+TEST(StormGuard, OfTheLastBothCount) {
+  StormGuard guard({});
+  EXPECT_FALSE(is_storm(guard, Judge::decoder, 1000, 8));
+  EXPECT_FALSE(is_storm(guard, Judge::sink, 999, 8));
+  EXPECT_TRUE(guard.poison(Judge::sink));
 }
 
 TEST(StormGuard, AFewNowAndThenAreNoStorm) {
   StormGuard guard({});
-  bool storm = false;
-  for (int i = 0; i < 10'000; ++i) storm |= guard.record(i % 10 == 0);
-  EXPECT_FALSE(storm);
+  EXPECT_FALSE(is_storm(guard, Judge::decoder, 10'000, 20));
+  EXPECT_FALSE(is_storm(guard, Judge::sink, 10'000, 10));
 }
 
 }  // namespace
