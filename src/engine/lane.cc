@@ -245,8 +245,17 @@ void Lane::bury(Part items) {
   letters.reserve(dead.size());
   for (const Item& item : dead) letters.push_back(letter_of(item));
   const bool written = write_letters(dead, letters);
-  // One that is not among the dead letters has not ended, whatever the sink knows of it.
-  for (Item& item : dead) item.fate = written ? Fate::dead_lettered : Fate::open;
+  for (Item& item : dead) {
+    if (item.fate == Fate::dead_lettered) continue;
+    // One that is not among the dead letters has not ended, whatever the sink knows of it.
+    item.fate = Fate::open;
+    if (written) confirm(item);
+  }
+}
+
+void Lane::confirm(Item& item) {
+  item.fate = Fate::dead_lettered;
+  ++context_.counters->dead_letters;
 }
 
 bool Lane::write_letters(Part dead, std::span<const DeadLetter> letters) {
@@ -280,7 +289,10 @@ bool Lane::write_letters(Part dead, std::span<const DeadLetter> letters) {
 bool Lane::halt_on_refusal(Part dead, std::span<const DeadLetter>& letters) {
   for (; !letters.empty(); letters = letters.subspan(1)) {
     const Status status = context_.dead_letters->write(letters.first(1));
-    if (status.has_value()) continue;
+    if (status.has_value()) {
+      confirm(dead[dead.size() - letters.size()]);
+      continue;
+    }
     if (status.error().code != Errc::invalid_argument) return true;  // An outage, and no refusal.
     const Record& record = *letters.front().record;
     const std::string why = fmt::format(
@@ -323,7 +335,7 @@ void Lane::finish(Items& items) {
     switch (item.fate) {
       case Fate::applied: ++context_.counters->applied; break;
       case Fate::duplicate: ++context_.counters->duplicates; break;
-      case Fate::dead_lettered: ++context_.counters->dead_letters; break;
+      case Fate::dead_lettered: break;
       case Fate::open: ++context_.counters->dropped; continue;
     }
     tell(item);

@@ -103,6 +103,8 @@ class Lane {
   bool write_letters(Part dead, std::span<const DeadLetter> letters);
   /// Some letter is refused for good: writes those before it, and halts. False: nobody waits.
   bool halt_on_refusal(Part dead, std::span<const DeadLetter>& letters);
+  /// Its letter is written: counted now, as what follows it in the batch may take long.
+  void confirm(Item& item);
   void finish(Items& items);
   void tell(const Item& item);
   bool pause(Duration time, Part items);
