@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -43,6 +44,29 @@ TEST_F(EngineTest, TombstonesAreNoPoison) {
   EXPECT_EQ(sink_.size(), 1500U);
   EXPECT_EQ(letters_.size(), 0U);
   for (std::uint32_t p = 0; p < 3; ++p) EXPECT_EQ(source_->committed(p), 1000);
+}
+
+// Records may come without a key, or under another.
+TEST_F(EngineTest, WhatEndsBadlyIsLoggedByTheKeyOfItsDocument) {
+  source_ = std::make_unique<TestSource>(1, 20);
+  source_->value = [](std::int64_t i) {
+    return i == 5 ? "twice" : i == 9 ? "poison" : i == 14 ? "broken" : "good";
+  };
+  std::mutex mutex;
+  std::string lines;
+  EngineOptions options = quick();
+  options.log = [&](bool, const std::string& line) {
+    const std::scoped_lock lock(mutex);
+    lines += line + "\n";
+  };
+  start(options);
+  EXPECT_TRUE(eventually([&] { return ended() == 20; }));
+  EXPECT_EQ(stop(), Ending::drained);
+  for (const char* line : {"duplicate: key 'order-5', partition 0, offset 5\n",
+                           "dead letter: key 'order-9', partition 0, offset 9: too long\n",
+                           "dead letter: key 'key0', partition 0, offset 14: broken\n"}) {
+    EXPECT_NE(lines.find(line), std::string::npos) << line << lines;
+  }
 }
 
 TEST_F(EngineTest, AnOutageLosesNothingAndFillsNoDeadLetters) {

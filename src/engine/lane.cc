@@ -34,6 +34,13 @@ std::string reason(const SinkError& error) {
   return fmt::format("{}{}{}", error.code, error.code.empty() ? "" : ": ", error.text);
 }
 
+/// By which people know it: its document's key, or else that under which it came.
+std::string_view shown_key(const Item& item) {
+  constexpr std::size_t kShown = 128;
+  const std::string_view key = item.prepared != nullptr ? item.prepared->key() : item.rejection.key;
+  return (key.empty() ? std::string_view(item.record.key) : key).substr(0, kShown);
+}
+
 }  // namespace
 
 Lane::Lane(LaneContext context, std::unique_ptr<LaneWriter> writer, Random random)
@@ -174,8 +181,11 @@ Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint3
     const Duration wait = options_->backoff.wait(attempt, random_);
     return pause(wait, batch) ? Verdict::again : Verdict::over;
   }
+  item.rejection = {.stage = "sink",
+                    .code = error.code,
+                    .text = error.text,
+                    .key = std::string(item.prepared->key())};
   item.prepared.reset();
-  item.rejection = {.stage = "sink", .code = error.code, .text = error.text};
   admit_poison(Judge::sink, batch, {});
   bury(batch);
   return Verdict::over;
@@ -321,9 +331,9 @@ void Lane::tell(const Item& item) {
   const Record& record = item.record;
   const bool duplicate = item.fate == Fate::duplicate;
   context_.log(!duplicate, fmt::format("{}: key '{}', partition {}, offset {}{}{}",
-                                       duplicate ? "duplicate" : "dead letter",
-                                       record.key.substr(0, 128), record.partition, record.offset,
-                                       duplicate ? "" : ": ", item.rejection.text.substr(0, 512)));
+                                       duplicate ? "duplicate" : "dead letter", shown_key(item),
+                                       record.partition, record.offset, duplicate ? "" : ": ",
+                                       item.rejection.text.substr(0, 512)));
 }
 
 void Lane::finish(Items& items) {

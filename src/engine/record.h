@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct Prepared {
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
   virtual ~Prepared() = default;
+  /// Of the document, by which people know it; empty: it has none.
+  [[nodiscard]] virtual std::string_view key() const { return {}; }
 };
 
 /// Why a record cannot be written, whatever the sink's state.
@@ -51,6 +54,7 @@ struct Rejection {
   std::string stage{};  // "decode", "schema", "sink".
   std::string code{};
   std::string text{};
+  std::string key{};  // Of the document, if it came as far as having one.
 };
 
 /// A record on its way.

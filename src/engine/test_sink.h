@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -106,13 +107,17 @@ class MemorySink : public Sink {
   }
 
  private:
-  struct Nothing : Prepared {};
+  struct Document : Prepared {
+    explicit Document(const Record& record) : name("order-" + std::to_string(record.offset)) {}
+    [[nodiscard]] std::string_view key() const override { return name; }
+    std::string name;
+  };
   class Decoder : public Preparer {
     std::expected<std::unique_ptr<Prepared>, Rejection> prepare(const Record& record) override {
       if (record.value.starts_with("broken")) {
         return std::unexpected(Rejection{"decode", "json", "broken"});
       }
-      return std::make_unique<Nothing>();
+      return std::make_unique<Document>(record);
     }
   };
   class Writer : public LaneWriter {

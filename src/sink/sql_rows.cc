@@ -8,13 +8,16 @@ namespace {
 class SqlPreparer : public Preparer {
  public:
   SqlPreparer(schema::Schema schema, const schema::Mapping& mapping, std::size_t bytes_max)
-      : validator_(std::move(schema), bytes_max), mapper_(mapping) {}
+      : validator_(std::move(schema), bytes_max),
+        mapper_(mapping),
+        has_key_(!mapping.key().empty()) {}
 
   std::expected<std::unique_ptr<Prepared>, Rejection> prepare(const Record& record) override {
     if (const auto violation = validator_.validate(record.value)) {
       return std::unexpected(rejection_of(*violation));
     }
     auto prepared = std::make_unique<SqlPrepared>();
+    prepared->has_key = has_key_;
     const Status mapped = mapper_.map(validator_.document(), prepared->rows);
     if (!mapped.has_value()) {
       return std::unexpected(
@@ -26,6 +29,7 @@ class SqlPreparer : public Preparer {
  private:
   schema::Validator validator_;
   schema::Mapper mapper_;
+  bool has_key_;
 };
 
 }  // namespace

@@ -15,6 +15,11 @@ namespace baton::pipeline {
 /// What a database gets of a record: the rows of all its tables.
 struct SqlPrepared : Prepared {
   schema::DocumentRows rows;
+  bool has_key = false;
+
+  [[nodiscard]] std::string_view key() const override {
+    return has_key ? rows.key() : std::string_view{};
+  }
 };
 
 inline const schema::DocumentRows& rows_of(const Item& item) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "schema/order_generator.h"
 #include "schema/orders.h"
 
 namespace baton::pipeline {
@@ -39,6 +40,21 @@ TEST(SqliteSink, WhoeverIsFirstMakesTheTables) {
     }
     EXPECT_EQ(std::accumulate(made.begin(), made.end(), std::size_t{0}), 4U);
   }
+}
+
+TEST(SqliteSink, ADocumentIsKnownByItsKey) {
+  const schema::OrderGenerator generator(7);
+  const Record record{.value = generator.generate_valid(1).bytes};
+  const auto key_with = [&](const schema::RowMapping& mapping) {
+    SqliteSink sink({}, schema::Schema::compile(schema::order_schema()).value(),
+                    schema::Mapping::compile(mapping).value());
+    const auto prepared = sink.preparer()->prepare(record);
+    return std::string(prepared.value()->key());
+  };
+  schema::RowMapping mapping = schema::order_mapping();
+  EXPECT_EQ(key_with(mapping), generator.generate_valid(1).order_uid);
+  mapping.key.clear();
+  EXPECT_EQ(key_with(mapping), "");
 }
 
 }  // namespace
