@@ -333,7 +333,7 @@ void Engine::decode(ItemQueue& queue) {
   constexpr std::size_t kChunk = 256;
   const std::unique_ptr<Preparer> preparer = sink_.preparer();
   while (true) {
-    Items items = queue.pop(kChunk, std::size_t{8} << 20U, Duration::zero());
+    Items items = queue.pop({.records = kChunk, .bytes = std::size_t{8} << 20U});
     if (items.empty()) return;
     std::vector<Items> parts(options_.lanes);
     for (Item& item : items) {

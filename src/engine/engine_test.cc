@@ -284,6 +284,41 @@ TEST_F(EngineTest, LettersNobodyWaitsForAreNoOutage) {
   stop();
 }
 
+class Lingering : public EngineTest {
+ protected:
+  static EngineOptions patient() {
+    EngineOptions options = quick();
+    options.window_records = 3000;
+    options.lane.linger = std::chrono::minutes(10);
+    return options;
+  }
+};
+
+// Batches are not full, and nothing more comes that could fill them.
+TEST_F(Lingering, EndsWithADrain) {
+  start(patient());
+  EXPECT_TRUE(eventually([&] { return engine_->counters().received == 3000; }));
+  EXPECT_EQ(stop(), Ending::drained);
+  EXPECT_EQ(sink_.size(), 3000U);
+}
+
+TEST_F(Lingering, EndsWithARevoke) {
+  start(patient());
+  EXPECT_TRUE(eventually([&] { return engine_->counters().received == 3000; }));
+  engine_->revoking(1);
+  EXPECT_EQ(engine_->revoked(1, false), 1000);
+  EXPECT_EQ(sink_.contiguous(1), 1000);
+  stop();
+}
+
+TEST_F(Lingering, EndsWhenTheWindowIsFull) {
+  EngineOptions options = patient();
+  options.window_records = 50;
+  start(options);
+  EXPECT_TRUE(eventually([&] { return sink_.size() >= 2500; }));
+  EXPECT_EQ(stop(), Ending::drained);
+}
+
 class SlowKey : public EngineTest, public ::testing::WithParamInterface<std::string> {};
 
 // The first record of its lane does not end, or fails again and again. What is behind it waits, and

@@ -54,7 +54,10 @@ void Lane::run() {
     options_ = context_.options();
     const std::size_t records =
         std::max<std::size_t>(1, options_->batch_records * context_.gate->batch_percent() / 100);
-    Items items = queue_.pop(records, options_->batch_bytes, options_->linger);
+    Items items = queue_.pop({.records = records,
+                              .bytes = options_->batch_bytes,
+                              .linger = options_->linger,
+                              .no_more_come = [this] { return context_.window->is_full(); }});
     if (items.empty()) return;
     process(items);
   }

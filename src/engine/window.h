@@ -23,6 +23,7 @@ class Window {
     std::unique_lock lock(mutex_);
     const std::uint64_t turn = next_turn_++;
     waiting_.insert(turn);
+    was_refused_ = was_refused_ || !fits(bytes);
     changed_.wait(lock, [&] { return give_up() || (*waiting_.begin() == turn && fits(bytes)); });
     waiting_.erase(turn);
     const bool taken = !give_up();
@@ -34,7 +35,9 @@ class Window {
   /// The same without waiting: no room either while others wait for it.
   bool try_take(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
-    if (!waiting_.empty() || !fits(bytes)) return false;
+    const bool has_room = fits(bytes);
+    was_refused_ = was_refused_ || !has_room;
+    if (!waiting_.empty() || !has_room) return false;
     add(bytes);
     return true;
   }
@@ -43,6 +46,7 @@ class Window {
       const std::scoped_lock lock(mutex_);
       records_ -= records;
       bytes_ -= bytes;
+      was_refused_ = false;
     }
     changed_.notify_all();
   }
@@ -56,6 +60,11 @@ class Window {
   [[nodiscard]] bool has_room() const {
     const std::scoped_lock lock(mutex_);
     return fits(0);
+  }
+  /// Nothing more comes in until something goes out.
+  [[nodiscard]] bool is_full() const {
+    const std::scoped_lock lock(mutex_);
+    return was_refused_ || !fits(0);
   }
   [[nodiscard]] std::size_t records() const {
     const std::scoped_lock lock(mutex_);
@@ -81,6 +90,7 @@ class Window {
   std::condition_variable changed_;
   std::size_t records_ = 0;
   std::size_t bytes_ = 0;
+  bool was_refused_ = false;  // Somebody found no room, and none was made since.
   std::uint64_t next_turn_ = 0;
   std::set<std::uint64_t> waiting_;  // Turns.
 };

@@ -30,6 +30,18 @@ TEST(Window, IsBoundedByRecordsAndByBytes) {
   EXPECT_FALSE(window.try_take(1));
 }
 
+TEST(Window, IsFullOnceSomebodyFoundNoRoom) {
+  Window window(3, 100);
+  EXPECT_TRUE(window.try_take(60));
+  EXPECT_FALSE(window.is_full());
+  EXPECT_FALSE(window.try_take(50));
+  EXPECT_TRUE(window.is_full());
+  window.give_back(1, 60);
+  EXPECT_FALSE(window.is_full());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(window.try_take(1));
+  EXPECT_TRUE(window.is_full()) << "before anybody asks";
+}
+
 TEST(Window, ARecordLargerThanAllOfItFitsWhenItIsEmpty) {
   Window window(10, 100);
   EXPECT_TRUE(window.take(1'000, kNever));
