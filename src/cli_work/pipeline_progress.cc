@@ -74,7 +74,8 @@ void PipelineProgress::update(const pipeline::Counters& counters,
 }
 
 std::string end_text(const Output& out, const std::string& name, pipeline::Ending ending,
-                     const pipeline::Counters& counters) {
+                     const pipeline::Engine& engine) {
+  const pipeline::Counters& counters = engine.counters();
   if (out.json()) {
     return dump(Json{{"pipeline", name},
                      {"ending", name_of(ending)},
@@ -82,11 +83,12 @@ std::string end_text(const Output& out, const std::string& name, pipeline::Endin
                      {"applied", counters.applied.load()},
                      {"duplicates", counters.duplicates.load()},
                      {"dead_letters", counters.dead_letters.load()},
-                     {"dropped", counters.dropped.load()}});
+                     {"dropped", counters.dropped.load()},
+                     {"to_come_again", engine.left_open()}});
   }
   return fmt::format("{}: {}: {} applied, {} duplicates, {} dead letters, {} to come again", name,
                      name_of(ending), counters.applied.load(), counters.duplicates.load(),
-                     counters.dead_letters.load(), counters.dropped.load());
+                     counters.dead_letters.load(), engine.left_open());
 }
 
 std::string status_text(const Json& status) {

@@ -29,7 +29,7 @@ class PipelineProgress {
 
 /// How it ended, and how many records ended how.
 std::string end_text(const Output& out, const std::string& name, pipeline::Ending ending,
-                     const pipeline::Counters& counters);
+                     const pipeline::Engine& engine);
 
 /// The JSON of /pipelines, for people.
 std::string status_text(const Json& status);

@@ -71,10 +71,10 @@ ExitCode exit_code_of(pipeline::Ending ending) {
 }
 
 void print_end(const RunFlags& flags, const PipelineConfig& config, pipeline::Ending ending,
-               const pipeline::Counters& counters) {
+               const Engine& engine) {
   // Records are all that goes where records go.
   std::FILE* const target = config.sink.endpoint.kind == "stdout" ? stderr : stdout;
-  fmt::print(target, "{}\n", end_text(Output(flags.json), config.name, ending, counters));
+  fmt::print(target, "{}\n", end_text(Output(flags.json), config.name, ending, engine));
 }
 
 /// A call that hangs, of a sink above all, ends by its own time-out, which may be longer than
@@ -90,7 +90,7 @@ void end_in_time(const RunFlags& flags, const Pipeline& pipeline, const Engine& 
   }
   say(true, "something hangs: ending without it");
   const pipeline::Ending ending = engine.early_end().value_or(pipeline::Ending::undrained);
-  print_end(flags, pipeline.config(), ending, engine.counters());
+  print_end(flags, pipeline.config(), ending, engine);
   (void)std::fflush(nullptr);
   std::_Exit(static_cast<int>(exit_code_of(ending)));
 }
@@ -138,7 +138,7 @@ ExitCode run_run(const RunFlags& flags) {
   const auto ending = run_until_interrupted(flags, **pipeline, **engine);
   server.reset();
   if (!ending.has_value()) return out.fail("pipeline run", ending.error());
-  print_end(flags, config, *ending, (*engine)->counters());
+  print_end(flags, config, *ending, **engine);
   return exit_code_of(*ending);
 }
 

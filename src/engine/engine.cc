@@ -376,6 +376,7 @@ std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) 
   }
   {
     const std::scoped_lock lock(mutex_);
+    if (stopping_) last_assignments_.push_back(assignment);
     const auto found = assignments_.find(partition);
     if (found != assignments_.end() && found->second == assignment) assignments_.erase(found);
   }
@@ -386,6 +387,14 @@ std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) 
 void Engine::failed(Error error) {
   const std::scoped_lock lock(mutex_);
   if (!failure_.has_value()) failure_ = std::move(error);
+}
+
+std::uint64_t Engine::left_open() const {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t open = 0;
+  for (const auto& [partition, assignment] : assignments_) open += assignment->progress().in_flight;
+  for (const auto& assignment : last_assignments_) open += assignment->progress().in_flight;
+  return open;
 }
 
 EngineStatus Engine::status() const {

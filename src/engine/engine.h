@@ -97,6 +97,9 @@ class Engine : public SourceListener {
   /// Why it ends, when nobody asked it to: known while what is in flight is still waited for.
   [[nodiscard]] std::optional<Ending> early_end() const;
 
+  /// Taken in and not seen to their end, of the partitions that are ours, or were when it ended.
+  [[nodiscard]] std::uint64_t left_open() const;
+
   std::optional<std::int64_t> assigned(std::uint32_t partition, std::uint64_t epoch,
                                        std::int64_t next) override;
   bool deliver(std::uint32_t partition, std::vector<Record> records) override;
@@ -148,6 +151,7 @@ class Engine : public SourceListener {
   std::mutex claims_;
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, std::shared_ptr<Assignment>> assignments_;
+  std::vector<std::shared_ptr<Assignment>> last_assignments_;  // Ours when it ended.
   std::optional<Error> failure_;
   std::optional<Instant> fenced_since_;
   std::optional<Ending> early_end_;

@@ -207,6 +207,30 @@ TEST_F(EngineTest, ARevokedPartitionStopsWaitingAtOnce) {
   EXPECT_EQ(sink_.size(), 2000U);
 }
 
+// Whoever has it now sees to it.
+TEST_F(EngineTest, WhatWentWithItsPartitionIsNotLeftOpen) {
+  sink_.set_out(true);
+  start(quick());
+  EXPECT_TRUE(eventually([&] { return engine_->status().window_records == 200; }));
+  EXPECT_TRUE(eventually([&] { return engine_->left_open() == 200; }));
+  engine_->revoking(1);
+  EXPECT_EQ(engine_->revoked(1, false), 0);
+  sink_.set_out(false);
+  EXPECT_TRUE(
+      eventually([&] { return sink_.contiguous(0) == 1000 && sink_.contiguous(2) == 1000; }));
+  EXPECT_EQ(stop(), Ending::drained);
+  EXPECT_GT(engine_->counters().dropped, 0U);
+  EXPECT_EQ(engine_->left_open(), 0U);
+}
+
+TEST_F(EngineTest, WhatIsNotDrainedIsLeftOpen) {
+  sink_.set_out(true);
+  start(quick());
+  EXPECT_TRUE(eventually([&] { return engine_->status().window_records == 200; }));
+  EXPECT_EQ(stop(), Ending::undrained);
+  EXPECT_EQ(engine_->left_open(), 200U);
+}
+
 // The one batch that may go when the sink is back is too large: nobody may wait for it for ever.
 TEST_F(EngineTest, ATrialThatMustBeHalvedIsNoEnd) {
   sink_.set_error(SinkError{ErrorClass::outage, "", "gone"});
