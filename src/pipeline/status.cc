@@ -46,6 +46,12 @@ std::int64_t lag_of(const EngineStatus& status) {
   return sum;
 }
 
+/// Until nothing is left to do, at the rate of now; nothing: it stands still.
+std::optional<double> eta_of(const EngineStatus& status) {
+  if (status.rate <= 0) return std::nullopt;
+  return static_cast<double>(lag_of(status)) / status.rate;
+}
+
 Json to_json(const PartitionStatus& partition) {
   Json json{{"partition", partition.partition},
             {"epoch", partition.epoch},
@@ -64,11 +70,14 @@ Json to_json(const PartitionStatus& partition) {
 /// Each gauge once, then its partitions, as Prometheus wants it.
 std::string partition_metrics(const std::string& name, const EngineStatus& status) {
   using Value = double (*)(const PartitionStatus&);
-  static constexpr std::array<std::pair<std::string_view, Value>, 5> kGauges = {{
+  static constexpr std::array<std::pair<std::string_view, Value>, 7> kGauges = {{
       {"committed_offset",
        [](const PartitionStatus& p) { return static_cast<double>(p.committed); }},
       {"contiguous_offset",
        [](const PartitionStatus& p) { return static_cast<double>(p.progress.committable); }},
+      {"highest_done_offset",
+       [](const PartitionStatus& p) { return static_cast<double>(p.progress.highest_done); }},
+      {"gaps", [](const PartitionStatus& p) { return static_cast<double>(p.progress.waiting); }},
       {"in_flight",
        [](const PartitionStatus& p) { return static_cast<double>(p.progress.in_flight); }},
       {"lag_records",
@@ -98,7 +107,7 @@ std::string status_json(const std::string& name, const Engine& engine) {
             {"counters", Json::object()},
             {"errors", Json::object()},
             {"partitions", Json::array()}};
-  if (status.rate > 0) json["eta_seconds"] = static_cast<double>(lag_of(status)) / status.rate;
+  if (const auto eta = eta_of(status)) json["eta_seconds"] = *eta;
   for (std::size_t i = 0; i < flow::kErrorClasses; ++i) {
     json["errors"][to_string(static_cast<flow::ErrorClass>(i))] =
         engine.counters().errors.at(i).load();
@@ -138,6 +147,7 @@ std::string metrics_text(const std::string& name, const Engine& engine) {
   gauge("window_records", static_cast<double>(status.window_records));
   gauge("window_bytes", static_cast<double>(status.window_bytes));
   gauge("rate", status.rate);
+  if (const auto eta = eta_of(status)) gauge("eta_seconds", *eta);
   gauge("outage_seconds", status.gate.outage.has_value() ? seconds(*status.gate.outage) : 0);
   text += "# TYPE baton_pipeline_breaker gauge\n";
   for (const auto state : {flow::Breaker::State::closed, flow::Breaker::State::open,

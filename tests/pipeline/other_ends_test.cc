@@ -426,7 +426,7 @@ TEST_F(OtherEnds, IsSeen) {
   EXPECT_TRUE(eventually([&] { return pipeline.ended() == 1000; })) << pipeline.log();
   EXPECT_TRUE(eventually([&] {
     const nlohmann::json status = pipeline.status();
-    return status["lag"] == 0 && status["partitions"].size() == 4;
+    return status["lag"] == 0 && status["partitions"].size() == 4 && status.contains("eta_seconds");
   }));
   const std::string log = pipeline.log();
   const std::size_t at = log.find("http://") + 7;
@@ -437,6 +437,9 @@ TEST_F(OtherEnds, IsSeen) {
        {"baton_pipeline_received_total{pipeline=\"orders\"} 1000",
         "baton_pipeline_breaker{pipeline=\"orders\",state=\"closed\"} 1",
         "baton_pipeline_lag_records{pipeline=\"orders\",partition=\"3\"} 0",
+        "baton_pipeline_gaps{pipeline=\"orders\",partition=\"3\"} 0",
+        "# TYPE baton_pipeline_highest_done_offset gauge",
+        "baton_pipeline_eta_seconds{pipeline=\"orders\"} 0",
         "baton_pipeline_sink_errors_total{pipeline=\"orders\",class=\"outage\"} 0"}) {
     EXPECT_NE(metrics->body.find(line), std::string::npos) << line << "\n" << metrics->body;
   }
