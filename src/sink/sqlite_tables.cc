@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "sink/sql_rows.h"
 
@@ -15,12 +18,13 @@ using schema::ColumnType;
 
 struct Wanted {
   std::string name{};
-  std::string_view type{};
+  ColumnType type{};
   bool optional = false;
 };
 
 struct Found {
   std::string name{};
+  std::string type{};  // As it was declared.
   bool not_null = false;
   bool fills_itself = false;
 };
@@ -37,16 +41,55 @@ std::string_view sql_type(ColumnType type) {
   return "TEXT";
 }
 
+/// What SQLite makes of a value, by the type that a column was declared with: text that looks like
+/// a number becomes one, or stays text.
+enum class Affinity : std::uint8_t { integer, text, none, real, numeric };
+
+/// The rules of SQLite: the first word that is found counts.
+Affinity affinity_of(std::string_view declared) {
+  static constexpr std::array<std::pair<std::string_view, Affinity>, 8> kRules = {{
+      {"INT", Affinity::integer},
+      {"CHAR", Affinity::text},
+      {"CLOB", Affinity::text},
+      {"TEXT", Affinity::text},
+      {"BLOB", Affinity::none},
+      {"REAL", Affinity::real},
+      {"FLOA", Affinity::real},
+      {"DOUB", Affinity::real},
+  }};
+  if (declared.empty()) return Affinity::none;
+  std::string upper(declared);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  const auto* rule =
+      std::ranges::find_if(kRules, [&](const auto& one) { return upper.contains(one.first); });
+  return rule == kRules.end() ? Affinity::numeric : rule->second;
+}
+
+/// Values are stored as what they are.
+bool fits(ColumnType type, Affinity affinity) {
+  switch (type) {
+    case ColumnType::integer:
+    case ColumnType::boolean: return affinity == Affinity::integer || affinity == Affinity::numeric;
+    case ColumnType::real: return affinity == Affinity::real || affinity == Affinity::numeric;
+    case ColumnType::timestamp:  // DATETIME is numeric to SQLite, and a date-time is no number.
+      return affinity == Affinity::text || affinity == Affinity::none ||
+             affinity == Affinity::numeric;
+    case ColumnType::text:
+    case ColumnType::json: break;
+  }
+  return affinity == Affinity::text || affinity == Affinity::none;
+}
+
 std::vector<Wanted> wanted_columns(const schema::Mapping& mapping, std::size_t table) {
   std::vector<Wanted> columns;
   columns.reserve(mapping.tables()[table].columns.size() + 3);
   for (const schema::ColumnMapping& column : mapping.tables()[table].columns) {
-    columns.push_back({column.name, sql_type(column.type), column.optional});
+    columns.push_back({column.name, column.type, column.optional});
   }
   if (table == 0) {
-    columns.push_back({kSourceColumn, "TEXT"});
-    columns.push_back({kPartitionColumn, "INTEGER"});
-    columns.push_back({kOffsetColumn, "INTEGER"});
+    columns.push_back({kSourceColumn, ColumnType::text});
+    columns.push_back({kPartitionColumn, ColumnType::integer});
+    columns.push_back({kOffsetColumn, ColumnType::integer});
   }
   return columns;
 }
@@ -55,7 +98,7 @@ std::string create_sql(const schema::Mapping& mapping, std::size_t table) {
   std::vector<std::string> columns;
   for (const Wanted& column : wanted_columns(mapping, table)) {
     const bool key = table == 0 && column.name == mapping.key();
-    columns.push_back(fmt::format("{} {}{}{}", sql_name(column.name), column.type,
+    columns.push_back(fmt::format("{} {}{}{}", sql_name(column.name), sql_type(column.type),
                                   column.optional ? "" : " NOT NULL", key ? " UNIQUE" : ""));
   }
   return fmt::format("CREATE TABLE {} ({})", sql_name(mapping.tables()[table].name),
@@ -72,7 +115,7 @@ Result<std::vector<Found>> found_columns(SqliteDatabase& database, const std::st
   std::vector<Found> found;
   // A primary key without an index is the number of the row, which SQLite gives.
   auto error = database.prepare(
-      "SELECT name, \"notnull\", dflt_value IS NOT NULL OR (pk > 0 AND NOT EXISTS "
+      "SELECT name, type, \"notnull\", dflt_value IS NOT NULL OR (pk > 0 AND NOT EXISTS "
       "(SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')) FROM pragma_table_info(?1)",
       statement);
   if (!error.has_value()) statement.bind(1, table);
@@ -80,8 +123,9 @@ Result<std::vector<Found>> found_columns(SqliteDatabase& database, const std::st
     error = statement.step(row);
     if (!row) break;
     found.push_back({.name = std::string(statement.text(0)),
-                     .not_null = statement.number(1) != 0,
-                     .fills_itself = statement.number(2) != 0});
+                     .type = std::string(statement.text(1)),
+                     .not_null = statement.number(2) != 0,
+                     .fills_itself = statement.number(3) != 0});
   }
   if (error.has_value()) return wrong(table, fmt::format(": {}", error->text));
   return found;
@@ -96,6 +140,11 @@ Status compare(const std::string& table, const std::vector<Wanted>& wanted,
       std::ranges::transform(found, names.begin(), &Found::name);
       return wrong(
           table, fmt::format(" has no column {}; it has {}", column.name, fmt::join(names, ", ")));
+    }
+    if (!fits(column.type, affinity_of(is->type))) {
+      return wrong(table,
+                   fmt::format(": column {} is {}; it should be {}", column.name,
+                               is->type.empty() ? "of no type" : is->type, sql_type(column.type)));
     }
     if (column.optional && is->not_null) {
       return wrong(table, fmt::format(": column {} is NOT NULL; the mapping says it is optional",
