@@ -210,9 +210,9 @@ class Receiver {
   int answer_to(const httplib::Request& request) const {
     const bool is_order = nlohmann::json::accept(request.body);
     if (status_ != 200 || !is_order) return is_order ? status_ : 500;
-    // Some are refused, some were there before.
+    // Some are refused, some were there before, some are too much for it.
     const auto hash = std::hash<std::string>()(request.get_header_value("Idempotency-Key"));
-    return hash % 50 == 0 ? 422 : hash % 50 == 1 ? 409 : 200;
+    return hash % 50 == 0 ? 422 : hash % 50 == 1 ? 409 : hash % 50 == 2 ? 500 : 200;
   }
 
   httplib::Server server_;
