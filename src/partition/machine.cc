@@ -79,6 +79,8 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
         learn({session_key(settings_.group, pending.session), pending.value, reply.revision}, now);
       } else {
         evict_again_[pending.session] = now + settings_.timing.request_timeout();
+        // It is there: whoever said otherwise was left behind.
+        if (reply.verdict == Reply::Verdict::refused) missing_.erase(pending.session);
         reading_.insert(pending.session);
         request(Request::Kind::get, {.purpose = Purpose::read, .session = pending.session}, now,
                 session_key(settings_.group, pending.session));
@@ -129,11 +131,10 @@ void Machine::on_read(const Pending& pending, const Reply& reply, Instant now) {
     return;
   }
   for (const Entry& entry : reply.entries) learn(entry, now);
-  const Instant again =
-      std::exchange(evict_again_[pending.session], now + settings_.timing.request_timeout());
-  if (!reply.entries.empty() || view_.find(pending.session) != nullptr || now < again) return;
-  // There is no such session, if the read is to be believed: the store must agree by a write.
-  evict(pending.session, {}, SessionState::evicted, now);
+  evict_again_[pending.session] = now + settings_.timing.request_timeout();
+  if (!reply.entries.empty() || view_.find(pending.session) != nullptr) return;
+  missing_.try_emplace(pending.session,
+                       GroupView::KnownSession{view_.last_of(pending.session), 0, now});
 }
 
 void Machine::learn(const Entry& entry, Instant now) {

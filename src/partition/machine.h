@@ -33,7 +33,8 @@ constexpr Duration kHintDebounce = std::chrono::milliseconds(100);
 /// successful renewal was sent. Only the owner itself, having stopped, or somebody who knows the
 /// owner's session to be dead changes an owner. A session is killed only by a compare-and-set on a
 /// revision that the killer has seen for longer than the lease: so the owner's deadline has passed,
-/// and a renewal that comes late fails.
+/// and a renewal that comes late fails. The same holds of one that somebody has removed, which is
+/// the revision 0: its owner may not know it yet, and work on for as long as its lease.
 class Machine {
  public:
   explicit Machine(Settings settings);
@@ -158,11 +159,11 @@ class Machine {
   /// `delay`: how long our rank makes us wait.
   void consider_evicting(const SessionId& id, const GroupView::KnownSession& known, Duration delay,
                          Instant now);
-  void read_unknown_owners(Instant now);
+  void step_unknown_owners(Duration delay, Instant now);
   [[nodiscard]] std::optional<Instant> eviction_due(const SessionId& id,
                                                     const GroupView::KnownSession& known,
                                                     Duration delay, Instant now) const;
-  [[nodiscard]] std::chrono::milliseconds lease_of(const Session& session) const;
+  [[nodiscard]] Duration lease_of(const Session& session) const;
   void evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
              Instant now);
   void step_cleanup(Instant now);
@@ -240,6 +241,9 @@ class Machine {
   std::set<SessionId> evicting_;
   std::set<SessionId> reading_;
   std::vector<SessionId> unknown_owners_;  // As of `unknown_shape_`.
+  /// Those of them that the store does not have either, as they were last known; `seen_at`: since
+  /// when, on our clock.
+  std::map<SessionId, GroupView::KnownSession> missing_;
   std::uint64_t unknown_shape_ = 0;
   std::map<std::string, Revision> unreadable_;  // Documents that were complained about.
   Instant next_cleanup_;

@@ -115,12 +115,12 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
 
 void Machine::step_evict(Instant now) {
   if (phase_ != Phase::joined || !complete_ || leaving_) return;
-  read_unknown_owners(now);
   std::erase_if(hints_, [&](const auto& hint) {  // It has come back, or is gone.
     const GroupView::KnownSession* known = view_.find(hint.first);
     return known == nullptr || known->session.dead() || known->seen_at >= hint.second;
   });
   const Duration delay = kRankDelay * static_cast<std::int64_t>(rank());
+  step_unknown_owners(delay, now);
   for (const auto& [id, known] : view_.sessions()) {
     const bool busy = evicting_.contains(id) || reading_.contains(id);
     if (id != me_ && !known.session.dead() && !busy) consider_evicting(id, known, delay, now);
@@ -139,34 +139,48 @@ void Machine::consider_evicting(const SessionId& id, const GroupView::KnownSessi
   evict(id, known, left ? SessionState::gone : SessionState::evicted, now);
 }
 
-/// An owner without a session is either news or long dead: the store knows.
-void Machine::read_unknown_owners(Instant now) {
+/// An owner without a session is news, or dead, or somebody has removed its session while it works:
+/// the store knows whether it is there. If it is not, the owner's lease counts from when we learned
+/// it.
+void Machine::step_unknown_owners(Duration delay, Instant now) {
   if (unknown_shape_ != view_.shape()) {
     unknown_shape_ = view_.shape();
     unknown_owners_ = view_.unknown_owners();
+    std::erase_if(missing_, [&](const auto& missing) {  // It has come back.
+      return !std::ranges::binary_search(unknown_owners_, missing.first);
+    });
   }
   for (const SessionId& id : unknown_owners_) {
+    if (evicting_.contains(id) || reading_.contains(id)) continue;
     const auto again = evict_again_.find(id);
-    if (again != evict_again_.end() && now < again->second) {
+    if (const auto missing = missing_.find(id); missing != missing_.end()) {
+      consider_evicting(id, missing->second, delay, now);
+    } else if (again != evict_again_.end() && now < again->second) {
       wake_at(again->second);
-    } else if (!evicting_.contains(id) && reading_.insert(id).second) {
+    } else {
+      reading_.insert(id);
       request(Request::Kind::get, {.purpose = Purpose::read, .session = id}, now,
               session_key(settings_.group, id));
     }
   }
 }
 
-/// Where it is not known, ours: workers of a group are started alike.
-std::chrono::milliseconds Machine::lease_of(const Session& session) const {
+/// Where it is not known, the longest that we know of in the group, ours included: workers of a
+/// group are started alike. The longest that a lease may be, a day, would help nobody.
+Duration Machine::lease_of(const Session& session) const {
   if (session.lease.count() != 0) return session.lease;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(settings_.timing.lease);
+  Duration longest = settings_.timing.lease;
+  for (const auto& [id, known] : view_.sessions()) {
+    longest = std::max<Duration>(longest, known.session.lease);
+  }
+  return longest;
 }
 
 void Machine::evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
                     Instant now) {
   Session session = known.session;
   session.state = state;
-  session.lease = lease_of(session);
+  session.lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_of(session));
   evicting_.insert(id);
   if (settings_.mutant == Mutant::evict_without_cas) {
     // As if it were dead, without a word to the store.

@@ -120,9 +120,61 @@ TEST(Trouble, AnOwnerWithoutASessionIsDeclaredDead) {
   assignment.holdings.assign(2, Holding{.owner = "w7.1", .epoch = 5, .next = {}});
   group.put(assignment_key("g", 0), encode(assignment));
   const auto& first = group.join("w1");
-  group.pass(seconds(1));
+  group.pass(seconds(5));
+  EXPECT_TRUE(first.at_work.empty());
+  group.pass(milliseconds(500));
   EXPECT_EQ(first.at_work.size(), 2U);
   EXPECT_EQ(group.assignment().holdings[0].epoch, 6U);
+}
+
+// It stands still, and its handlers work on until the deadline that their guardian knows.
+TEST(Trouble, AnOwnerWhoseSessionIsRemovedHasTheRestOfItsLease) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  first.running = false;
+  group.remove(session_key("g", first.machine->session()));
+  group.pass(milliseconds(4900));
+  ASSERT_TRUE(first.machine->may_act(0, group.now));
+  EXPECT_EQ(second.at_work.size(), 2U);
+  group.pass(milliseconds(500));
+  EXPECT_FALSE(first.machine->may_act(0, group.now));
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+TEST(Trouble, AnOwnerWhoseSessionComesBackStartsItsLeaseAnew) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  const auto& second = group.join("w2");
+  first.running = false;
+  const Entry session = group.stored(session_key("g", first.machine->session()));
+  group.remove(session.key);
+  group.pass(seconds(3));
+  group.put(session.key, session.value);
+  group.remove(session.key);
+  group.pass(seconds(3));
+  EXPECT_EQ(second.at_work.size(), 2U);
+  group.pass(milliseconds(2500));
+  EXPECT_EQ(second.at_work.size(), 4U);
+}
+
+// Its own lease, if it was seen; else the longest in the group, which was started alike.
+TEST(Trouble, AnOwnerWhoseSessionIsRemovedIsGivenTheLeaseThatItHad) {
+  FakeGroup group(4);
+  Settings patient = group.settings("w1");
+  patient.timing.lease = seconds(20);
+  auto& first = group.join(patient);
+  patient.worker = "w2";
+  auto& second = group.join(patient);
+  const auto& witness = group.join("w3");
+  first.running = second.running = false;
+  group.remove(session_key("g", first.machine->session()));
+  const auto& late = group.join("w4");
+  group.pass(milliseconds(19'500));
+  ASSERT_TRUE(first.machine->may_act(0, group.now));
+  EXPECT_EQ(witness.at_work.size() + late.at_work.size(), 1U);
+  group.pass(seconds(2));
+  EXPECT_EQ(witness.at_work.size() + late.at_work.size(), 4U);
 }
 
 class RefusedWrites : public ::testing::TestWithParam<bool> {};

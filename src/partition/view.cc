@@ -50,6 +50,7 @@ Status GroupView::put_session(const SessionId& id, const Entry& entry, Instant n
                                                      : garbled(known->second.session);
   if (known == sessions_.end() || !same_shape(known->second.session, session)) ++shape_;
   sessions_.insert_or_assign(id, KnownSession{session, entry.revision, now});
+  vanished_.erase(id);
   if (!read.has_value()) return read.error();
   return {};
 }
@@ -84,7 +85,11 @@ void GroupView::removed(std::string_view key, Revision revision) {
 
 void GroupView::forget_session(const SessionId& id) {
   const auto known = sessions_.find(id);
-  if (known->second.session.dead()) buried_.insert(id);
+  if (known->second.session.dead()) {
+    buried_.insert(id);
+  } else {
+    vanished_.insert_or_assign(id, known->second.session);
+  }
   sessions_.erase(known);
   ++shape_;
 }
@@ -121,6 +126,11 @@ const Holding* GroupView::holding(std::uint32_t partition) const {
 bool GroupView::is_dead(const SessionId& session) const {
   const KnownSession* known = find(session);
   return known != nullptr ? known->session.dead() : buried_.contains(session);
+}
+
+Session GroupView::last_of(const SessionId& session) const {
+  const auto found = vanished_.find(session);
+  return found == vanished_.end() ? Session() : found->second;
 }
 
 std::vector<SessionId> GroupView::unknown_owners() const {

@@ -59,6 +59,8 @@ class GroupView {
 
   /// Known to be dead for good. One that is merely missing is not: it may be news.
   [[nodiscard]] bool is_dead(const SessionId& session) const;
+  /// What was last known of a session whose key is gone; none: nothing, or it was dead.
+  [[nodiscard]] Session last_of(const SessionId& session) const;
   /// Owners that the assignment names and nobody has heard of.
   [[nodiscard]] std::vector<SessionId> unknown_owners() const;
 
@@ -75,6 +77,7 @@ class GroupView {
   Chunks chunks_;
   std::map<std::string, Revision, std::less<>> removals_;  // A late echo must not bring them back.
   std::set<SessionId> buried_;                             // Dead, and their keys are gone.
+  std::map<SessionId, Session> vanished_;                  // Not dead, and their keys are gone.
   std::uint64_t shape_ = 0;
 };
 

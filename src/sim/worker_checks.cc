@@ -25,7 +25,8 @@ void WorkerWorld::say(std::string text) {
   trace_.push_back(fmt::format("{:>9.3f} {}", static_cast<double>(timeline_.now().ns) / 1e9, text));
 }
 
-/// Never two that may act on one partition.
+/// Never two that may act on one partition. The handlers of one that stands still work on: what
+/// ends them is the deadline that their guardian was told.
 void WorkerWorld::check_acting() {
   for (std::uint32_t partition = 0; partition < kPartitionsMax; ++partition) {
     check_acting(partition);
@@ -35,10 +36,7 @@ void WorkerWorld::check_acting() {
 void WorkerWorld::check_acting(std::uint32_t partition) {
   const Process* holder = nullptr;
   for (const auto& process : processes_) {
-    if (process->dead || process->paused ||
-        !process->machine->may_act(partition, clock_of(*process))) {
-      continue;
-    }
+    if (process->dead || !process->machine->may_act(partition, clock_of(*process))) continue;
     if (holder == nullptr) {
       holder = process.get();
       continue;

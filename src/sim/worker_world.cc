@@ -321,9 +321,23 @@ void WorkerWorld::spoil_session(const Process& process) {
                   .value = "garbage"});
 }
 
+/// An operator takes it for one of the dead.
+void WorkerWorld::remove_session(const Process& process) {
+  const std::string key = partition::session_key(kGroup, process.machine->session());
+  const std::vector<Entry> found = store_.list(key);
+  if (found.empty()) return;
+  say(fmt::format("{} is removed", key));
+  writer_ = "an operator";
+  store_.execute({.id = 0,
+                  .kind = partition::Request::Kind::remove,
+                  .key = key,
+                  .expected = found.front().revision,
+                  .value = {}});
+}
+
 void WorkerWorld::chaos_step() {
   const std::size_t living = alive().size();
-  const std::uint64_t what = random_.below(15);
+  const std::uint64_t what = random_.below(17);
   if (living < 2 || (what < 2 && living < 6)) {
     spawn_any();
   } else if (what < 5) {
@@ -348,6 +362,10 @@ void WorkerWorld::chaos_step() {
     Process& process = *pick_alive();
     say(fmt::format("{} loses its connection", process.name));
     lose_connection(process);
+  } else if (what < 14) {
+    Process& process = *pick_alive();
+    if (random_.chance(1, 2)) pause(process, milliseconds(100 + random_.below(4000)));
+    remove_session(process);
   } else {
     Process& process = *pick_alive();
     say(fmt::format("{} goes deaf", process.name));

@@ -22,8 +22,8 @@ namespace baton {
 /// Workers that divide partitions over a store that is slow, loses requests and replies, goes away,
 /// answers reads with what was true a while ago, and whose watches go blind; processes that stop
 /// for longer than their lease, crash, leave, come back, are started twice or with other settings;
-/// documents that are overwritten; clocks that run at different rates and tell different times.
-/// Everything follows from the seed.
+/// documents that are overwritten or removed; clocks that run at different rates and tell different
+/// times. Everything follows from the seed.
 class WorkerWorld {
  public:
   struct Options {
@@ -101,6 +101,7 @@ class WorkerWorld {
   void chaos_step();
   void spawn_any();
   void spoil_session(const Process& process);
+  void remove_session(const Process& process);
   void remove_assignment();
   void check_acting();
   void check_acting(std::uint32_t partition);
