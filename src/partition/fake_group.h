@@ -119,6 +119,7 @@ class FakeGroup {
                     .value = {}});
     settle();
   }
+  void wipe() { store_.forget_everything(); }
   /// The first chunk, as it stands in the store.
   Assignment assignment() {
     const std::vector<Entry> found = store_.list(assignment_key("g", 0));

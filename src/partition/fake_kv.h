@@ -46,6 +46,12 @@ class FakeKv {
     return reply;
   }
 
+  /// As a server that lost its disk: without keys, and revisions start over. Nobody hears of it.
+  void forget_everything() {
+    entries_.clear();
+    revision_ = 0;
+  }
+
   [[nodiscard]] std::vector<Entry> list(const std::string& prefix) const {
     std::vector<Entry> result;
     for (auto at = entries_.lower_bound(prefix);

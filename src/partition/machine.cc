@@ -41,6 +41,7 @@ void Machine::request(Request::Kind kind, Pending pending, Instant now, std::str
                       Revision expected) {
   const RequestId id = next_request_++;
   pending.sent_at = now;
+  pending.newest = view_.newest();
   if (kind == Request::Kind::cas) pending.expected = expected;
   effects_.emplace_back(Request{
       .id = id, .kind = kind, .key = std::move(key), .expected = expected, .value = pending.value});
@@ -53,6 +54,7 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
   const Pending pending = std::move(found->second);
   pending_.erase(found);
   const bool done = reply.verdict == Reply::Verdict::done;
+  check_revision(pending, reply, now);
   switch (pending.purpose) {
     case Purpose::session: on_session_written(pending, reply, now); break;
     case Purpose::read_session: on_session_read(reply, now); break;
@@ -89,6 +91,18 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
     case Purpose::cleanup: break;
   }
   pump(now);
+}
+
+/// A write has a higher revision than all that was before it. One that has not was done by a store
+/// that has lost what it knew, and counts from the start. A read would be no proof: a server that
+/// was left behind may have answered it.
+void Machine::check_revision(const Pending& pending, const Reply& reply, Instant now) {
+  const bool written = reply.verdict == Reply::Verdict::done && reply.revision != 0 &&
+                       pending.purpose != Purpose::cleanup;  // A removal tells no revision.
+  if (!written || reply.revision > pending.newest || reply.revision > view_.newest()) return;
+  note(true, "the store has begun anew: what it knew is lost");
+  view_.start_over();
+  next_list_ = now;
 }
 
 void Machine::on_list(const Pending& pending, const Reply& reply, Instant now) {

@@ -89,6 +89,7 @@ class Machine {
     std::uint32_t chunk = 0;  // chunk, read_chunk.
     std::string value{};      // What a cas writes.
     Revision expected = 0;    // What it expects to find.
+    Revision newest = 0;      // Of all that was seen before.
     Instant sent_at{};
   };
   /// What the one who does the work was told of a partition.
@@ -117,6 +118,7 @@ class Machine {
   void pump(Instant now);
   void request(Request::Kind kind, Pending pending, Instant now, std::string key,
                Revision expected = 0);
+  void check_revision(const Pending& pending, const Reply& reply, Instant now);
   void on_list(const Pending& pending, const Reply& reply, Instant now);
   void on_read(const Pending& pending, const Reply& reply, Instant now);
   void see(const WatchEvent& event, bool outdated, Instant now);

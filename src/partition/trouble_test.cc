@@ -177,6 +177,31 @@ TEST(Trouble, AnOwnerWhoseSessionIsRemovedIsGivenTheLeaseThatItHad) {
   EXPECT_EQ(witness.at_work.size() + late.at_work.size(), 4U);
 }
 
+class LostStore : public ::testing::TestWithParam<bool> {};
+
+// Its server came back without its disk: revisions are lower than what everybody knows.
+TEST_P(LostStore, AStoreThatBeginsAnewIsBelieved) {
+  const bool another_was_first = GetParam();
+  FakeGroup group(4);
+  const auto& first = group.join("w1");
+  group.pass(seconds(60));
+  const auto& second = group.join("w2");
+  const std::uint64_t epoch = group.assignment().holdings[0].epoch;
+  group.away = true;
+  group.pass(seconds(6));
+  group.away = false;
+  group.wipe();
+  const auto* third = another_was_first ? &group.join("w3") : nullptr;
+  group.pass(seconds(12));
+  EXPECT_EQ(
+      first.at_work.size() + second.at_work.size() + (third == nullptr ? 0 : third->at_work.size()),
+      4U);
+  EXPECT_FALSE(first.at_work.empty());
+  EXPECT_FALSE(second.at_work.empty());
+  EXPECT_TRUE(another_was_first || group.assignment().holdings[0].epoch > epoch);
+}
+INSTANTIATE_TEST_SUITE_P(AnotherWasFirst, LostStore, ::testing::Bool());
+
 class RefusedWrites : public ::testing::TestWithParam<bool> {};
 
 // Full, or with a limit that a session does not fit into.

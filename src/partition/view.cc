@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -27,6 +28,7 @@ Session garbled(const Session& last) {
 }  // namespace
 
 Status GroupView::put(const Entry& entry, Instant now) {
+  newest_ = std::max(newest_, entry.revision);
   const auto removal = removals_.find(entry.key);
   if (removal != removals_.end() && entry.revision <= removal->second) return {};
   Status status;
@@ -69,6 +71,7 @@ Status GroupView::put_chunk(std::uint32_t chunk, const Entry& entry, Instant now
 }
 
 void GroupView::removed(std::string_view key, Revision revision) {
+  newest_ = std::max(newest_, revision);
   Revision& last = removals_[std::string(key)];
   if (revision < last) return;
   last = revision;
@@ -108,6 +111,14 @@ void GroupView::keep_only(const std::set<std::string>& keys, Instant asked_at) {
     known.revision = 0;
     ++shape_;
   }
+}
+
+void GroupView::start_over() {
+  while (!sessions_.empty()) forget_session(sessions_.begin()->first);
+  for (auto& [number, chunk] : chunks_) chunk.revision = 0;
+  removals_.clear();
+  newest_ = 0;
+  ++shape_;
 }
 
 const GroupView::KnownSession* GroupView::find(const SessionId& session) const {

@@ -15,7 +15,8 @@
 
 namespace baton::partition {
 
-/// As the store counts them: a key's grows with each change. 0: there is no such key.
+/// As the store counts them, all keys together: each change has a higher one than all before it. 0:
+/// there is no such key.
 using Revision = std::uint64_t;
 
 struct Entry {
@@ -51,6 +52,12 @@ class GroupView {
   /// among them.
   void keep_only(const std::set<std::string>& keys, Instant asked_at);
 
+  /// The store has begun anew, and counts from the start: nothing that is known stands there any
+  /// more, unless it is put again. Of a chunk the epochs are remembered.
+  void start_over();
+  /// The highest revision seen so far.
+  [[nodiscard]] Revision newest() const { return newest_; }
+
   [[nodiscard]] const Sessions& sessions() const { return sessions_; }
   [[nodiscard]] const Chunks& chunks() const { return chunks_; }
   /// Null: unknown.
@@ -79,6 +86,7 @@ class GroupView {
   std::set<SessionId> buried_;                             // Dead, and their keys are gone.
   std::map<SessionId, Session> vanished_;                  // Not dead, and their keys are gone.
   std::uint64_t shape_ = 0;
+  Revision newest_ = 0;
 };
 
 }  // namespace baton::partition

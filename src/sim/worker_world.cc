@@ -424,6 +424,18 @@ void WorkerWorld::remove_assignment() {
   if (violation_.empty() && owner_changes_ != 0) violate("a removed assignment moved partitions");
 }
 
+/// Its server comes back without its disk, when nobody is at work any more: else one that starts
+/// then, and knows of nobody, would take what others work on.
+void WorkerWorld::lose_store() {
+  say("the store goes away");
+  outage_ = true;
+  run_for(timing_.lease * 2);
+  say("the store has lost everything");
+  outage_ = false;
+  store_.forget_everything();
+  expect_moves("a store that lost everything", 0, partitions_);
+}
+
 void WorkerWorld::run_quiet() {
   const std::size_t workers = 1 + random_.below(5);
   for (std::size_t i = 0; i < workers; ++i) {
@@ -444,6 +456,7 @@ void WorkerWorld::run_quiet() {
   const std::size_t share = partitions_ / (workers + 1);
   expect_moves("a join", share, share);
   if (violation_.empty()) remove_assignment();
+  if (violation_.empty()) lose_store();
 
   Process& restarted = *pick_alive();
   const std::string name = restarted.name;

@@ -103,6 +103,7 @@ class WorkerWorld {
   void spoil_session(const Process& process);
   void remove_session(const Process& process);
   void remove_assignment();
+  void lose_store();
   void check_acting();
   void check_acting(std::uint32_t partition);
   void check_settled();
