@@ -112,7 +112,7 @@ class AssignmentReader {
     std::uint64_t since = 0;
     std::uint64_t why = 0;
     const bool good = scanner_.take("[") && place(places.owner) && scanner_.take(",") &&
-                      scanner_.number(holding.epoch, kNumberMax) && scanner_.take(",") &&
+                      scanner_.number(holding.epoch, kEpochMax) && scanner_.take(",") &&
                       place(places.next) && scanner_.take(",") &&
                       scanner_.number(since, kNumberMax) && scanner_.take(",") &&
                       scanner_.number(why, std::to_underlying(Why::restart)) && scanner_.take("]");
@@ -131,7 +131,8 @@ class AssignmentReader {
   bool names() {
     if (scanner_.take("]")) return true;
     do {
-      if (!scanner_.plain_text(names_.emplace_back())) return false;
+      if (!scanner_.plain_text(names_.emplace_back()) || !is_session_id(names_.back()))
+        return false;
     } while (scanner_.take(","));
     return scanner_.take("]");
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "partition/assignment_text.h"
+#include "partition/settings.h"
 
 namespace baton::partition {
 namespace {
@@ -102,6 +103,7 @@ std::vector<SessionId> read_sessions(Fields& fields) {
   for (const Json& session : fields.list("sessions")) {
     if (!session.is_string()) fields.fail("\"sessions\" must be texts");
     sessions.push_back(session.is_string() ? session.get<std::string>() : std::string());
+    if (!is_session_id(sessions.back())) fields.fail("\"sessions\" must be worker.incarnation");
   }
   return sessions;
 }
@@ -119,7 +121,7 @@ Holding read_holding(Fields& fields, const Json& row, const std::vector<SessionI
     return holding;
   }
   holding.owner = read_place(fields, row[0], sessions);
-  holding.epoch = fields.checked(row[1], "holdings: epoch", 0, kMillisecondsMax);
+  holding.epoch = fields.checked(row[1], "holdings: epoch", 0, kEpochMax);
   holding.next = read_place(fields, row[2], sessions);
   holding.since = WallTime(fields.checked(row[3], "holdings: since", 0, kMillisecondsMax));
   holding.why = static_cast<Why>(fields.checked(row[4], "holdings: why", 0, kWhys.size() - 1));
@@ -160,13 +162,15 @@ Result<Session> decode_session(std::string_view text) {
   session.fenced = fields.flag("fenced");
   session.blind = fields.flag("blind");
   session.stopped = fields.flag("stopped");
-  const auto milliseconds = [&](const char* name, std::int64_t least) {
-    return std::chrono::milliseconds(fields.number(name, least, kMillisecondsMax));
+  const auto milliseconds = [&](const char* name, std::int64_t least, std::int64_t most) {
+    return std::chrono::milliseconds(fields.number(name, least, most));
   };
-  session.lease = milliseconds("lease_ms", 1);
-  session.grace = milliseconds("grace_ms", 0);
-  session.since = milliseconds("since_ms", 0);
-  session.renewed = milliseconds("renewed_ms", 0);
+  constexpr std::int64_t kLongest =
+      std::chrono::duration_cast<std::chrono::milliseconds>(kTimingMax).count();
+  session.lease = milliseconds("lease_ms", 1, kLongest);
+  session.grace = milliseconds("grace_ms", 0, kLongest);
+  session.since = milliseconds("since_ms", 0, kMillisecondsMax);
+  session.renewed = milliseconds("renewed_ms", 0, kMillisecondsMax);
   session.host = fields.text("host");
   if (!fields.good()) return fields.error();
   return session;

@@ -59,6 +59,10 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
+/// More than there will ever be, and less than what every JSON reader keeps. A partition that has
+/// it, by somebody's hand, keeps its owner: one more would be a document that nobody reads.
+constexpr std::uint64_t kEpochMax = std::uint64_t{1} << 52U;
+
 /// One chunk of the assignment.
 struct Assignment {
   std::uint32_t partitions = 0;  // Of the whole group.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "partition/names.h"
 #include "partition/settings.h"
@@ -50,6 +51,11 @@ TEST(Documents, AnErrorSaysWhatIsWrong) {
   heavy.lease = milliseconds(1);
   heavy.weight = kWeightMax + 1;
   EXPECT_TRUE(says(decode_session(encode(heavy)), "\"weight\" must be 1 to 1000"));
+  Session endless;
+  endless.lease = std::chrono::hours(24) + milliseconds(1);
+  EXPECT_TRUE(says(decode_session(encode(endless)), "\"lease_ms\" must be 1 to 86400000"));
+  endless.grace = std::exchange(endless.lease, milliseconds(1));
+  EXPECT_TRUE(says(decode_session(encode(endless)), "\"grace_ms\" must be 0 to 86400000"));
   EXPECT_TRUE(says(decode_assignment(R"({"version":1,"partitions":0,"first":0,"sessions":[]})"),
                    "\"partitions\" must be 1 to 65536"));
   EXPECT_TRUE(

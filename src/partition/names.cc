@@ -27,6 +27,12 @@ Status check_name(std::string_view field, std::string_view name) {
                            name.substr(0, kNameMax), kNameMax)};
 }
 
+bool is_session_id(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  return dot != std::string_view::npos && is_name(text.substr(0, dot)) &&
+         is_name(text.substr(dot + 1));
+}
+
 std::string group_prefix(std::string_view group) { return fmt::format("g.{}.", group); }
 
 std::string session_key(std::string_view group, std::string_view session) {
@@ -41,12 +47,7 @@ std::optional<SessionId> session_of_key(std::string_view group, std::string_view
   const std::string prefix = session_key(group, "");
   if (!key.starts_with(prefix)) return std::nullopt;
   const std::string_view session = key.substr(prefix.size());
-  const std::size_t dot = session.find('.');
-  if (dot == std::string_view::npos || !is_name(session.substr(0, dot)) ||
-      !is_name(session.substr(dot + 1))) {
-    return std::nullopt;
-  }
-  return SessionId(session);
+  return is_session_id(session) ? std::optional<SessionId>(session) : std::nullopt;
 }
 
 std::optional<std::uint32_t> chunk_of_key(std::string_view group, std::string_view key) {

@@ -22,6 +22,8 @@ using SessionId = std::string;
 /// Letters, digits, _ and -, 1 to 64 of them.
 Status check_name(std::string_view field, std::string_view name);
 
+bool is_session_id(std::string_view text);
+
 std::string group_prefix(std::string_view group);
 std::string session_key(std::string_view group, std::string_view session);
 std::string assignment_key(std::string_view group, std::uint32_t chunk);

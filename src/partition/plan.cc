@@ -98,6 +98,7 @@ class Planner {
   };
   /// Who has the partition as things will be once all that is under way is done.
   Standing standing_of(const Holding& holding) {
+    if (holding.epoch >= kEpochMax) return {.frozen = true};
     const HolderIndex next = facts_of(holding.next).place;
     const Facts& owner = facts_of(holding.owner);
     if (!owner.stopped) {

@@ -18,10 +18,9 @@ Error out_of_limits(std::string text) { return {Errc::invalid_argument, std::mov
 
 Status check_timing(const Timing& timing) {
   constexpr Duration kLeaseLeast = milliseconds(300);
-  constexpr Duration kLongest = std::chrono::hours(24);
-  if (timing.lease < kLeaseLeast || timing.lease > kLongest) {
+  if (timing.lease < kLeaseLeast || timing.lease > kTimingMax) {
     return out_of_limits(fmt::format("lease-ttl {} must be {} to {}", format_duration(timing.lease),
-                                     format_duration(kLeaseLeast), format_duration(kLongest)));
+                                     format_duration(kLeaseLeast), format_duration(kTimingMax)));
   }
   if (timing.heartbeat <= Duration::zero() || timing.heartbeat > timing.lease * 2 / 5) {
     return out_of_limits(fmt::format(
@@ -35,9 +34,9 @@ Status check_timing(const Timing& timing) {
        {"static-grace", timing.static_grace},
        {"reclaim-grace", timing.reclaim_grace}}};
   for (const auto& [name, value] : others) {
-    if (value < Duration::zero() || value > kLongest) {
+    if (value < Duration::zero() || value > kTimingMax) {
       return out_of_limits(fmt::format("{} {} must be 0 to {}", name, format_duration(value),
-                                       format_duration(kLongest)));
+                                       format_duration(kTimingMax)));
     }
   }
   return timing.resync > Duration::zero() ? Status() : out_of_limits("resync must be above 0");

@@ -11,6 +11,9 @@
 
 namespace baton::partition {
 
+/// Of leases and everything else.
+constexpr Duration kTimingMax = std::chrono::hours(24);
+
 struct Timing {
   Duration lease = std::chrono::seconds(5);
   Duration heartbeat = std::chrono::milliseconds(1250);

@@ -103,6 +103,31 @@ TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
   EXPECT_EQ(second.at_work.size(), 4U);
 }
 
+// A lease that long would not fit into our clock.
+TEST(Trouble, ASessionWithALeaseThatCannotBeKeepsNothing) {
+  FakeGroup group(2);
+  auto& first = group.join("w1");
+  Session session;
+  session.lease = milliseconds(std::int64_t{1} << 53U);
+  first.running = false;
+  group.put(session_key("g", first.machine->session()), encode(session));
+  const auto& second = group.join("w2");
+  group.pass(seconds(6));
+  EXPECT_EQ(second.at_work.size(), 2U);
+}
+
+TEST(Trouble, AnEpochThatCannotGrowKeepsItsOwnerAndTheRestIsDivided) {
+  FakeGroup group(3);
+  Assignment assignment{.partitions = 3, .first = 0, .holdings = {}};
+  assignment.holdings.assign(3, Holding{.owner = {}, .epoch = 5, .next = {}});
+  assignment.holdings[0].epoch = kEpochMax;
+  group.put(assignment_key("g", 0), encode(assignment));
+  const auto& first = group.join("w1");
+  group.pass(seconds(1));
+  EXPECT_EQ(first.at_work, (std::set<std::uint32_t>{1, 2}));
+  EXPECT_EQ(group.assignment().holdings[0].epoch, kEpochMax);
+}
+
 // One read may have been answered by a server that was left behind: it proves nothing.
 TEST(Trouble, AnOwnerThatAReadDoesNotFindIsNotTakenForDead) {
   FakeGroup group(4);

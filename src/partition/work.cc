@@ -185,7 +185,8 @@ void Machine::hand_over(std::uint32_t chunk, Instant now) {
 
 /// Ours, and promised to somebody who can take it.
 bool Machine::is_to_go(const Holding& holding) const {
-  return holding.owner == me_ && !holding.next.empty() && !view_.is_dead(holding.next);
+  return holding.owner == me_ && !holding.next.empty() && !view_.is_dead(holding.next) &&
+         holding.epoch < kEpochMax;
 }
 
 bool Machine::has_stopped(std::uint32_t partition) const {
