@@ -1,6 +1,7 @@
 #include "coord/nats_bucket.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -86,7 +87,49 @@ Result<json> find_or_make(NatsLink& link, const NatsBucket& bucket, std::uint32_
   }
 }
 
-Status check_config(const json& config, const StoreUrl& url) {
+/// What a setting is, or what it is by default: servers leave some of those out.
+template <class Value>
+std::string shown(const json& config, const char* setting, const Value& by_default) {
+  const auto found = config.find(setting);
+  return found == config.end() ? json(by_default).dump() : found->dump();
+}
+
+/// The first setting by which the bucket would forget or refuse keys behind our back, which ends
+/// in two holders of one partition; empty: none.
+std::string unfit_setting(const json& config, const NatsBucket& bucket) {
+  const auto is = [&config](const char* setting, const json& wanted) {
+    const std::string found = shown(config, setting, wanted);
+    if (found == wanted.dump()) return std::string();
+    return fmt::format("{} is {} and must be {}", setting, found, wanted.dump());
+  };
+  const std::array settings = {
+      is("max_age", 0),
+      is("retention", "limits"),
+      is("storage", "file"),
+      is("no_ack", false),
+      is("subjects", json::array({bucket.subjects + ">"})),
+  };
+  for (const std::string& wrong : settings) {
+    if (!wrong.empty()) return wrong;
+  }
+  for (const char* setting : {"mirror", "sources", "subject_transform"}) {
+    const auto found = config.find(setting);
+    if (found != config.end() && !found->empty()) {
+      return fmt::format("it has a setting {}, and must not", setting);
+    }
+  }
+  for (const char* limit : {"max_msgs", "max_bytes"}) {
+    // Full, it must refuse what is new: by default NATS drops the oldest, whoever's lease it is.
+    const std::int64_t most = config.value(limit, std::int64_t{-1});
+    if (most > 0 && config.value("discard", "old") != "new") {
+      return fmt::format("{} is {}, so that discard must be \"new\", and it is {}", limit, most,
+                         shown(config, "discard", "old"));
+    }
+  }
+  return {};
+}
+
+Status check_config(const json& config, const StoreUrl& url, const NatsBucket& bucket) {
   const auto refuse = [&url](std::string_view why) {
     return Error{Errc::failed_precondition, fmt::format("bucket {} {}", url.bucket, why)};
   };
@@ -94,14 +137,9 @@ Status check_config(const json& config, const StoreUrl& url) {
   if (url.replicas && *url.replicas != replicas) {
     return refuse(fmt::format("has {} replicas, and the URL asks for {}", replicas, *url.replicas));
   }
-  if (config.value("max_age", std::int64_t{0}) != 0) {
-    return refuse("forgets its keys after a while (max_age), which leases must not");
-  }
-  if (config.value("retention", "limits") != "limits" || config.value("no_ack", false) ||
-      config.contains("mirror")) {
-    return refuse("is not an ordinary key-value bucket");
-  }
-  return {};
+  const std::string wrong = unfit_setting(config, bucket);
+  if (wrong.empty()) return {};
+  return refuse(fmt::format("is not fit for leases, which must not be forgotten: {}", wrong));
 }
 
 }  // namespace
@@ -123,7 +161,7 @@ Result<NatsBucket> open_nats_bucket(NatsLink& link, const StoreUrl& url,
     return answered_error(info, fmt::format("bucket {} on NATS", url.bucket));
   }
   const json config = info.value("config", json::object());
-  BATON_TRY_STATUS(check_config(config, url));
+  BATON_TRY_STATUS(check_config(config, url, bucket));
   BATON_TRY_STATUS(check_versions(link, config.value("num_replicas", 1U), deadline));
   bucket.forgets_by_ttl = config.value("allow_msg_ttl", false);
   return bucket;

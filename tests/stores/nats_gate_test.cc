@@ -75,21 +75,51 @@ TEST_F(NatsGate, AReplicatedBucketThatIsThereIsRefusedAsWell) {
             std::string::npos);
 }
 
-TEST_F(NatsGate, ABucketIsWhatTheUrlSaysOrRefused) {
+TEST_F(NatsGate, ABucketHasTheReplicasOfTheUrlOrIsRefused) {
   const Program program = nats_program({});
   if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
   const auto server = start(program);
   ASSERT_NE(open(server->url("leases")), nullptr);
-  const nlohmann::json forgetful{{"name", "KV_forgetful"},   {"subjects", {"$KV.forgetful.>"}},
-                                 {"num_replicas", 1},        {"storage", "file"},
-                                 {"retention", "limits"},    {"max_msgs_per_subject", 1},
-                                 {"max_age", 60'000'000'000}};
-  ask(*server, "$JS.API.STREAM.CREATE.KV_forgetful", forgetful.dump());
 
   EXPECT_EQ(refusal(server->url("leases", "?replicas=3")),
             "bucket leases has 1 replicas, and the URL asks for 3");
-  EXPECT_EQ(refusal(server->url("forgetful")),
-            "bucket forgetful forgets its keys after a while (max_age), which leases must not");
+}
+
+// A bucket that drops a key gives the partition to the next one who looks, while its owner works.
+TEST_F(NatsGate, ABucketThatMayForgetIsRefusedWithTheSetting) {
+  const Program program = nats_program({});
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  const auto server = start(program);
+  const auto refused_for = [&](const nlohmann::json& settings) {
+    ask(*server, "$JS.API.STREAM.DELETE.KV_made");
+    nlohmann::json config{{"name", "KV_made"},     {"subjects", {"$KV.made.>"}},
+                          {"num_replicas", 1},     {"storage", "file"},
+                          {"retention", "limits"}, {"max_msgs_per_subject", 1}};
+    config.update(settings);
+    const auto made = ask(*server, "$JS.API.STREAM.CREATE.KV_made", config.dump());
+    EXPECT_FALSE(made.contains("error")) << made.dump();
+    const std::string text = refusal(server->url("made"));
+    const std::string_view begin =
+        "bucket made is not fit for leases, which must not be forgotten: ";
+    return text.starts_with(begin) ? text.substr(begin.size()) : text;
+  };
+
+  EXPECT_EQ(refused_for({{"max_age", 60'000'000'000}}), "max_age is 60000000000 and must be 0");
+  EXPECT_EQ(refused_for({{"max_msgs", 3}}),
+            "max_msgs is 3, so that discard must be \"new\", and it is \"old\"");
+  EXPECT_EQ(refused_for({{"max_bytes", 1'500}, {"discard", "old"}}),
+            "max_bytes is 1500, so that discard must be \"new\", and it is \"old\"");
+  EXPECT_EQ(refused_for({{"storage", "memory"}}), "storage is \"memory\" and must be \"file\"");
+  EXPECT_EQ(refused_for({{"subjects", {"made.>"}}}),
+            "subjects is [\"made.>\"] and must be [\"$KV.made.>\"]");
+  EXPECT_EQ(refused_for({{"retention", "interest"}}),
+            "retention is \"interest\" and must be \"limits\"");
+  EXPECT_EQ(refused_for({{"sources", {{{"name", "KV_other"}}}}}),
+            "it has a setting sources, and must not");
+  // Full, these refuse what is new, and nothing is forgotten.
+  EXPECT_EQ(refused_for({{"max_msgs", 100}, {"max_bytes", 1'000'000}, {"discard", "new"}}),
+            "opened");
+  EXPECT_EQ(refused_for({{"max_msgs_per_subject", 64}, {"discard", "old"}}), "opened");
 }
 
 // History 1, and no reads from replicas behind our back.
