@@ -44,6 +44,10 @@ struct WorkerOptions {
 /// Called one at a time, on the worker's own thread, which also renews the lease: they must return
 /// at once and not throw. All but acquired() are optional, as long as stopped() is called.
 ///
+/// None of them may wait for the worker's end, which cannot come before they return: leave() fails
+/// here, wait_for() does not wait, and destroying the Worker ends the process. begin_leave() is
+/// for them.
+///
 /// The first calls may come before Worker::start() has returned: whoever calls stopped() from here
 /// needs the Worker that it returns, and has to leave that call to a thread that has it.
 struct WorkerCallbacks {
@@ -81,14 +85,16 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// The work on a partition has ended: after revoking() or lost(), or by itself (it is then
-  /// acquired again).
-  void stopped(std::uint32_t partition);
+  /// The work on a partition that was acquired with `epoch` has ended: after revoking() or lost(),
+  /// or by itself (it is then acquired again). Once for each acquired(); an epoch that has passed
+  /// changes nothing.
+  void stopped(std::uint32_t partition, std::uint64_t epoch);
   /// The question before each effect on the world: may this be done now, under this epoch?
   [[nodiscard]] bool may_act(std::uint32_t partition, std::uint64_t epoch) const;
 
   /// Revokes everything, hands it over once stopped, and ends. `for_good`: even a static id gives
-  /// its partitions away. Waits for the end; the error says what was left undone.
+  /// its partitions away. Waits for the end; the error says what was left undone. Not from a
+  /// callback: failed_precondition.
   Status leave(bool for_good = false);
   /// Begins to leave, and does not wait.
   void begin_leave(bool for_good = false);

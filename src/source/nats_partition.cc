@@ -321,7 +321,7 @@ void NatsPartition::finish() {
     const auto mark = context_.listener->revoked(partition_, lost);
     if (mark.has_value() && !lost) commit_last(*mark);
   }
-  context_.stopped(partition_);
+  context_.stopped(partition_, epoch_);
 }
 
 }  // namespace baton::pipeline

@@ -31,7 +31,7 @@ struct NatsPartitionContext {
   std::atomic<bool>* away = nullptr;  // The server; said once for all partitions.
   /// May something be done for this partition, under this epoch, now?
   std::function<bool(std::uint32_t partition, std::uint64_t epoch)> may_act{};
-  std::function<void(std::uint32_t partition)> stopped{};
+  std::function<void(std::uint32_t partition, std::uint64_t epoch)> stopped{};
   std::function<void(bool warning, const std::string&)> log{};
 };
 

@@ -152,9 +152,9 @@ NatsPartitionContext NatsSource::context() {
     const client::Worker* worker = worker_ready_.load();
     return worker != nullptr && worker->may_act(partition, epoch);
   };
-  context.stopped = [this](std::uint32_t partition) {
+  context.stopped = [this](std::uint32_t partition, std::uint64_t epoch) {
     worker_ready_.wait(nullptr);
-    worker_ready_.load()->stopped(partition);
+    worker_ready_.load()->stopped(partition, epoch);
   };
   context.log = [this](bool warning, const std::string& text) { log(warning, text); };
   return context;

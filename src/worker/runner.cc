@@ -54,6 +54,9 @@ partition::WatchEvent::Kind to_kind(coord::WatchEvent::Kind kind) {
   return To::broken;
 }
 
+/// The runner whose thread this is.
+thread_local const Runner* t_runner = nullptr;
+
 template <class Callback, class Effect>
 void tell(const Callback& callback, const Effect& effect) {
   if (callback) callback(effect);
@@ -101,10 +104,12 @@ Runner::Runner(std::unique_ptr<coord::KvStore> store, const partition::Settings&
       session_prefix_(partition::session_key(settings.group, settings.worker + ".")),
       events_(std::move(events)),
       machine_(settings),
+      begun_(settings.partitions),
       epochs_(settings.partitions),
       thread_([this] { run(); }) {}
 
 Runner::~Runner() {
+  BATON_ASSERT(!is_own_thread());
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
@@ -140,20 +145,29 @@ Runner::Inbox Runner::wait_for_events(Instant until) {
 }
 
 void Runner::run() {
+  t_runner = this;
   machine_.start(boot_time());
   while (true) {
-    for (const partition::Effect& effect : machine_.take_effects()) perform(effect);
+    perform_effects();
     blind_.store(machine_.blind(), std::memory_order_relaxed);
     {
       const std::scoped_lock lock(mutex_);
       if (ending_ || end_.has_value()) return;
     }
     const Inbox inbox = wait_for_events(machine_.next_deadline());
-    for (const Event& event : inbox.events) event(machine_, boot_time());
+    for (const Event& event : inbox.events) {
+      event(machine_, boot_time());
+      // Each event finds begun_ as the machine is.
+      perform_effects();
+    }
     if (!inbox.seen.empty()) machine_.on_watch(inbox.seen, boot_time());
     const Instant now = boot_time();
     if (now >= machine_.next_deadline()) machine_.tick(now);
   }
+}
+
+void Runner::perform_effects() {
+  for (const partition::Effect& effect : machine_.take_effects()) perform(effect);
 }
 
 void Runner::perform(const partition::Effect& effect) {
@@ -224,6 +238,7 @@ void Runner::on(const partition::CloseWatch& watch) {
 
 void Runner::on(const partition::Acquired& acquired) {
   BATON_ASSERT(acquired.partition < epochs_.size());
+  begun_[acquired.partition] = acquired.epoch;
   epochs_[acquired.partition].store(acquired.epoch, std::memory_order_release);
   held_.fetch_add(1, std::memory_order_relaxed);
   tell(events_.acquired, acquired);
@@ -249,11 +264,13 @@ void Runner::on(const partition::Finished& finished) {
   ended_.notify_all();
 }
 
-void Runner::stopped(std::uint32_t partition) {
-  if (partition >= epochs_.size()) return;
-  epochs_[partition].store(0, std::memory_order_release);
-  post([this, partition](partition::Machine& machine, Instant now) {
-    if (!machine.stopped(partition, now)) return;
+void Runner::stopped(std::uint32_t partition, std::uint64_t epoch) {
+  if (partition >= epochs_.size() || epoch == 0) return;
+  std::uint64_t ended = epoch;
+  epochs_[partition].compare_exchange_strong(ended, 0, std::memory_order_acq_rel);
+  post([this, partition, epoch](partition::Machine& machine, Instant now) {
+    // Said again, or late: others work under the newer epoch.
+    if (begun_[partition] != epoch || !machine.stopped(partition, now)) return;
     held_.fetch_sub(1, std::memory_order_relaxed);
   });
 }
@@ -268,8 +285,11 @@ bool Runner::may_act(std::uint32_t partition, std::uint64_t epoch) const {
   return fenced_ || boot_time().ns < deadline_.load(std::memory_order_acquire);
 }
 
+bool Runner::is_own_thread() const { return t_runner == this; }
+
 std::optional<Status> Runner::wait_for(Duration time) {
   std::unique_lock lock(mutex_);
+  if (is_own_thread()) return end_;
   ended_.wait_for(lock, time, [this] { return end_.has_value(); });
   return end_;
 }

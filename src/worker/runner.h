@@ -62,10 +62,13 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  void stopped(std::uint32_t partition);
+  void stopped(std::uint32_t partition, std::uint64_t epoch);
   void leave(bool for_good);
   [[nodiscard]] bool may_act(std::uint32_t partition, std::uint64_t epoch) const;
   std::optional<Status> wait_for(Duration time);
+  /// Whether this is its own thread, that of the events: whoever waits there for the end waits for
+  /// himself.
+  [[nodiscard]] bool is_own_thread() const;
 
   [[nodiscard]] std::uint64_t requests() const { return store_->requests(); }
   [[nodiscard]] std::uint32_t held() const { return held_.load(std::memory_order_relaxed); }
@@ -84,6 +87,7 @@ class Runner {
   void post(partition::WatchEvent seen);
   void run();
   Inbox wait_for_events(Instant until);
+  void perform_effects();
   void perform(const partition::Effect& effect);
   void on(const partition::Request& request);
   void on(const partition::OpenWatch& watch);
@@ -103,6 +107,8 @@ class Runner {
   RunnerEvents events_;
   partition::Machine machine_;
 
+  // Of the work the machine knows of, by partition. Of the thread.
+  std::vector<std::uint64_t> begun_;
   // For may_act(), from any thread. An epoch of 0: not held.
   std::vector<std::atomic<std::uint64_t>> epochs_;
   std::atomic<std::int64_t> deadline_{0};

@@ -135,7 +135,9 @@ Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
   return std::unique_ptr<Worker>(new Worker(std::move(state)));
 }
 
-void Worker::stopped(std::uint32_t partition) { state_->runner.stopped(partition); }
+void Worker::stopped(std::uint32_t partition, std::uint64_t epoch) {
+  state_->runner.stopped(partition, epoch);
+}
 
 bool Worker::may_act(std::uint32_t partition, std::uint64_t epoch) const {
   return state_->runner.may_act(partition, epoch);
@@ -144,6 +146,11 @@ bool Worker::may_act(std::uint32_t partition, std::uint64_t epoch) const {
 void Worker::begin_leave(bool for_good) { state_->runner.leave(for_good); }
 
 Status Worker::leave(bool for_good) {
+  if (state_->runner.is_own_thread()) {
+    return to_public(baton::Error{Errc::failed_precondition,
+                                  "leave() waits for the worker's end, which cannot come before "
+                                  "its callback has returned: call begin_leave() there"});
+  }
   begin_leave(for_good);
   while (true) {  // The machine gives up by itself.
     if (const auto end = state_->runner.wait_for(std::chrono::hours(1))) return to_public(*end);

@@ -190,7 +190,7 @@ void WorkerHost::act(const GuardCommand& command) {
 void WorkerHost::act(const HandlerBook::Stopped& stopped) {
   pids_.erase(stopped.task.partition);
   tell({.kind = Kind::stopped, .at = boot_time(), .task = stopped.task});
-  worker_->stopped(stopped.task.partition);
+  worker_->stopped(stopped.task.partition, stopped.task.epoch);
 }
 
 void WorkerHost::act(const HandlerBook::WillRestart& restart) {

@@ -30,10 +30,12 @@ class Member {
       ++held_;
       ++acquired_;
     };
-    calls.revoking = [this](std::uint32_t partition, std::uint64_t, auto) { stop(partition); };
-    calls.lost = [this](std::uint32_t partition, std::uint64_t, const std::string&) {
+    calls.revoking = [this](std::uint32_t partition, std::uint64_t epoch, auto) {
+      stop(partition, epoch);
+    };
+    calls.lost = [this](std::uint32_t partition, std::uint64_t epoch, const std::string&) {
       ++lost_;
-      stop(partition);
+      stop(partition, epoch);
     };
     auto started = client::Worker::start(options, calls);
     EXPECT_TRUE(started.has_value()) << client::to_string(started.error());
@@ -49,10 +51,10 @@ class Member {
   client::Status leave() { return worker_->leave(); }
 
  private:
-  void stop(std::uint32_t partition) {
+  void stop(std::uint32_t partition, std::uint64_t epoch) {
     started_.wait(false);
     --held_;
-    worker_->stopped(partition);
+    worker_->stopped(partition, epoch);
   }
 
   std::atomic<std::uint32_t> held_ = 0;

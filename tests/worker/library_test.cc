@@ -1,0 +1,180 @@
+// The library itself: in which order a worker's callbacks come, what they may do, and what
+// may_act() answers meanwhile.
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <baton/worker.h>
+
+#include "worker/on_each_store.h"
+
+namespace baton::worker_tests {
+namespace {
+
+/// A worker that writes down what it is told, and stops work only when the test says so.
+class Member {
+ public:
+  struct Line {
+    std::string word;
+    std::uint32_t partition = 0;
+    std::uint64_t epoch = 0;
+    bool could_act = false;  // While it was told.
+    bool operator==(const Line&) const = default;
+  };
+
+  Member(const std::string& store, const std::string& id,
+         std::function<void(client::Worker&)> on_renewed = {}) {
+    client::WorkerOptions options;
+    options.store = store;
+    options.group = "orders";
+    options.id = id;
+    options.partitions = 2;
+    options.timing = client::worker_timing("fast", store).value();
+    client::WorkerCallbacks calls;
+    calls.acquired = [this](std::uint32_t partition, std::uint64_t epoch) {
+      write("acquired", partition, epoch);
+    };
+    calls.revoking = [this](std::uint32_t partition, std::uint64_t epoch, auto) {
+      write("revoking", partition, epoch);
+    };
+    calls.lost = [this](std::uint32_t partition, std::uint64_t epoch, const std::string&) {
+      write("lost", partition, epoch);
+    };
+    calls.renewed = [this, on_renewed](auto) {
+      if (on_renewed) on_renewed(worker());
+    };
+    std::promise<client::Worker*> ready;
+    ready_ = ready.get_future();
+    worker_ = client::Worker::start(options, calls).value();
+    ready.set_value(worker_.get());
+  }
+
+  client::Worker& worker() { return *ready_.get(); }
+  /// Everything about a partition so far, in order.
+  [[nodiscard]] std::vector<Line> told(std::uint32_t partition) const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<Line> found;
+    std::ranges::copy_if(lines_, std::back_inserter(found),
+                         [&](const Line& line) { return line.partition == partition; });
+    return found;
+  }
+  /// Waits until the last thing it was told of a partition is this; the epoch.
+  std::uint64_t wait_for(const std::string& word, std::uint32_t partition, std::size_t lines) {
+    EXPECT_TRUE(eventually([&] {
+      const auto all = told(partition);
+      return all.size() >= lines && all.back().word == word;
+    })) << word
+        << " " << partition;
+    const auto all = told(partition);
+    return all.empty() ? 0 : all.back().epoch;
+  }
+
+ private:
+  void write(const std::string& word, std::uint32_t partition, std::uint64_t epoch) {
+    const bool could_act = worker().may_act(partition, epoch);
+    const std::scoped_lock lock(mutex_);
+    lines_.push_back({word, partition, epoch, could_act});
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<Line> lines_;
+  std::shared_future<client::Worker*> ready_;
+  std::unique_ptr<client::Worker> worker_;
+};
+
+using Lines = std::vector<Member::Line>;
+
+class Library : public OnBroker {};
+
+TEST_F(Library, MayActFromAcquiredUntilStopped) {
+  Member first(store(), "w1");
+  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  client::Worker& worker = first.worker();
+  EXPECT_TRUE(worker.may_act(1, epoch));
+  EXPECT_FALSE(worker.may_act(1, epoch - 1));
+  EXPECT_FALSE(worker.may_act(1, epoch + 1));
+  EXPECT_FALSE(worker.may_act(1, 0));
+  EXPECT_FALSE(worker.may_act(2, epoch)) << "there are two partitions";
+
+  Member second(store(), "w2");
+  first.wait_for("revoking", 1, 2);
+  EXPECT_TRUE(worker.may_act(1, epoch)) << "what is under way may be finished";
+  EXPECT_TRUE(second.told(1).empty()) << "it waits for the one who has not stopped";
+  worker.stopped(1, epoch);
+  EXPECT_FALSE(worker.may_act(1, epoch)) << "at once";
+  EXPECT_EQ(second.wait_for("acquired", 1, 1), epoch + 1);
+  EXPECT_TRUE(second.worker().may_act(1, epoch + 1));
+  EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true}, {"revoking", 1, epoch, true}}));
+}
+
+// Whoever does not stop in time is told that it is over, and may not act any more by then.
+TEST_F(Library, LostComesAfterRevokingAndNothingMayBeDone) {
+  Member first(store(), "w1");
+  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  Member second(store(), "w2");
+  first.wait_for("lost", 1, 3);
+  EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true},
+                                  {"revoking", 1, epoch, true},
+                                  {"lost", 1, epoch, false}}));
+}
+
+// Nobody renews the lease: the answer does not wait for anyone to notice.
+TEST_F(Library, NothingMayBeDonePastTheDeadline) {
+  Member first(store(), "w1");
+  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  server_->kill();
+  EXPECT_TRUE(eventually([&] { return !first.worker().may_act(1, epoch); }, seconds{3}));
+  first.wait_for("lost", 1, 2);
+  EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true}, {"lost", 1, epoch, false}}));
+}
+
+// A word that comes twice, or late, is about work that is over, not about that of now.
+TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
+  Member first(store(), "w1");
+  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  {
+    Member second(store(), "w2");
+    first.wait_for("revoking", 1, 2);
+    first.worker().stopped(1, epoch);
+    second.wait_for("acquired", 1, 1);
+    second.worker().begin_leave();
+    second.worker().stopped(1, second.wait_for("revoking", 1, 2));
+    EXPECT_TRUE(second.worker().leave().has_value());
+  }
+  const std::uint64_t again = first.wait_for("acquired", 1, 3);
+  EXPECT_EQ(again, epoch + 2);
+
+  first.worker().stopped(1, epoch);
+  // Work that ends by itself begins again; by then the word above has been heard.
+  first.worker().stopped(0, first.told(0).back().epoch);
+  first.wait_for("acquired", 0, 2);
+
+  EXPECT_TRUE(first.worker().may_act(1, again));
+  EXPECT_EQ(first.told(1).size(), 3U) << "nobody took it up a second time";
+}
+
+// A callback is on the thread that would have to end.
+TEST_F(Library, ACallbackCannotWaitForTheEnd) {
+  std::promise<std::pair<client::Status, bool>> answered;
+  bool asked = false;
+  Member first(store(), "w1", [&](client::Worker& worker) {
+    if (std::exchange(asked, true)) return;
+    const client::Status left = worker.leave();
+    answered.set_value({left, worker.wait_for(seconds{60}).has_value()});
+  });
+  auto answer = answered.get_future();
+  ASSERT_EQ(answer.wait_for(seconds{10}), std::future_status::ready);
+  const auto [left, ended] = answer.get();
+  ASSERT_FALSE(left.has_value());
+  EXPECT_EQ(left.error().code, client::Code::failed_precondition);
+  EXPECT_NE(left.error().text.find("begin_leave"), std::string::npos) << left.error().text;
+  EXPECT_FALSE(ended);
+}
+
+}  // namespace
+}  // namespace baton::worker_tests
