@@ -10,17 +10,21 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "worker/guarded_handlers.h"
 #include "worker/line_channel.h"
+#include "worker/process_group.h"
 #include "worker/runner.h"
 
 namespace baton::worker {
@@ -30,6 +34,9 @@ constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
 // How often it is looked whether the rest of a killed group is gone.
 constexpr int kEmptyingPollMs = 5;
+// How often /proc is read for what is left of them, and after how long it is worth a word.
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);
+constexpr Duration kLongWait = std::chrono::seconds(5);
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
@@ -171,13 +178,40 @@ class Guardian {
       if (leader) ::kill(-*ended, SIGKILL);
       int status = 0;
       ::waitpid(*ended, &status, 0);
-      if (leader) emptying_.emplace(*ended, code_of(status));
+      if (leader) {
+        emptying_.emplace(*ended, Emptying{.code = code_of(status), .since = boot_time()});
+      }
     }
-    std::erase_if(emptying_, [this](const auto& group) {
-      if (::kill(-group.first, 0) == 0 || errno != ESRCH) return false;
-      handlers_.ended(group.first, group.second);
-      return true;
-    });
+    for (auto group = emptying_.begin(); group != emptying_.end();) {
+      const bool empty = is_empty(group->first, group->second);
+      if (empty) handlers_.ended(group->first, group->second.code);
+      group = empty ? emptying_.erase(group) : std::next(group);
+    }
+  }
+
+  /// A group whose leader has ended, and which was killed.
+  struct Emptying {
+    int code = 0;  // The leader's.
+    Instant since;
+    Instant look_at = since;  // In /proc, for the next time.
+    bool told = false;        // That it takes long.
+  };
+
+  /// Dead members count as gone: a parent that has left the group may not reap them for hours.
+  static bool is_empty(pid_t group, Emptying& emptying) {
+    if (::kill(-group, 0) != 0 && errno == ESRCH) return true;
+    const Instant now = boot_time();
+    if (now < emptying.look_at) return false;
+    emptying.look_at = now + kLookEvery;
+    const GroupMembers members = members_of_group(group);
+    if (members.alive.empty() && members.has_dead) return true;
+    if (now - emptying.since >= kLongWait && !std::exchange(emptying.told, true)) {
+      fmt::print(stderr,
+                 "baton: a handler, process {}, has ended, and its partition waits for what it "
+                 "has started and SIGKILL does not end: {}\n",
+                 group, fmt::join(members.alive, ", "));
+    }
+    return false;
   }
 
   static std::optional<pid_t> peek_ended() {
@@ -205,7 +239,7 @@ class Guardian {
   std::vector<std::string> environment_;
   int children_ = -1;
   int timer_ = -1;
-  std::map<pid_t, int> emptying_;  // Groups whose leader has ended, with its code.
+  std::map<pid_t, Emptying> emptying_;
 };
 
 }  // namespace

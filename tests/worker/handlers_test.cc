@@ -140,6 +140,21 @@ TEST_F(Handlers, AKilledGuardianTakesTheHandlersAlongAndTheWorkerLeaves) {
   for (const pid_t pid : pids_written("escaped")) ::kill(pid, SIGKILL);
 }
 
+// Its parent has left the group and never looks: the dead one does nothing, and blocks nothing.
+TEST_F(Handlers, AZombieInTheGroupHoldsNothingUp) {
+  e2e::write_file(folder_ / "family.py",
+                  "import os, time\n"
+                  "if os.fork() == 0:\n"
+                  "    if os.fork() == 0: time.sleep(1000)\n"
+                  "    os.setsid()\n"
+                  "    time.sleep(1000)\n"
+                  "time.sleep(0.3)\n"
+                  "os._exit(3)\n");
+  start_command({"/usr/bin/python3", folder_ / "family.py"}, {}, 1);
+  EXPECT_TRUE(eventually([&] { return worker_->events("handler_started").size() >= 2; }));
+  EXPECT_EQ(worker_->leave(), 0);
+}
+
 TEST_F(Handlers, ThoseThatDoNotStopAreKilledAfterTheDrain) {
   start("trap '' TERM; echo \"self $$\" >> $OUT; while :; do sleep 0.05; done",
         {"--drain", "700ms"});
