@@ -180,7 +180,9 @@ int main(int argc, char** argv) {
                                    {{"BATON_PIPELINE__SINK__URL", options.sink},
                                     {"BATON_PIPELINE__LANES", std::to_string(options.lanes)}});
   if (!config.has_value()) fail(config.error().text);
-  auto sink = make_sink(*config, "bare");
+  const auto schema = read_schema(*config);
+  if (!schema.has_value()) fail(schema.error().text);
+  auto sink = make_sink(*config, "bare", *schema);
   if (!sink.has_value()) fail(sink.error().text);
   const auto checked = (*sink)->check(true);
   if (!checked.has_value()) fail(checked.error().text);

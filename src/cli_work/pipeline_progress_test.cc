@@ -1,4 +1,4 @@
-#include "cli/pipeline_progress.h"
+#include "cli_work/pipeline_progress.h"
 
 #include <gtest/gtest.h>
 
