@@ -55,7 +55,9 @@ std::string_view to_string(ErrorClass error_class) {
 }
 
 SinkError while_connecting(SinkError error) {
-  if (error.error_class != ErrorClass::config) error.error_class = ErrorClass::outage;
+  const bool known =
+      error.error_class == ErrorClass::config || error.error_class == ErrorClass::retry;
+  if (!known) error.error_class = ErrorClass::outage;
   error.halve_batch = false;
   return error;
 }

@@ -93,15 +93,17 @@ TEST(ErrorClass, OfSqlite) {
 }
 
 TEST(ErrorClass, WhileConnectingNoRecordIsToBlame) {
-  for (const auto error_class : {ErrorClass::outage, ErrorClass::retry, ErrorClass::poison,
-                                 ErrorClass::duplicate, ErrorClass::unknown}) {
+  for (const auto error_class :
+       {ErrorClass::outage, ErrorClass::poison, ErrorClass::duplicate, ErrorClass::unknown}) {
     const SinkError error =
         while_connecting({.error_class = error_class, .code = "55000", .halve_batch = true});
     EXPECT_EQ(error.error_class, ErrorClass::outage);
     EXPECT_EQ(error.code, "55000");
     EXPECT_FALSE(error.halve_batch);
   }
-  EXPECT_EQ(while_connecting({.error_class = ErrorClass::config}).error_class, ErrorClass::config);
+  for (const auto error_class : {ErrorClass::config, ErrorClass::retry}) {
+    EXPECT_EQ(while_connecting({.error_class = error_class}).error_class, error_class);
+  }
 }
 
 TEST(ErrorClass, OfHttp) {

@@ -234,7 +234,7 @@ TEST_F(DeadLetters, OneThatIsTooLargeForItsQueueHaltsThePipeline) {
             std::string::npos)
       << log;
   EXPECT_NE(log.find("1000"), std::string::npos) << log;
-  EXPECT_EQ(pipeline.ended(), 0U);
+  EXPECT_EQ(pipeline.ended(), 1U);
   settings.payload_bytes_max = 5000;
   ASSERT_TRUE(broker_.client().update_queue("small", settings).has_value());
   pipeline.signal(SIGHUP);

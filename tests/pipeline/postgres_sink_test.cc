@@ -288,8 +288,15 @@ TEST_F(PostgresSinkTest, AStatementThatTakesTooLongIsHalved) {
   ASSERT_EQ(other.run("BEGIN; LOCK TABLE deliveries"), "");
   Items items = orders(0, 10);
 
+  const auto unprepared = writer->write(items);
+  ASSERT_EQ(other.run("ROLLBACK"), "");
+  Items first = orders(10, 1);
+  ASSERT_EQ(name_of(writer->write(first)), "none");
+  ASSERT_EQ(other.run("BEGIN; LOCK TABLE deliveries"), "");
   const auto error = writer->write(items);
 
+  EXPECT_EQ(unprepared.value().error_class, ErrorClass::retry);
+  EXPECT_FALSE(unprepared->halve_batch) << "no record was sent";
   EXPECT_EQ(error.value().error_class, ErrorClass::retry);
   EXPECT_EQ(error->code, "57014");
   EXPECT_TRUE(error->halve_batch);
