@@ -12,11 +12,15 @@ namespace {
 struct GuardFlags {
   worker::GuardianOptions options;
   std::int64_t stop_margin_ns = 0;
+  std::int64_t notice_ns = 0;
+  std::int64_t drain_ns = 0;
 };
 
 ExitCode run_guard(const GuardFlags& flags) {
   worker::GuardianOptions options = flags.options;
   options.stop_margin = Duration{flags.stop_margin_ns};
+  options.notice = Duration{flags.notice_ns};
+  options.drain = Duration{flags.drain_ns};
   return static_cast<ExitCode>(worker::run_guardian(options));
 }
 
@@ -32,6 +36,8 @@ void add_worker_guard(CLI::App& app, Action& action) {
   command->group("");  // Not in --help.
   command->add_option("--group", flags->options.group)->required();
   command->add_option("--stop-margin-ns", flags->stop_margin_ns)->required();
+  command->add_option("--notice-ns", flags->notice_ns)->required();
+  command->add_option("--drain-ns", flags->drain_ns)->required();
   command->add_flag("--fenced", flags->options.fenced);
   command->add_option("COMMAND", flags->options.command)->required();
 }

@@ -58,6 +58,9 @@ std::string event_text(const HostEvent& event) {
     case Kind::note: return fmt::format("{}{}", event.warning ? "WARNING: " : "", event.text);
     case Kind::handler_started: return fmt::format("handler runs as process {}", event.pid);
     case Kind::handler_ended:
+      if (event.lease_over) {
+        return fmt::format("handler ended with {}: the lease is about to run out", event.code);
+      }
       return fmt::format("handler ended with {}; starts again in {}", event.code,
                          format_duration(to_ms(event.time)));
   }
@@ -85,7 +88,11 @@ Json to_json(const HostEvent& event) {
     case Kind::handler_started: out["pid"] = event.pid; break;
     case Kind::handler_ended:
       out["code"] = event.code;
-      out["restart_in_ms"] = to_ms(event.time).count();
+      if (event.lease_over) {
+        out["lease_over"] = true;
+      } else {
+        out["restart_in_ms"] = to_ms(event.time).count();
+      }
       break;
     default: break;
   }

@@ -79,7 +79,8 @@ struct Encoder {
     return fmt::format("started {} {} {}", report.task.partition, report.task.epoch, report.pid);
   }
   std::string operator()(const HandlerEnded& report) const {
-    return fmt::format("ended {} {} {}", report.task.partition, report.task.epoch, report.code);
+    return fmt::format("ended {} {} {} {:d}", report.task.partition, report.task.epoch, report.code,
+                       report.lease_over);
   }
 };
 
@@ -125,6 +126,7 @@ Result<GuardReport> parse_guard_report(std::string_view text) {
   }
   HandlerEnded report{.task = words.task(), .code = 0};
   report.code = words.number(0, 255);
+  report.lease_over = words.number(0, 1) == 1;
   if (verb == "ended") return words.finish<GuardReport>(report);
   return Error{Errc::malformed, "the runner does not know this report"};
 }

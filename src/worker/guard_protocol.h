@@ -13,7 +13,7 @@
 
 /// What a runner and its guardian say to each other: words and numbers, one message per packet.
 ///   to the guardian   deadline NS | start P E | stop P NS | kill P | signal N
-///   from it           started P E PID | ended P E CODE
+///   from it           started P E PID | ended P E CODE 0|1
 /// Times are those of CLOCK_BOOTTIME.
 namespace baton::worker {
 
@@ -53,6 +53,8 @@ struct HandlerStarted {
 struct HandlerEnded {
   HandlerTask task;
   int code = 0;  // As a shell shows it: 128 and the signal, if one ended it.
+  /// The guardian has ended it, because the lease was about to run out.
+  bool lease_over = false;
   bool operator==(const HandlerEnded&) const = default;
 };
 using GuardReport = std::variant<HandlerStarted, HandlerEnded>;

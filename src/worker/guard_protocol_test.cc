@@ -28,7 +28,7 @@ TEST(GuardProtocol, CommandsAreReadBackAsTheyWereWritten) {
 
 TEST(GuardProtocol, ReportsAreReadBackAsTheyWereWritten) {
   const std::vector<GuardReport> reports{HandlerStarted{{1, 2}, 4711}, HandlerEnded{{1, 2}, 0},
-                                         HandlerEnded{{9, 1}, 137}};
+                                         HandlerEnded{{9, 1}, 137, true}};
   for (const GuardReport& report : reports) {
     const auto parsed = parse_guard_report(encode(report));
     ASSERT_TRUE(parsed.has_value()) << encode(report);

@@ -29,8 +29,8 @@ void GuardedHandlers::apply(const StartHandler& command, Instant now) {
   const HandlerTask& task = command.task;
   if (handlers_.contains(task.partition)) return;
   const Handler handler{.task = task};
-  if (now >= kill_at(handler)) {  // It was long on its way.
-    actions_.emplace_back(GuardReport{HandlerEnded{task, kKilledCode}});
+  if (now >= std::min(notice_at(handler), kill_at(handler))) {  // It was long on its way.
+    actions_.emplace_back(GuardReport{HandlerEnded{task, kKilledCode, true}});
     return;
   }
   handlers_.emplace(task.partition, handler);
@@ -41,9 +41,7 @@ void GuardedHandlers::apply(const StopHandler& command, Instant now) {
   const auto found = handlers_.find(command.partition);
   if (found == handlers_.end()) return;
   Handler& handler = found->second;
-  if (!handler.stopping && !handler.killed) {
-    actions_.emplace_back(Signal{handler.pid, SIGTERM});
-  }
+  tell_to_stop(handler);
   handler.stopping = true;
   handler.stop_by = std::min(handler.stop_by, command.kill_at);
   tick(now);
@@ -75,9 +73,15 @@ void GuardedHandlers::ended(pid_t pid, int code) {
   const auto found = by_pid_.find(pid);
   if (found == by_pid_.end()) return;
   const auto handler = handlers_.find(found->second);
-  actions_.emplace_back(GuardReport{HandlerEnded{handler->second.task, code}});
+  actions_.emplace_back(
+      GuardReport{HandlerEnded{handler->second.task, code, handler->second.lease_over}});
   handlers_.erase(handler);
   by_pid_.erase(found);
+}
+
+void GuardedHandlers::tell_to_stop(Handler& handler) {
+  if (std::exchange(handler.told, true) || handler.killed) return;
+  actions_.emplace_back(Signal{handler.pid, SIGTERM});
 }
 
 void GuardedHandlers::kill(Handler& handler) {
@@ -88,12 +92,25 @@ void GuardedHandlers::kill(Handler& handler) {
 
 void GuardedHandlers::tick(Instant now) {
   for (auto& [partition, handler] : handlers_) {
-    if (now >= kill_at(handler)) kill(handler);
+    if (now >= notice_at(handler)) {
+      tell_to_stop(handler);
+      handler.lease_over = true;
+      handler.stop_by = std::min(handler.stop_by, now + options_.drain);
+    }
+    if (handler.killed || now < kill_at(handler)) continue;
+    handler.lease_over = !handler.stopping;
+    kill(handler);
   }
 }
 
 void GuardedHandlers::kill_all() {
   for (auto& [partition, handler] : handlers_) kill(handler);
+}
+
+Instant GuardedHandlers::notice_at(const Handler& handler) const {
+  const bool none = options_.fenced || options_.notice <= Duration::zero();
+  if (none || handler.told || handler.killed) return Instant::never();
+  return before(deadline_, kKillEarly + options_.notice);
 }
 
 Instant GuardedHandlers::kill_at(const Handler& handler) const {
@@ -105,7 +122,7 @@ Instant GuardedHandlers::kill_at(const Handler& handler) const {
 Instant GuardedHandlers::next_deadline() const {
   Instant next = Instant::never();
   for (const auto& [partition, handler] : handlers_) {
-    if (!handler.killed) next = std::min(next, kill_at(handler));
+    if (!handler.killed) next = std::min({next, notice_at(handler), kill_at(handler)});
   }
   return next;
 }

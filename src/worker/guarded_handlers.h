@@ -24,6 +24,10 @@ class GuardedHandlers {
     bool fenced = false;
     /// Handlers that are to stop are killed so long before the deadline.
     Duration stop_margin = std::chrono::milliseconds(200);
+    /// All get SIGTERM so long before a deadline that nobody has moved kills them; 0: none.
+    Duration notice{0};
+    /// How long one that got SIGTERM may take, should the deadline move after all.
+    Duration drain = std::chrono::hours(24);
   };
   struct Spawn {
     HandlerTask task;
@@ -62,7 +66,9 @@ class GuardedHandlers {
     HandlerTask task;
     pid_t pid = 0;                       // 0: about to be started.
     Instant stop_by = Instant::never();  // Told to stop: its own time.
-    bool stopping = false;
+    bool stopping = false;               // The runner wants it to end.
+    bool told = false;                   // It has got SIGTERM.
+    bool lease_over = false;             // And not by the runner's wish.
     bool killed = false;
   };
 
@@ -71,7 +77,9 @@ class GuardedHandlers {
   void apply(const StopHandler& command, Instant now);
   void apply(const KillHandler& command, Instant now);
   void apply(const SignalHandlers& command, Instant now);
+  void tell_to_stop(Handler& handler);
   void kill(Handler& handler);
+  [[nodiscard]] Instant notice_at(const Handler& handler) const;
   [[nodiscard]] Instant kill_at(const Handler& handler) const;
 
   Options options_;

@@ -64,6 +64,57 @@ TEST_F(GuardedHandlersTest, EverythingIsKilledBeforeTheDeadline) {
   EXPECT_EQ(handlers_.next_deadline(), Instant::never());
 }
 
+/// With some time to stop before a lease that is not renewed kills them.
+class NoticedHandlers : public GuardedHandlersTest {
+ protected:
+  void SetUp() override { run_two(handlers_); }
+  // 20 ms before it they are killed.
+  static constexpr Instant kNoticeAt = after(milliseconds(5'000 - 20 - 600));
+
+  GuardedHandlers handlers_{{.notice = milliseconds(600), .drain = seconds(2)}};
+};
+
+// An outage: the runner says nothing, and they are not to be surprised.
+TEST_F(NoticedHandlers, ALeaseThatIsNotRenewedTellsThemToStopBeforeItKills) {
+  EXPECT_EQ(handlers_.next_deadline(), kNoticeAt);
+  handlers_.tick(kNoticeAt);
+  EXPECT_EQ(handlers_.take_actions(),
+            (Actions{Signal{kFirstPid, SIGTERM}, Signal{kSecondPid, SIGTERM}}));
+  EXPECT_EQ(handlers_.next_deadline(), after(milliseconds(4'980)));
+  handlers_.ended(kFirstPid, 0);
+  EXPECT_EQ(handlers_.take_actions(), (Actions{GuardReport{HandlerEnded{kFirst, 0, true}}}));
+  handlers_.tick(after(milliseconds(4'980)));
+  EXPECT_EQ(handlers_.take_actions(), (Actions{Signal{kSecondPid, SIGKILL}}));
+  handlers_.ended(kSecondPid, 137);
+  EXPECT_EQ(handlers_.take_actions(), (Actions{GuardReport{HandlerEnded{kSecond, 137, true}}}));
+}
+
+TEST_F(NoticedHandlers, ALeaseThatIsRenewedInTimeTellsThemNothing) {
+  handlers_.on(NewDeadline{after(seconds(9))}, after(seconds(4)));
+  handlers_.tick(kNoticeAt);
+  EXPECT_TRUE(handlers_.take_actions().empty());
+}
+
+// It may have begun to stop, and would not work any more: its time is that of any other.
+TEST_F(NoticedHandlers, OneThatWasToldEndsWithinTheDrainThoughTheLeaseIsRenewed) {
+  handlers_.tick(kNoticeAt);
+  handlers_.on(NewDeadline{after(seconds(9))}, after(milliseconds(4'900)));
+  handlers_.take_actions();
+  EXPECT_EQ(handlers_.next_deadline(), kNoticeAt + seconds(2));
+  handlers_.tick(kNoticeAt + seconds(2));
+  EXPECT_EQ(handlers_.take_actions(),
+            (Actions{Signal{kFirstPid, SIGKILL}, Signal{kSecondPid, SIGKILL}}));
+}
+
+TEST_F(NoticedHandlers, NobodyIsToldTwice) {
+  handlers_.on(StopHandler{1, after(seconds(8))}, after(seconds(1)));
+  EXPECT_EQ(handlers_.take_actions(), (Actions{Signal{kFirstPid, SIGTERM}}));
+  handlers_.tick(kNoticeAt);
+  EXPECT_EQ(handlers_.take_actions(), (Actions{Signal{kSecondPid, SIGTERM}}));
+  handlers_.on(StopHandler{2, after(seconds(8))}, kNoticeAt);
+  EXPECT_TRUE(handlers_.take_actions().empty());
+}
+
 TEST_F(GuardedHandlersTest, ARenewalMovesTheDeadline) {
   run_two(handlers_);
   handlers_.on(NewDeadline{after(seconds(9))}, after(seconds(4)));
@@ -78,13 +129,13 @@ TEST_F(GuardedHandlersTest, ARenewalMovesTheDeadline) {
 TEST_F(GuardedHandlersTest, NothingIsStartedPastTheDeadline) {
   handlers_.on(NewDeadline{after(seconds(5))}, kStart);
   handlers_.on(StartHandler{kFirst}, after(seconds(5)));
-  EXPECT_EQ(handlers_.take_actions(), (Actions{GuardReport{HandlerEnded{kFirst, 137}}}));
+  EXPECT_EQ(handlers_.take_actions(), (Actions{GuardReport{HandlerEnded{kFirst, 137, true}}}));
   EXPECT_TRUE(handlers_.empty());
 }
 
 TEST_F(GuardedHandlersTest, NothingIsStartedBeforeTheFirstDeadline) {
   handlers_.on(StartHandler{kFirst}, kStart);
-  EXPECT_EQ(handlers_.take_actions(), (Actions{GuardReport{HandlerEnded{kFirst, 137}}}));
+  EXPECT_EQ(handlers_.take_actions(), (Actions{GuardReport{HandlerEnded{kFirst, 137, true}}}));
 }
 
 TEST_F(GuardedHandlersTest, OneThatIsToStopGetsItsTime) {

@@ -76,7 +76,10 @@ class Guardian {
  public:
   explicit Guardian(const GuardianOptions& options)
       : options_(options),
-        handlers_({.fenced = options.fenced, .stop_margin = options.stop_margin}),
+        handlers_({.fenced = options.fenced,
+                   .stop_margin = options.stop_margin,
+                   .notice = options.notice,
+                   .drain = options.drain}),
         channel_(options.channel) {
     for (char** each = environ; *each != nullptr; ++each) environment_.emplace_back(*each);
   }
@@ -193,8 +196,8 @@ class Guardian {
   struct Emptying {
     int code = 0;  // The leader's.
     Instant since;
-    Instant look_at = since;  // In /proc, for the next time.
-    bool told = false;        // That it takes long.
+    Instant look_at = since + kLookEvery;  // In /proc, for the next time.
+    bool told = false;                     // That it takes long.
   };
 
   /// Dead members count as gone: a parent that has left the group may not reap them for hours.

@@ -12,6 +12,8 @@ struct GuardianOptions {
   std::vector<std::string> command;
   bool fenced = false;
   Duration stop_margin = std::chrono::milliseconds(200);
+  Duration notice{0};
+  Duration drain = std::chrono::hours(24);
   int channel = 0;  // The socket to the runner.
 };
 

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace baton::worker {
 namespace {
@@ -64,9 +65,12 @@ class SpawnSettings {
 }  // namespace
 
 std::vector<std::string> guardian_arguments(const GuardianOptions& options) {
-  std::vector<std::string> words{
-      "baton",       "worker-guard",     "--group",
-      options.group, "--stop-margin-ns", fmt::format("{}", options.stop_margin.count())};
+  std::vector<std::string> words{"baton", "worker-guard", "--group", options.group};
+  for (const auto& [flag, time] : {std::pair{"--stop-margin-ns", options.stop_margin},
+                                   {"--notice-ns", options.notice},
+                                   {"--drain-ns", options.drain}}) {
+    words.insert(words.end(), {flag, fmt::format("{}", time.count())});
+  }
   if (options.fenced) words.emplace_back("--fenced");
   words.emplace_back("--");
   words.insert(words.end(), options.command.begin(), options.command.end());

@@ -38,13 +38,26 @@ void HandlerBook::ended(const HandlerEnded& report, Instant now) {
   Handler& handler = found->second;
   if (handler.state == Handler::State::stopping) return forget(found);
   if (handler.state != Handler::State::running) return;
+  if (report.lease_over) {
+    handler.state = Handler::State::waiting;
+    handler.since = Instant::never();
+    actions_.emplace_back(
+        WillRestart{.task = handler.task, .code = report.code, .lease_over = true});
+    return;
+  }
   const Duration delay = handler.backoff.next(now - handler.since, report.code);
   handler.state = Handler::State::waiting;
   handler.since = now + delay;
   actions_.emplace_back(WillRestart{handler.task, report.code, delay});
 }
 
-void HandlerBook::renewed(Instant deadline) { command(NewDeadline{deadline}); }
+void HandlerBook::renewed(Instant deadline) {
+  command(NewDeadline{deadline});
+  for (auto& [partition, handler] : handlers_) {
+    const bool waits = handler.state == Handler::State::waiting;
+    if (waits && handler.since == Instant::never()) handler.since = {};  // Due at once.
+  }
+}
 
 void HandlerBook::signal(int number) { command(SignalHandlers{number}); }
 

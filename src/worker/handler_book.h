@@ -24,11 +24,13 @@ class HandlerBook {
     HandlerTask task;
     bool operator==(const Stopped&) const = default;
   };
-  /// A handler has ended by itself; the next one starts after `delay`.
+  /// A handler has ended by itself; the next one starts after `delay`. `lease_over`: for want of
+  /// time, and the next one starts when the lease is renewed.
   struct WillRestart {
     HandlerTask task;
     int code = 0;
     Duration delay{0};
+    bool lease_over = false;
     bool operator==(const WillRestart&) const = default;
   };
   using Action = std::variant<GuardCommand, Stopped, WillRestart>;
@@ -54,7 +56,9 @@ class HandlerBook {
     enum class State : std::uint8_t { running, waiting, stopping };
     HandlerTask task;
     State state = State::running;
-    Instant since;  // running, stopping: when it was started; waiting: when it will be.
+    // running, stopping: when it was started; waiting: when it will be, never: once the lease is
+    // renewed.
+    Instant since;
     RestartBackoff backoff{};
   };
 

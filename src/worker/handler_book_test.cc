@@ -45,6 +45,26 @@ TEST_F(HandlerBookTest, ALostOneIsKilledAtOnce) {
   EXPECT_EQ(book_.take_actions(), (Actions{Stopped{kTask}}));
 }
 
+// It has done nothing wrong: it waits for the lease alone, and for no backoff.
+TEST_F(HandlerBookTest, OneThatEndedWithTheLeaseIsStartedWhenThatIsRenewed) {
+  book_.ended({kTask, 143, true}, after(seconds(2)));
+  EXPECT_EQ(book_.take_actions(),
+            (Actions{WillRestart{.task = kTask, .code = 143, .lease_over = true}}));
+  book_.tick(after(seconds(100)));
+  EXPECT_TRUE(book_.take_actions().empty());
+  book_.renewed(after(seconds(105)));
+  EXPECT_EQ(book_.take_actions(), (Actions{GuardCommand{NewDeadline{after(seconds(105))}}}));
+  book_.tick(after(seconds(100)));
+  EXPECT_EQ(book_.take_actions(), (Actions{start(kTask)}));
+}
+
+TEST_F(HandlerBookTest, OneThatEndedWithTheLeaseIsStoppedWhenThatIsLost) {
+  book_.ended({kTask, 137, true}, after(seconds(2)));
+  book_.take_actions();
+  book_.lost(3);
+  EXPECT_EQ(book_.take_actions(), (Actions{Stopped{kTask}}));
+}
+
 TEST_F(HandlerBookTest, ACrashedHandlerIsStartedAgain) {
   book_.ended({kTask, 1}, after(seconds(2)));
   EXPECT_EQ(book_.take_actions(), (Actions{WillRestart{kTask, 1, seconds(1)}}));

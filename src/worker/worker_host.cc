@@ -18,6 +18,9 @@ using Kind = HostEvent::Kind;
 
 // Handlers that are stopping are killed so long before the lease ends, unless it is very short.
 constexpr Duration kStopMargin = std::chrono::milliseconds(200);
+// The part of a lease in which handlers are told to stop because nobody has renewed it. After one
+// lost renewal a fifth of the lease is left, at the longest heartbeat: that must not stop them.
+constexpr int kNoticePart = 8;
 // poll() counts time that does not run while the machine sleeps: it looks at the clock now and
 // then.
 constexpr Duration kLook = std::chrono::milliseconds(500);
@@ -26,10 +29,19 @@ client::Error to_public(const Error& error) {
   return {static_cast<client::Code>(error.code), std::string(errc_name(error.code)), error.text};
 }
 
-Duration lease_of(const client::WorkerOptions& options) {
-  if (options.timing.has_value()) return options.timing->lease;
-  const auto standard = client::worker_timing("default", options.store);
-  return standard.has_value() ? standard->lease : std::chrono::seconds(5);
+client::WorkerTiming timing_of(const client::WorkerOptions& options) {
+  if (options.timing.has_value()) return *options.timing;
+  return client::worker_timing("default", options.store).value();
+}
+
+GuardianOptions guardian_options(const HostOptions& options) {
+  const client::WorkerTiming timing = timing_of(options.worker);
+  return {.group = options.worker.group,
+          .command = options.command,
+          .fenced = options.worker.fenced,
+          .stop_margin = std::min<Duration>(kStopMargin, timing.lease / 8),
+          .notice = std::min<Duration>(timing.drain, timing.lease / kNoticePart),
+          .drain = timing.drain};
 }
 
 }  // namespace
@@ -40,12 +52,7 @@ WorkerHost::WorkerHost(HostOptions options)
 client::Result<std::unique_ptr<WorkerHost>> WorkerHost::start(HostOptions options) {
   std::unique_ptr<WorkerHost> host(new WorkerHost(std::move(options)));
   if (!host->options_.command.empty()) {
-    const client::WorkerOptions& worker = host->options_.worker;
-    auto guardian = GuardianProcess::start(
-        {.group = worker.group,
-         .command = host->options_.command,
-         .fenced = worker.fenced,
-         .stop_margin = std::min<Duration>(kStopMargin, lease_of(worker) / 8)});
+    auto guardian = GuardianProcess::start(guardian_options(host->options_));
     if (!guardian.has_value()) return to_public(guardian.error());
     host->guardian_ = *std::move(guardian);
   }
@@ -199,6 +206,7 @@ void WorkerHost::act(const HandlerBook::WillRestart& restart) {
         .at = boot_time(),
         .task = restart.task,
         .warning = true,
+        .lease_over = restart.lease_over,
         .time = restart.delay,
         .code = restart.code});
 }

@@ -33,7 +33,7 @@ struct HostEvent {
     renewed,
     note,
     handler_started,
-    handler_ended,  // By itself, and will be started again.
+    handler_ended,  // By itself or with the lease, and will be started again.
   };
   Kind kind = Kind::note;
   Instant at;            // CLOCK_BOOTTIME.
@@ -41,6 +41,7 @@ struct HostEvent {
   HandlerTask task{};
   std::string text{};  // lost: why; note.
   bool warning = false;
+  bool lease_over = false;  // handler_ended: for want of time; starts when the lease is renewed.
   Duration time{};  // revoking: the time left; renewed: the deadline; handler_ended: the pause.
   pid_t pid = 0;
   int code = 0;
