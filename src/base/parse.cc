@@ -27,6 +27,13 @@ bool read_all(std::string_view text, T& value) {
   return failure == std::errc{} && stop == text.end() && !text.empty();
 }
 
+/// Whether it is a number, and more than 64 bits hold.
+bool overflows(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [stop, failure] = std::from_chars(text.begin(), text.end(), value);
+  return failure == std::errc::result_out_of_range && stop == text.end();
+}
+
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 8> kSizeUnits{{
     {"KiB", std::uint64_t{1} << 10U},
     {"MiB", std::uint64_t{1} << 20U},
@@ -53,7 +60,7 @@ std::uint64_t take_size_unit(std::string_view& text) {
 Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std::uint64_t max) {
   std::uint64_t value = 0;
   if (read_all(text, value) && value >= min && value <= max) return value;
-  if (max == std::numeric_limits<std::uint64_t>::max()) {
+  if (max == std::numeric_limits<std::uint64_t>::max() && !overflows(text)) {
     return wrong(fmt::format("{} is not a whole number of at least {}", shown(text), min));
   }
   return wrong(fmt::format("{} is not a whole number from {} to {}", shown(text), min, max));

@@ -28,6 +28,8 @@ TEST(ParseNumber, TakesWholeNumbersInTheirRange) {
 TEST(ParseNumber, TheErrorSaysWhatIsAllowed) {
   EXPECT_EQ(parse_number("ten", 1, 9).error().text, "'ten' is not a whole number from 1 to 9");
   EXPECT_EQ(parse_number("-1", 0, kAny).error().text, "'-1' is not a whole number of at least 0");
+  EXPECT_EQ(parse_number("99999999999999999999", 0, kAny).error().text,
+            "'99999999999999999999' is not a whole number from 0 to 18446744073709551615");
 }
 
 TEST(ParseBool, TakesTrueAndFalseOnly) {

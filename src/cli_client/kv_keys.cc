@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -19,6 +20,7 @@
 #include "cli_client/kv_flags.h"
 #include "cli_client/kv_output.h"
 #include "cli_client/payloads.h"
+#include "kv/types.h"
 
 namespace baton::cli {
 namespace {
@@ -56,6 +58,8 @@ Result<std::string> value_of(const PutFlags& flags) {
   return std::string{std::istreambuf_iterator<char>(std::cin), {}};
 }
 
+Error no_such_key() { return {Errc::not_found, "there is no such key"}; }
+
 /// Of a refusal: what is there instead, too.
 ExitCode refused(const Output& out, const std::string& what, const KvOutcome& outcome,
                  bool removal) {
@@ -88,7 +92,7 @@ ExitCode run_get(const GetFlags& flags) {
     const auto found = client.get(flags.bucket, flags.key);
     if (!found) return out.fail(what, found.error());
     const std::optional<KvEntry>& entry = *found;
-    if (!entry) return out.fail(what, "there is no such key", ExitCode::not_found);
+    if (!entry) return out.fail(what, no_such_key());
     if (out.json()) {
       Output::object(to_json(*entry));
     } else {
@@ -106,7 +110,7 @@ ExitCode run_delete(const DeleteFlags& flags) {
     const auto outcome = client.remove(flags.bucket, flags.key, flags.options);
     if (!outcome) return out.fail(what, outcome.error());
     if (!outcome->done) return refused(out, what, *outcome, true);
-    if (outcome->unchanged) return out.fail(what, "there is no such key", ExitCode::not_found);
+    if (outcome->unchanged) return out.fail(what, no_such_key());
     if (out.json()) {
       Output::object(to_json(*outcome, true));
     } else {
@@ -142,7 +146,8 @@ ExitCode run_list(const ListFlags& flags) {
 }
 
 Result<Milliseconds> read_ttl(std::string_view text) {
-  return parse_milliseconds(text, Milliseconds{1}, Milliseconds::max());
+  return parse_milliseconds(text, std::chrono::ceil<Milliseconds>(limits::kKvTtlMin),
+                            std::chrono::floor<Milliseconds>(limits::kKvTtlMax));
 }
 Result<std::uint64_t> read_expected(std::string_view text) {
   return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());

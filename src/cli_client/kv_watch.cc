@@ -29,6 +29,8 @@ using client::KvWatchEvent;
 
 // How often a command that waits looks whether it was interrupted.
 constexpr Milliseconds kSlice{50};
+// Somebody looks on: a broker that is back is not missed for long.
+constexpr Milliseconds kReconnectMax{1'000};
 
 struct WatchFlags : BucketFlags {
   std::string prefix;
@@ -112,13 +114,16 @@ class Watching {
 
 ExitCode run_watch(const WatchFlags& flags) {
   const std::string what = about_kv("watch", flags.bucket);
-  return with_kv(flags, what, [&](client::KvClient& client, const Output& out) {
-    // A bucket that is not there, or no broker at all, shows at once.
-    const auto bucket = client.describe_bucket(flags.bucket);
-    if (!bucket) return out.fail(what, bucket.error());
-    watch_for_interrupt();
-    return Watching(flags).run(client);
-  });
+  const Output out = flags.output();
+  client::ConnectionOptions connection = flags.connection();
+  connection.reconnect_max = kReconnectMax;
+  auto client = client::KvClient::connect(connection);
+  if (!client) return out.fail(what, client.error());
+  // A bucket that is not there, or no broker at all, shows at once.
+  const auto bucket = client->describe_bucket(flags.bucket);
+  if (!bucket) return out.fail(what, bucket.error());
+  watch_for_interrupt();
+  return Watching(flags).run(*client);
 }
 
 Result<std::uint64_t> read_max(std::string_view text) {

@@ -305,6 +305,9 @@ TEST_F(KvTest, TheCommandLineWritesReadsAndExplains) {
   EXPECT_EQ(cli({"del", "b", "k"}).exit_code, 0);
   EXPECT_EQ(cli({"del", "b", "k"}).exit_code, 3);
   EXPECT_EQ(cli({"get", "b", "k"}).exit_code, 3);
+  const auto missing = nlohmann::json::parse(cli({"get", "b", "k", "--json"}).err)["error"];
+  EXPECT_EQ(missing["name"], "not_found");
+  EXPECT_EQ(missing["code"], 2);
 
   const CommandResult watched = cli({"watch", "b", "--after", "0", "--max", "3", "--json"});
   EXPECT_EQ(watched.exit_code, 0);
@@ -333,8 +336,10 @@ TEST_F(KvTest, BadInputIsRefusedWithWhatWouldBeRight) {
   fails({"put", "b", "a b", "v"}, 2, "key may hold only");
   fails({"put", "b", std::string(600, 'k'), "v"}, 2, "the limit is 512");
   fails({"put", "b", "k", "12345678901"}, 2, "value has 11 bytes; the limit is 10");
-  fails({"put", "b", "k", "v", "--ttl", "0s"}, 2, "--ttl");
-  fails({"put", "b", "k", "v", "--ttl", "100000d"}, 2, "ttl_ms");
+  fails({"put", "b", "k", "v", "--ttl", "0s"}, 2, "'0s' is not from 1ms to 3650d");
+  fails({"put", "b", "k", "v", "--ttl", "100000d"}, 2, "'100000d' is not from 1ms to 3650d");
+  fails({"cas", "b", "k", "v", "--revision", "99999999999999999999"}, 2,
+        "from 0 to 18446744073709551615");
   fails({"put", "b", "k", "v", "--revision", "-1"}, 2, "--revision");
   fails({"cas", "b", "k", "v"}, 2, "--revision");
   fails({"put", "none", "k", "v"}, 3, "there is no bucket 'none'");
