@@ -8,16 +8,13 @@
 #include <utility>
 
 #include "api/api_limits.h"
+#include "api/bounds.h"
 
 namespace baton {
 namespace {
 
 template <class T>
 using Repeated = google::protobuf::RepeatedPtrField<T>;
-
-Error over_limit(std::string_view field, std::uint64_t value, std::uint64_t limit) {
-  return {Errc::invalid_argument, fmt::format("{} is {}; the limit is {}", field, value, limit)};
-}
 
 Status check_items(std::string_view field, int count) {
   const auto items = static_cast<std::size_t>(count);
@@ -208,13 +205,6 @@ Result<Command> convert_name(std::string* name) {
 }
 
 }  // namespace
-
-Result<Duration> convert_ms(std::string_view field, std::uint64_t value, Duration limit) {
-  const auto most = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(limit).count());
-  if (value > most) return over_limit(field, value, most);
-  return Duration{std::chrono::milliseconds{static_cast<std::int64_t>(value)}};
-}
 
 Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request) {
   BATON_TRY(CreateQueueCommand out, convert_name<CreateQueueCommand>(request.mutable_name()));

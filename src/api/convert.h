@@ -2,12 +2,10 @@
 
 #include <baton/v1/queues.pb.h>
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "api/wire.h"
+#include "api/batch.h"
 #include "base/result.h"
 #include "queue/commands.h"
 
@@ -15,17 +13,6 @@
 /// names the field and its limit. A conversion that takes its request by non-const reference moves
 /// strings out of it instead of copying them.
 namespace baton {
-
-/// A command with the good items of a request, and the others.
-template <class Command>
-struct Batch {
-  Command command;
-  std::size_t items = 0;         // Of the request.
-  std::vector<Refused> refused;  // Ascending.
-
-  /// Nothing is left for the broker to do.
-  [[nodiscard]] bool settled() const { return refused.size() == items; }
-};
 
 /// What a request on an open consumer stream asks for, beyond its start.
 struct ConsumerBatch {
@@ -35,10 +22,6 @@ struct ConsumerBatch {
   std::uint64_t credit = 0;
   bool quiesce = false;
 };
-
-/// Milliseconds from outside. Checked before they are multiplied, so that an absurd number is an
-/// error and not a small one.
-Result<Duration> convert_ms(std::string_view field, std::uint64_t value, Duration limit);
 
 Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request);
 Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request);

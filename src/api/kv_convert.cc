@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/api_limits.h"
-#include "api/convert.h"
+#include "api/bounds.h"
 #include "api/status.h"
 #include "base/names.h"
 

@@ -2,10 +2,22 @@
 
 #include <vector>
 
-#include "api/wire.h"
 #include "base/assert.h"
 
 namespace baton {
+namespace {
+
+/// Hands the frame to gRPC without a copy.
+grpc::ByteBuffer to_buffer(std::string frame) {
+  auto owner = std::make_unique<std::string>(std::move(frame));
+  std::string* const bytes = owner.release();
+  const grpc::Slice slice(
+      bytes->data(), bytes->size(), [](void* owned) { delete static_cast<std::string*>(owned); },
+      bytes);
+  return {&slice, 1};
+}
+
+}  // namespace
 
 void Stream::open(StreamPort& port, bool reads) {
   {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/api_limits.h"
-#include "api/convert.h"
+#include "api/bounds.h"
 #include "base/names.h"
 #include "stream/limits.h"
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "api/api_state.h"
+#include "api/batch.h"
 #include "api/calls.h"
-#include "api/convert.h"
 #include "api/status.h"
 
 namespace baton {

@@ -3,7 +3,6 @@
 #include <baton/v1/queues.pb.h>
 
 #include <array>
-#include <memory>
 #include <string_view>
 
 #include "api/status.h"
@@ -141,15 +140,6 @@ void append_enqueued(std::string& frame, const Results<EnqueueOutcome>& results)
     append_uuid(frame, 1, outcome->id);
     if (outcome->duplicate) append_number(frame, 2, 1);
   });
-}
-
-grpc::ByteBuffer to_buffer(std::string frame) {
-  auto owner = std::make_unique<std::string>(std::move(frame));
-  std::string* const bytes = owner.release();
-  const grpc::Slice slice(
-      bytes->data(), bytes->size(), [](void* owned) { delete static_cast<std::string*>(owned); },
-      bytes);
-  return {&slice, 1};
 }
 
 }  // namespace baton
