@@ -16,7 +16,8 @@ import re
 import sys
 import tempfile
 
-# The SDK, and the `baton` program.
+# The services of the broker, the SDK, and the `baton` program.
+API = {"api", "api_base", "api_kv", "api_queue", "api_stream"}
 CLIENT = {"client", "client_base", "client_kv", "client_queue", "client_stream"}
 CLI = {"cli", "cli_base", "cli_client", "cli_demo", "cli_work"}
 # Library: (its headers, the CMake target that LIBS must name, the layers that may see it).
@@ -31,15 +32,15 @@ LIBRARIES = {
     "simdjson": (r"simdjson\.h$", "PkgConfig::simdjson", {"schema"}),
     "re2": (r"re2/", "PkgConfig::re2", {"schema"}),
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
-    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", CLIENT | {"api", "coord"}),
-    "protobuf": (r"google/", "gRPC::grpc++", CLIENT | {"api", "coord"}),
+    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", API | CLIENT | {"coord"}),
+    "protobuf": (r"google/", "gRPC::grpc++", API | CLIENT | {"coord"}),
     "nats": (r"nats/", "PkgConfig::nats", {"coord", "source"}),
     "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"kafka"}),
     "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"sink"}),
     "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"sink"}),
     "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api", "sink", "pipeline"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
-    "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api", "cli"}),
+    "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api_stream", "cli"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli", "pipeline"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
@@ -66,7 +67,7 @@ IMPURE_CODE = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|"
     r"std::time|std::rand|getenv|fopen|printf|thread_local)\b")
 # The simulation runs on fakes, or it would not be one.
-NEVER = {"sim": CLI | CLIENT | {"api", "checkpoint", "proto"}}
+NEVER = {"sim": API | CLI | CLIENT | {"checkpoint", "proto"}}
 
 FOLDERS_IN_A_LAYER = {"corpus", "testdata"}
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

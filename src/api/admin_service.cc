@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "api/status.h"
+#include "api_base/status.h"
 
 namespace baton {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "api/api_state.h"
+#include "api_base/api_state.h"
 
 namespace baton {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "api/api_limits.h"
-#include "api/calls.h"
+#include "api_base/api_limits.h"
+#include "api_base/calls.h"
 #include "stream/record_batch.h"
 
 namespace baton {

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <memory>
 
-#include "api/api_state.h"
 #include "api/listen.h"
+#include "api_base/api_state.h"
 #include "base/result.h"
 
 namespace baton {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "api/api_state.h"
+#include "api_base/api_state.h"
 
 namespace baton {
 

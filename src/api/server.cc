@@ -14,13 +14,13 @@
 #include <utility>
 
 #include "api/admin_service.h"
-#include "api/api_state.h"
 #include "api/http.h"
-#include "api/kv_service.h"
 #include "api/listen.h"
-#include "api/queue_service.h"
-#include "api/status.h"
-#include "api/stream_service.h"
+#include "api_base/api_state.h"
+#include "api_base/status.h"
+#include "api_kv/kv_service.h"
+#include "api_queue/queue_service.h"
+#include "api_stream/stream_service.h"
 
 namespace baton {
 

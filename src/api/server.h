@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "api/api_limits.h"
+#include "api_base/api_limits.h"
 #include "base/result.h"
 #include "broker/broker.h"
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "api/fake_broker.h"
 #include "api/server.h"
+#include "api_base/fake_broker.h"
 
 namespace baton {
 

@@ -11,7 +11,7 @@
 
 #include <baton/client.h>
 
-#include "api/api_limits.h"
+#include "api_base/api_limits.h"
 #include "cli_base/parse.h"
 #include "cli_client/commands.h"
 #include "cli_client/queue_flags.h"
