@@ -252,6 +252,8 @@ TEST_F(SqlitePipeline, RecordsThatAreGoneAreNotSkippedInSilence) {
 // The running one still has the schema that was wrong: to go on would make dead letters of good
 // records.
 TEST_F(SqlitePipeline, AReloadDoesNotPassOverASchemaFileThatChanged) {
+  delete_stream();
+  create_stream(1);
   const PipelineFolder folder(broker_, {{"schema", "s.json"}, {"lanes", "1"}});
   const std::string file = folder.folder() / "s.json";
   e2e::write_file(file, R"({"properties": {"locale": {"const": "nothing"}}})");
