@@ -131,26 +131,29 @@ Result<std::vector<Found>> found_columns(SqliteDatabase& database, const std::st
   return found;
 }
 
+Status compare(const std::string& table, const Wanted& column, const std::vector<Found>& found) {
+  const auto is = std::ranges::find(found, column.name, &Found::name);
+  if (is == found.end()) {
+    std::vector<std::string> names(found.size());
+    std::ranges::transform(found, names.begin(), &Found::name);
+    return wrong(table,
+                 fmt::format(" has no column {}; it has {}", column.name, fmt::join(names, ", ")));
+  }
+  if (!fits(column.type, affinity_of(is->type))) {
+    return wrong(table,
+                 fmt::format(": column {} is {}; it should be {}", column.name,
+                             is->type.empty() ? "of no type" : is->type, sql_type(column.type)));
+  }
+  if (column.optional && is->not_null) {
+    return wrong(table, fmt::format(": column {} is NOT NULL; the mapping says it is optional",
+                                    column.name));
+  }
+  return {};
+}
+
 Status compare(const std::string& table, const std::vector<Wanted>& wanted,
                const std::vector<Found>& found) {
-  for (const Wanted& column : wanted) {
-    const auto is = std::ranges::find(found, column.name, &Found::name);
-    if (is == found.end()) {
-      std::vector<std::string> names(found.size());
-      std::ranges::transform(found, names.begin(), &Found::name);
-      return wrong(
-          table, fmt::format(" has no column {}; it has {}", column.name, fmt::join(names, ", ")));
-    }
-    if (!fits(column.type, affinity_of(is->type))) {
-      return wrong(table,
-                   fmt::format(": column {} is {}; it should be {}", column.name,
-                               is->type.empty() ? "of no type" : is->type, sql_type(column.type)));
-    }
-    if (column.optional && is->not_null) {
-      return wrong(table, fmt::format(": column {} is NOT NULL; the mapping says it is optional",
-                                      column.name));
-    }
-  }
+  for (const Wanted& column : wanted) BATON_TRY_STATUS(compare(table, column, found));
   for (const Found& column : found) {
     if (!column.not_null || column.fills_itself) continue;
     if (std::ranges::find(wanted, column.name, &Wanted::name) != wanted.end()) continue;
