@@ -128,6 +128,7 @@ class FakeGroup {
 
   Instant now{std::chrono::seconds(1000).count() * 1'000'000'000};
   bool away = false;
+  bool silent = false;  // No request is answered.
   bool writes_fail = false;
   bool lists_fail = false;
   std::string blank_reads;  // Keys that begin so are not found by reads; empty: none.
@@ -156,6 +157,7 @@ class FakeGroup {
   void perform(Member& member, const Effect& effect) {
     if (const auto* request = std::get_if<Request>(&effect)) {
       ++requests;
+      if (silent) return;
       member.machine->on_reply(request->id, answer(*request), now);
     } else if (const auto* open = std::get_if<OpenWatch>(&effect)) {
       member.watch = open->watch;

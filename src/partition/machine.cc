@@ -57,7 +57,7 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
   check_revision(pending, reply, now);
   switch (pending.purpose) {
     case Purpose::session: on_session_written(pending, reply, now); break;
-    case Purpose::read_session: on_session_read(reply, now); break;
+    case Purpose::read_session: on_session_read(pending, reply, now); break;
     case Purpose::list: on_list(pending, reply, now); break;
     case Purpose::read:
     case Purpose::read_chunk: on_read(pending, reply, now); break;
@@ -225,6 +225,7 @@ void Machine::leave(bool for_good, Instant now) {
   for_good_ = for_good_ || for_good;
   if (std::exchange(leaving_, true)) return pump(now);
   leave_by_ = now + settings_.timing.drain + (settings_.timing.lease * 2);
+  revoke_by_ = now + settings_.timing.request_timeout();
   pump(now);
 }
 

@@ -136,12 +136,13 @@ class Machine {
   void check_partition_count();
   void read_session(Instant now);
   bool must_end_for_static_id();
+  bool must_give_up(Instant now);
   void step_closing(Instant now);
   [[nodiscard]] Session wanted_session(Instant now) const;
   [[nodiscard]] SessionState wanted_state() const;
   void write_session(Session session, Instant now);
   void on_session_written(const Pending& pending, const Reply& reply, Instant now);
-  void on_session_read(const Reply& reply, Instant now);
+  void on_session_read(const Pending& pending, const Reply& reply, Instant now);
   void accept_attempt(const Session& session, Instant now);
   void session_died(std::string why, Instant now);
   void fence(Instant now);
@@ -190,6 +191,7 @@ class Machine {
   [[nodiscard]] bool is_our_turn(Instant now);
   void write_chunk(std::uint32_t chunk, const Assignment& assignment, Instant now);
   [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool must_drain(Instant now);
   [[nodiscard]] WallTime wall(Instant now) const;
 
   Settings settings_;
@@ -218,6 +220,9 @@ class Machine {
   bool leaving_ = false;
   bool for_good_ = false;
   Instant leave_by_;
+  Instant revoke_by_;                // Leaving: the work is stopped then, told or not.
+  std::optional<Instant> try_last_;  // Leaving: since nothing is at work, and the lease is over.
+  Instant failed_at_;  // When the last request about the session that failed was sent.
   std::uint64_t lives_ = 0;
   std::optional<std::uint64_t> former_beat_;  // Of another worker with our static id.
 

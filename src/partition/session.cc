@@ -92,10 +92,9 @@ Session Machine::wanted_session(Instant now) const {
 }
 
 void Machine::step_session(Instant now) {
-  if (leaving_ && now >= leave_by_) {
+  if (must_give_up(now)) {
     return finish(Error{Errc::deadline_exceeded, "could not hand everything over in time"});
   }
-  if (leaving_) wake_at(leave_by_);
   if (phase_ == Phase::looking) step_look();
   if (phase_ == Phase::looking || phase_ == Phase::finished) return;
   if (must_end_for_static_id()) {
@@ -110,6 +109,23 @@ void Machine::step_session(Instant now) {
   const bool another_state = phase_ == Phase::joined && wanted_state() != written_.state;
   if (now < next_renewal_ && !another_state) return wake_at(next_renewal_);
   write_session(wanted_session(now), now);
+}
+
+/// Leaving without the store: once nothing is at work and the lease is over, the others need no
+/// word of us any more. One more try, and no waiting for a store that does not answer.
+bool Machine::must_give_up(Instant now) {
+  if (!leaving_) return false;
+  if (now >= leave_by_) return true;
+  wake_at(leave_by_);
+  if (phase_ == Phase::looking || now < deadline_ || !idle()) {
+    try_last_.reset();
+    return false;
+  }
+  if (!try_last_.has_value()) {
+    try_last_ = now;
+    failed_at_ = {};
+  }
+  return failed_at_ >= *try_last_;
 }
 
 void Machine::read_session(Instant now) {
@@ -170,6 +186,8 @@ void Machine::on_session_written(const Pending& pending, const Reply& reply, Ins
     sighted_ = false;  // Others may be cut off as well: their silence proves nothing now.
     must_read_ = true;
     if (reply.verdict == Reply::Verdict::refused) return;
+    failed_at_ = pending.sent_at;
+    revoke_by_ = std::min(revoke_by_, now);
     // A store that refuses writes may answer reads in no time.
     write_at_ = now + settings_.timing.request_timeout();
     if (std::exchange(write_error_, reply.error) == reply.error) return;
@@ -203,10 +221,11 @@ void Machine::accept_attempt(const Session& session, Instant now) {
   }
 }
 
-void Machine::on_session_read(const Reply& reply, Instant now) {
+void Machine::on_session_read(const Pending& pending, const Reply& reply, Instant now) {
   session_busy_ = false;
   if (reply.verdict != Reply::Verdict::done) {
     must_read_ = true;
+    failed_at_ = pending.sent_at;
     // Not at once: a store that refuses connections answers in no time.
     read_at_ = now + (settings_.timing.request_timeout() / 4);
     return;

@@ -227,6 +227,57 @@ TEST_P(LostStore, AStoreThatBeginsAnewIsBelieved) {
 }
 INSTANTIATE_TEST_SUITE_P(AnotherWasFirst, LostStore, ::testing::Bool());
 
+// To stop is always safe; only to hand over needs the others to know.
+TEST(Trouble, OneThatLeavesWithoutTheStoreStopsItsWorkAtOnce) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  first.obedient = false;
+  group.away = true;
+  first.machine->leave(true, group.now);
+  group.settle();
+  EXPECT_EQ(first.revoking.size(), 4U);
+  EXPECT_TRUE(first.machine->may_act(0, group.now));  // To finish what is under way.
+}
+
+TEST(Trouble, OneThatLeavesStopsItsWorkWhenTheStoreDoesNotAnswer) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  first.obedient = false;
+  group.silent = true;
+  first.machine->leave(true, group.now);
+  group.settle();
+  EXPECT_TRUE(first.revoking.empty());
+  group.pass(first.machine->deadline() - group.now - milliseconds(1));
+  EXPECT_EQ(first.revoking.size(), 4U);
+}
+
+TEST(Trouble, OneThatLeavesWithoutTheStoreEndsWithItsLease) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  const Duration left = first.machine->deadline() - group.now;
+  group.away = true;
+  first.machine->leave(true, group.now);
+  group.settle();
+  EXPECT_TRUE(first.at_work.empty());
+  group.pass(left - milliseconds(1));
+  EXPECT_FALSE(first.ended);  // The store may come back in time.
+  group.pass(seconds(1));
+  ASSERT_TRUE(first.ended && !first.end.has_value());
+  EXPECT_EQ(first.end.error().code, Errc::deadline_exceeded);
+}
+
+TEST(Trouble, OneWithoutALeaseThatLeavesTriesOnceMore) {
+  FakeGroup group(4);
+  auto& first = group.join("w1");
+  group.away = true;
+  group.pass(seconds(20));
+  group.away = false;
+  first.machine->leave(true, group.now);
+  group.settle();
+  group.pass(seconds(1));
+  EXPECT_TRUE(first.ended && first.end.has_value());
+}
+
 class RefusedWrites : public ::testing::TestWithParam<bool> {};
 
 // Full, or with a limit that a session does not fit into.

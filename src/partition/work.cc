@@ -66,6 +66,16 @@ void Machine::step_work(Instant now) {
   begin_work(now);
 }
 
+/// Leaving: the others are told first, so that nobody plans for us meanwhile. But to stop is always
+/// safe, and does not wait for a store that is away.
+bool Machine::must_drain(Instant now) {
+  if (!leaving_) return false;
+  const bool told = stands(SessionState::draining) || stands(SessionState::restarting);
+  if (told || now >= revoke_by_) return true;
+  wake_at(revoke_by_);
+  return settings_.mutant == Mutant::release_before_draining;
+}
+
 void Machine::check_work(std::uint32_t partition, Work& work, Instant now) {
   if (work.state == Work::State::stopped) {
     wake_at(work.stopped_at + settings_.timing.reclaim_grace);
@@ -79,10 +89,7 @@ void Machine::check_work(std::uint32_t partition, Work& work, Instant now) {
     if (!early) return lose(partition, work, "it has another owner");
     return wake_at(work.deadline);
   }
-  const bool drains =
-      leaving_ && (stands(SessionState::draining) || stands(SessionState::restarting) ||
-                   settings_.mutant == Mutant::release_before_draining);
-  if (work.state == Work::State::running && (drains || !holding->next.empty())) {
+  if (work.state == Work::State::running && (must_drain(now) || !holding->next.empty())) {
     work.state = Work::State::revoking;
     work.deadline = now + settings_.timing.drain;
     effects_.emplace_back(Revoking{partition, work.epoch, work.deadline});
