@@ -96,9 +96,10 @@ void Lane::run(const std::stop_token& stop) {
   }
 }
 
-Runner::Runner(std::unique_ptr<coord::KvStore> store, const partition::Settings& settings,
-               RunnerEvents events)
-    : store_(std::move(store)),
+Runner::Runner(RunnerStore store, const partition::Settings& settings, RunnerEvents events)
+    : store_(std::move(store.store)),
+      remake_(std::move(store.remake)),
+      lease_(settings.timing.lease),
       request_timeout_(settings.timing.request_timeout()),
       fenced_(settings.fenced),
       session_prefix_(partition::session_key(settings.group, settings.worker + ".")),
@@ -180,32 +181,43 @@ void Runner::on(const partition::Request& request) {
 }
 
 void Runner::execute(const partition::Request& request) {
-  using Kind = partition::Request::Kind;
-  partition::Reply reply;
-  switch (request.kind) {
-    case Kind::get: {
-      const auto entry = store_->get(request.key, request_timeout_);
-      if (!entry.has_value()) {
-        reply = failed(entry.error());
-      } else {
-        std::vector<coord::StoredEntry> entries;
-        if (const auto& found = *entry; found.has_value()) entries.push_back(*found);
-        reply = to_reply(std::move(entries));
-      }
-      break;
-    }
-    case Kind::list: reply = to_reply(store_->list(request.key, request_timeout_)); break;
-    case Kind::cas:
-      reply = to_reply(store_->cas(request.key, request.expected, request.value, std::nullopt,
-                                   request_timeout_));
-      break;
-    case Kind::remove:
-      reply = to_reply(store_->remove(request.key, request.expected, request_timeout_));
-      break;
-  }
+  partition::Reply reply = ask_store(request);
+  const bool failed_to_look = request.kind == partition::Request::Kind::list &&
+                              reply.verdict == partition::Reply::Verdict::failed;
   post([id = request.id, reply = std::move(reply)](partition::Machine& machine, Instant now) {
     machine.on_reply(id, reply, now);
   });
+  if (failed_to_look) remake_store();
+}
+
+partition::Reply Runner::ask_store(const partition::Request& request) {
+  using Kind = partition::Request::Kind;
+  switch (request.kind) {
+    case Kind::get: {
+      const auto entry = store_->get(request.key, request_timeout_);
+      if (!entry.has_value()) return failed(entry.error());
+      std::vector<coord::StoredEntry> entries;
+      if (const auto& found = *entry; found.has_value()) entries.push_back(*found);
+      return to_reply(std::move(entries));
+    }
+    case Kind::list: return to_reply(store_->list(request.key, request_timeout_));
+    case Kind::cas:
+      return to_reply(store_->cas(request.key, request.expected, request.value, std::nullopt,
+                                  request_timeout_));
+    case Kind::remove:
+      return to_reply(store_->remove(request.key, request.expected, request_timeout_));
+  }
+  return {};
+}
+
+/// A store that has not answered for a whole lease may have lost the bucket: stores say so in
+/// different ways, or not at all. Not earlier, as whoever finds an empty bucket begins anew.
+void Runner::remake_store() {
+  const Instant now = boot_time();
+  if (!remake_ || now.ns < deadline_.load(std::memory_order_acquire) || now < remake_at_) return;
+  remake_at_ = now + lease_;
+  // If it fails, so will the next request, whose error is told.
+  [[maybe_unused]] const Status remade = remake_();
 }
 
 void Runner::on(const partition::OpenWatch& watch) {

@@ -22,6 +22,13 @@ namespace baton::worker {
 /// that has passed.
 Instant boot_time();
 
+/// How a Runner reaches its store.
+struct RunnerStore {
+  std::unique_ptr<coord::KvStore> store;
+  /// Does anew what was done to open it: a bucket that is lost is made again.
+  std::function<Status()> remake;
+};
+
 /// What a Runner tells of its partitions; called on its thread.
 struct RunnerEvents {
   std::function<void(const partition::Acquired&)> acquired;
@@ -56,8 +63,7 @@ class Lane {
 /// which must not stand behind a slow request.
 class Runner {
  public:
-  Runner(std::unique_ptr<coord::KvStore> store, const partition::Settings& settings,
-         RunnerEvents events);
+  Runner(RunnerStore store, const partition::Settings& settings, RunnerEvents events);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -99,8 +105,12 @@ class Runner {
   void on(const partition::Finished& finished);
   void on(const partition::Note& note);
   void execute(const partition::Request& request);
+  [[nodiscard]] partition::Reply ask_store(const partition::Request& request);
+  void remake_store();
 
   std::unique_ptr<coord::KvStore> store_;
+  const std::function<Status()> remake_;
+  const Duration lease_;
   const Duration request_timeout_;
   const bool fenced_;
   const std::string session_prefix_;
@@ -124,6 +134,7 @@ class Runner {
 
   // Used by the other lane alone. Its callbacks post to the inbox: it goes before that does.
   std::unique_ptr<coord::Watch> watch_;
+  Instant remake_at_;  // Of that lane, too: not before.
   std::atomic<std::uint64_t> wanted_watch_{0};
   Lane renewals_;
   Lane others_;

@@ -130,8 +130,12 @@ Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
   auto store = coord::open_store(options.store, {});
   if (!store.has_value()) return to_public(store.error());
   const std::string id = settings->worker;
+  const auto remake = [url = options.store]() -> baton::Status {
+    BATON_TRY_STATUS(coord::open_store(url, {.connect_timeout = std::chrono::seconds(1)}));
+    return {};
+  };
   auto state = std::unique_ptr<State>(
-      new State{id, {*std::move(store), *settings, to_events(std::move(callbacks))}});
+      new State{id, {{*std::move(store), remake}, *settings, to_events(std::move(callbacks))}});
   return std::unique_ptr<Worker>(new Worker(std::move(state)));
 }
 

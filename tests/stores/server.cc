@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -238,6 +239,10 @@ void Server::kill() {
 void Server::pause() {
   for (const auto& member : members_) member->pause();
 }
+void Server::lose_disks() {
+  for (const auto& member : members_) std::filesystem::remove_all(folder_ / member->name());
+}
+
 void Server::resume() {
   for (const auto& member : members_) member->resume();
 }

@@ -60,6 +60,8 @@ class Server {
   void kill();
   void pause();
   void resume();
+  /// Takes their disks away, when none is running. Not a broker's.
+  void lose_disks();
 
   [[nodiscard]] std::size_t size() const { return members_.size(); }
   [[nodiscard]] Member& member(std::size_t number) { return *members_.at(number); }

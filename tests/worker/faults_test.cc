@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include <baton/kv_client.h>
+
 #include "worker/on_each_store.h"
 
 namespace baton::worker_tests {
@@ -26,6 +28,17 @@ class Faults : public OnEachStore {
     fleet_->start("w2");
     EXPECT_TRUE(fleet_->settles({{"w1", 2}, {"w2", 2}})) << fleet_->story();
     return *fleet_;
+  }
+  /// The servers' disks; of a broker the bucket.
+  void lose_everything() {
+    if (GetParam() != stores::Kind::broker) {
+      server_->kill();
+      server_->lose_disks();
+      ASSERT_TRUE(server_->start());
+      return;
+    }
+    auto client = client::KvClient::connect({.address = server_->member(0).address()});
+    ASSERT_TRUE(client && client->delete_bucket("leases"));
   }
   void end(const std::vector<std::string>& names) {
     for (const std::string& name : names) EXPECT_EQ((*fleet_)[name].leave(), 0) << fleet_->story();
@@ -96,6 +109,18 @@ TEST_P(Faults, AStoreThatIsAwayForLongerStopsAllWorkUntilItIsBack) {
 
   ASSERT_TRUE(server_->start());
 
+  ASSERT_TRUE(fleet.settles({{"w1", 2}, {"w2", 2}})) << fleet.story();
+  end({"w1", "w2"});
+}
+
+// Those who run know how it was, epochs included.
+TEST_P(Faults, AStoreThatHasLostEverythingIsFilledAgain) {
+  Fleet& fleet = settled_fleet();
+  lose_everything();
+  for (const char* name : {"w1", "w2"}) {
+    ASSERT_TRUE(eventually([&] { return fleet[name].events("lost").size() >= 2; }))
+        << fleet.story();
+  }
   ASSERT_TRUE(fleet.settles({{"w1", 2}, {"w2", 2}})) << fleet.story();
   end({"w1", "w2"});
 }
