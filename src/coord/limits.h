@@ -31,6 +31,9 @@ inline constexpr milliseconds kRetryPause{20};
 /// How often it is looked whether a connection is there.
 inline constexpr milliseconds kConnectPoll{20};
 
+/// NATS: so many keys of a list are read at the same time.
+inline constexpr std::size_t kReadersOfList = 8;
+
 /// The self-test: so many threads race in each of its rounds.
 inline constexpr std::size_t kRacers = 4;
 inline constexpr int kRaceRounds = 3;

@@ -1,8 +1,10 @@
 #include "coord/nats_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -77,17 +79,33 @@ class NatsStore final : public CheckedStore {
   Result<std::vector<StoredEntry>> do_list(const std::string& prefix,
                                            const Deadline& deadline) override {
     // One read per key: everything that reads many at once may ask a replica that is behind.
+    // Several at a time, or a large group could not be listed in time from far away.
     BATON_TRY(const std::vector<std::string> keys,
               list_nats_keys(*link_, bucket_, prefix, deadline));
+    std::vector<Result<std::optional<LastMessage>>> found(keys.size());
+    std::atomic<std::size_t> next = 0;
+    const auto read_some = [&] {
+      for (std::size_t i = next++; i < keys.size(); i = next++) {
+        found[i] = read_last(keys[i], deadline);
+      }
+    };
+    {
+      std::vector<std::jthread> readers;
+      for (std::size_t i = 1; i < std::min(keys.size(), limits::kReadersOfList); ++i) {
+        readers.emplace_back(read_some);
+      }
+      read_some();
+    }
     std::vector<StoredEntry> entries;
-    for (const std::string& key : keys) {
-      BATON_TRY(std::optional<LastMessage> last, read_last(key, deadline));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      BATON_TRY(std::optional<LastMessage> last, std::move(found[i]));
       if (!last) continue;
       if (last->is_tombstone) {
-        BATON_TRY_STATUS(forget(key, *last, deadline));
+        BATON_TRY_STATUS(forget(keys[i], *last, deadline));
         continue;
       }
-      entries.push_back({.key = key, .value = std::move(last->value), .revision = last->sequence});
+      entries.push_back(
+          {.key = keys[i], .value = std::move(last->value), .revision = last->sequence});
     }
     return entries;
   }
