@@ -23,6 +23,7 @@
 #include "cli_demo/failover_report.h"
 #include "cli_demo/worker_fleet.h"
 #include "cli_work/worker_flags.h"
+#include "coord/kv_store.h"
 
 /// How long partitions are without an owner when workers join, leave, die and restart.
 namespace baton::cli {
@@ -214,8 +215,20 @@ Status save(const FailoverFlags& flags, const Json& document,
   return write_text(folder / "failover.svg", failover_svg(rows));
 }
 
+/// A store that is not there, or not fit, is found out before anything is measured.
+client::Status check_store(const std::string& url) {
+  const auto store = coord::open_store(url, {});
+  if (store) return {};
+  return to_client_error(store.error());
+}
+
 ExitCode run_failover(const FailoverFlags& flags) {
   const Output out(flags.json);
+  for (const std::string& store : flags.stores) {
+    if (const client::Status there = check_store(store); !there) {
+      return out.fail(fmt::format("bench failover at {}", store), there.error());
+    }
+  }
   DemoFolder folder;
   if (const Status made = folder.make(); !made) return out.fail("bench failover", made.error());
   std::vector<FailoverRow> rows;

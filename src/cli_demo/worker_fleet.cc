@@ -3,9 +3,12 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <deque>
+#include <fstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli_base/output.h"
@@ -18,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPoll{2};
 constexpr std::chrono::seconds kEndPatience{30};
+constexpr std::size_t kLogLines = 5;
 
 }  // namespace
 
@@ -45,7 +49,8 @@ Result<Instant> WorkerFleet::start(const std::string& name, const std::vector<st
 
 Instant WorkerFleet::terminate(const std::string& name) {
   const Instant at = worker::boot_time();
-  ::kill(pid(name), SIGTERM);
+  // One that has ended by itself has none, and -1 would be everybody.
+  if (const pid_t process = pid(name); process > 0) ::kill(process, SIGTERM);
   return at;
 }
 
@@ -77,13 +82,28 @@ Result<Instant> WorkerFleet::settle(const Shares& wanted, std::chrono::milliseco
     if (Clock::now() >= end) {
       std::string is;
       for (const auto& [name, count] : shares()) is += fmt::format(" {} holds {}", name, count);
-      return Error{Errc::deadline_exceeded,
-                   fmt::format("the group did not settle within {}:{}; see {}",
-                               format_duration(patience), is, options_.log_file)};
+      return with_log(Errc::deadline_exceeded, fmt::format("the group did not settle within {}:{}",
+                                                           format_duration(patience), is));
     }
     read_events();
+    for (const auto& [name, share] : wanted) {
+      if (members_.at(name).process->has_ended()) {
+        return with_log(Errc::internal, fmt::format("worker {} has ended by itself", name));
+      }
+    }
   }
   return last_acquired_;
+}
+
+Error WorkerFleet::with_log(Errc code, const std::string& what) const {
+  std::ifstream file(options_.log_file);
+  std::deque<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(std::move(line));
+    if (lines.size() > kLogLines) lines.pop_front();
+  }
+  if (lines.empty()) return {code, what};
+  return {code, fmt::format("{}; its log ends with:\n  {}", what, fmt::join(lines, "\n  "))};
 }
 
 void WorkerFleet::read_events() {

@@ -39,7 +39,7 @@ class WorkerFleet {
   std::optional<int> wait_for_end(const std::string& name);
 
   /// Waits until the partitions are divided so, all of them held. Answers when the last of them was
-  /// acquired; fails when it takes longer than `patience`.
+  /// acquired; fails when it takes longer than `patience`, or one of them ends.
   Result<Instant> settle(const Shares& shares, std::chrono::milliseconds patience);
 
   /// When the newest process of that name had opened its store and began to join.
@@ -61,6 +61,8 @@ class WorkerFleet {
   void take(const std::string& line);
   [[nodiscard]] Shares shares() const;
   void drop(const std::string& name);
+  /// What `what` comes from: the last lines of the log, which does not outlive the measurement.
+  [[nodiscard]] Error with_log(Errc code, const std::string& what) const;
 
   Options options_;
   std::map<std::string, Member> members_;

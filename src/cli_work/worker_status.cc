@@ -23,6 +23,7 @@ namespace {
 
 constexpr Milliseconds kWatchEvery{500};
 constexpr Milliseconds kSlice{50};
+constexpr std::string_view kNoAnswer = "no answer";  // No report has this shape.
 constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J";
 
 struct StatusFlags : GroupOfWorkersFlags {
@@ -54,7 +55,17 @@ void print(const Output& out, const WorkerReport& report) {
   std::fflush(stdout);
 }
 
-/// Prints again whenever something changes; on a terminal also the ages, on a clean screen.
+void show(const Output& out, const std::string& what, const Result<WorkerReport>& report) {
+  if (report) return print(out, *report);
+  static_cast<void>(out.fail(what, to_client_error(report.error())));
+}
+
+bool may_come_back(const Error& error) {
+  return error.code == Errc::unavailable || error.code == Errc::deadline_exceeded;
+}
+
+/// Prints again whenever something changes; on a terminal also the ages, on a clean screen. A store
+/// that does not answer is said to, once, and asked again.
 ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::string& what) {
   const Output out = flags.output();
   const bool screen = !flags.json && ::isatty(STDOUT_FILENO) == 1;
@@ -62,10 +73,12 @@ ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::strin
   watch_for_interrupt();
   while (!is_interrupted()) {
     const auto report = read_report(store, flags);
-    if (!report) return out.fail(what, to_client_error(report.error()));
-    const std::string shape = shape_of(*report);
+    if (!report && !may_come_back(report.error())) {
+      return out.fail(what, to_client_error(report.error()));
+    }
+    const std::string shape = report ? shape_of(*report) : std::string(kNoAnswer);
     if (screen) Output::text(kClearScreen);
-    if (screen || shape != shown) print(out, *report);
+    if (screen || shape != shown) show(out, what, report);
     shown = shape;
     for (auto waited = Milliseconds{0}; waited < kWatchEvery && !is_interrupted();
          waited += kSlice) {
