@@ -8,6 +8,13 @@
 namespace baton::worker_tests {
 namespace {
 
+// Several times what it takes on an idle machine (a join 100 ms, a leave 50 ms, a kill the lease
+// and 1 %), so that a busy one passes; far from waiting for a heartbeat or a lease, all the same.
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kJoinNsMax = 1'000 * kMs;
+constexpr std::int64_t kLeaveNsMax = 500 * kMs;
+constexpr std::int64_t kKillNsMax = 1'515 * kMs + 1'000 * kMs;
+
 class Moves : public OnEachStore {};
 BATON_ON_EACH_STORE(Moves);
 
@@ -23,6 +30,7 @@ TEST_P(Moves, JoinLeaveAndKill) {
   EXPECT_EQ(fleet["w2"].holds(), (Partitions{2, 3}));
   const auto began = fleet["w2"].events("started").at(0)["at_ns"].get<std::int64_t>();
   print_time(name(), "join", fleet["w2"].last_acquired_ns() - began, "3 s");
+  EXPECT_LT(fleet["w2"].last_acquired_ns() - began, kJoinNsMax) << fleet.story();
 
   // Leave: it stops, hands over, and ends with 0.
   const std::int64_t told = boot_ns();
@@ -30,7 +38,7 @@ TEST_P(Moves, JoinLeaveAndKill) {
   ASSERT_TRUE(fleet.settles({{"w1", 4}})) << fleet.story();
   print_time(name(), "leave", fleet["w1"].last_acquired_ns() - told, "4 s");
   EXPECT_EQ(fleet["w2"].wait(), 0) << fleet.story();
-  EXPECT_LT(fleet["w1"].last_acquired_ns() - told, 1'500'000'000) << "nobody waits for a lease";
+  EXPECT_LT(fleet["w1"].last_acquired_ns() - told, kLeaveNsMax) << "nobody waits for a heartbeat";
 
   // Kill: the lease of 1.5 s runs out.
   fleet.start("w2");
@@ -42,7 +50,7 @@ TEST_P(Moves, JoinLeaveAndKill) {
   fleet.forget("w2");
   ASSERT_TRUE(fleet.settles({{"w1", 4}})) << fleet.story();
   print_time(name(), "kill", fleet["w1"].last_acquired_ns() - killed, "11 s");
-  EXPECT_LT(fleet["w1"].last_acquired_ns() - killed, 4'000'000'000);
+  EXPECT_LT(fleet["w1"].last_acquired_ns() - killed, kKillNsMax) << fleet.story();
   for (const pid_t pid : handlers) EXPECT_FALSE(is_alive(pid));
 
   EXPECT_EQ(fleet["w1"].leave(), 0);
