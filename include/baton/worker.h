@@ -14,12 +14,15 @@ namespace baton::client {
 /// Times of a worker. All workers of a group should use the same; each one's own lease counts.
 struct WorkerTiming {
   std::chrono::nanoseconds lease{};          // So long after a silence others may take over.
-  std::chrono::nanoseconds heartbeat{};      // At most two fifths of the lease.
+  std::chrono::nanoseconds heartbeat{};      // 100 ms to two fifths of the lease.
   std::chrono::nanoseconds resync{};         // The whole group is read anew so often.
   std::chrono::nanoseconds drain{};          // For work in progress when a partition moves.
   std::chrono::nanoseconds static_grace{};   // Partitions of a static id wait so long for it.
   std::chrono::nanoseconds reclaim_grace{};  // Before work begins again on one just given up.
 };
+
+/// No heartbeat and no resync may be shorter.
+inline constexpr std::chrono::milliseconds kWorkerIntervalMin{100};
 
 /// The named settings: "default", "reference", "fast". A store at nats:// has a longer lease by
 /// default.

@@ -1,5 +1,6 @@
 #include "cli_work/worker_timing.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -57,6 +58,8 @@ Result<client::WorkerTiming> resolve_timing(const std::string& profile, const st
         std::chrono::nanoseconds(std::llround(static_cast<double>(timing.heartbeat.count()) *
                                               (std::chrono::duration<double>(*wanted.lease) /
                                                std::chrono::duration<double>(timing.lease))));
+    timing.heartbeat =
+        std::max<std::chrono::nanoseconds>(timing.heartbeat, client::kWorkerIntervalMin);
     timing.lease = *wanted.lease;
   }
   timing.heartbeat =

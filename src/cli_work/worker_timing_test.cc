@@ -61,6 +61,10 @@ TEST(WorkerTiming, ALeaseAloneTakesTheHeartbeatAlong) {
   const auto reference =
       resolve_timing("reference", kStore, {}, environment({{"LEASE_TTL_SEC", "10"}}));
   EXPECT_EQ(reference->heartbeat, seconds(4));
+  // Nor that it is too short.
+  const auto shortest =
+      resolve_timing("default", kStore, {.lease = milliseconds(300)}, environment({}));
+  EXPECT_EQ(shortest->heartbeat, client::kWorkerIntervalMin);
 }
 
 TEST(WorkerTiming, NonsenseIsNamed) {

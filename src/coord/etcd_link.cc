@@ -53,6 +53,10 @@ Errc code_of(grpc::StatusCode code) {
 }  // namespace
 
 Error etcd_error(const grpc::Status& status, const std::string& address) {
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return {Errc::failed_precondition,
+            fmt::format("what answers at {} is not etcd: it does not know its requests", address)};
+  }
   const std::string text = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
                                ? fmt::format("etcd at {} did not answer in time", address)
                                : fmt::format("etcd at {}: {}", address, status.error_message());

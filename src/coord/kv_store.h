@@ -104,6 +104,8 @@ struct StoreOptions {
   /// NATS: a removal leaves a trace, which watches need and listings have to read. Who lists a
   /// trace that is older than this takes it away.
   Duration traces_kept = std::chrono::minutes(1);
+  /// The largest value that will be written: the self-test makes sure that the store takes it.
+  std::size_t value_bytes = 0;
 };
 
 /// Opens baton://HOST:PORT[/BUCKET], nats://HOST:PORT[,HOST:PORT...][/BUCKET][?replicas=N] or
@@ -112,6 +114,7 @@ struct StoreOptions {
 Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOptions& options);
 
 /// Races compare-and-sets on a scratch key under `_selftest.`; fails unless each has one winner.
-Status self_test(KvStore& store, Duration timeout);
+/// Then writes and reads a value of `value_bytes`, unless that is 0.
+Status self_test(KvStore& store, Duration timeout, std::size_t value_bytes = 0);
 
 }  // namespace baton::coord

@@ -16,6 +16,7 @@
 namespace baton::coord {
 namespace {
 
+constexpr int kMessageTooLarge = 10'054;
 constexpr int kUnavailable = 10'008;  // The JetStream system has no leader just now.
 constexpr std::int64_t kConnectMaxMs = 2'000;
 constexpr std::int64_t kReconnectWaitMs = 50;
@@ -57,7 +58,9 @@ Error nats_error(const NatsOutcome& outcome, std::string_view doing) {
   switch (outcome.status) {
     case NATS_TIMEOUT: return {Errc::deadline_exceeded, std::move(text)};
     case NATS_MAX_PAYLOAD: return {Errc::invalid_argument, std::move(text)};
-    default: return {Errc::unavailable, std::move(text)};
+    default:
+      return {outcome.code == kMessageTooLarge ? Errc::invalid_argument : Errc::unavailable,
+              std::move(text)};
   }
 }
 
@@ -155,6 +158,7 @@ Status NatsLink::wait_until_connected(const Deadline& deadline) {
 
 Result<nlohmann::json> NatsLink::api(const std::string& subject, const std::string& body,
                                      const Deadline& deadline) {
+  bool found_nobody = false;
   while (true) {
     BATON_TRY_STATUS(wait_until_connected(deadline));
     count_request();
@@ -170,11 +174,21 @@ Result<nlohmann::json> NatsLink::api(const std::string& subject, const std::stri
         return Error{Errc::unavailable, fmt::format("{}: an answer that is not JSON", subject)};
       }
       if (!is_temporary(answer) || deadline.has_passed()) return answer;
-    } else if (status != NATS_NO_RESPONDERS || deadline.has_passed()) {
-      return nats_error(nats_outcome(status), subject);
+    } else {
+      found_nobody = found_nobody || status == NATS_NO_RESPONDERS;
+      if (status != NATS_NO_RESPONDERS || deadline.has_passed()) {
+        return found_nobody ? no_jetstream() : nats_error(nats_outcome(status), subject);
+      }
     }
     std::this_thread::sleep_for(limits::kRetryPause);
   }
+}
+
+Error NatsLink::no_jetstream() {
+  return {Errc::unavailable,
+          fmt::format("JetStream is not enabled on the server at {}: nobody answers its requests "
+                      "(nats-server needs -js)",
+                      fmt::join(servers(), ","))};
 }
 
 std::vector<std::string> NatsLink::servers() {

@@ -78,6 +78,7 @@ class NatsLink {
   static void on_closed(natsConnection* connection, void* closure);
 
   NatsLink() = default;
+  Error no_jetstream();
   static Result<NatsOptions> make_options(const std::vector<std::string>& addresses,
                                           const Deadline& deadline, void* closure);
 

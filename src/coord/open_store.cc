@@ -25,7 +25,7 @@ Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOpt
   const Deadline deadline(options.connect_timeout);
   BATON_TRY(std::unique_ptr<KvStore> store, open(parsed, options, deadline));
   if (options.to_read) return store;
-  BATON_TRY_STATUS(self_test(*store, deadline.left()));
+  BATON_TRY_STATUS(self_test(*store, deadline.left(), options.value_bytes));
   return store;
 }
 

@@ -39,6 +39,22 @@ class Race {
     return {};
   }
 
+  /// Settings of a bucket or a server may allow less than what is to be written.
+  Status write_large(std::size_t bytes) {
+    const std::string value(bytes, 'x');
+    const auto written = store_.cas(key_, revision_, value, kScratchTtl, deadline_.left());
+    if (!written) return too_large(bytes, written.error());
+    BATON_TRY(const auto entry, store_.get(key_, deadline_.left()));
+    if (!written->done || !entry || entry->value != value) {
+      return Error{Errc::failed_precondition,
+                   fmt::format("{} is not fit for leases: it does not show a value of {} bytes "
+                               "that was just written",
+                               store_.name(), bytes)};
+    }
+    revision_ = written->revision;
+    return race_to_remove();
+  }
+
   /// Leaves nothing behind, as far as the store lets it.
   void clean_up() {
     const auto found = store_.get(key_, kCleanUpTimeout);
@@ -67,6 +83,15 @@ class Race {
     }
     racers.clear();  // Joins them.
     return outcomes;
+  }
+
+  [[nodiscard]] Error too_large(std::size_t bytes, const Error& error) const {
+    const bool refused =
+        error.code == Errc::invalid_argument || error.code == Errc::resource_exhausted;
+    return {refused ? Errc::failed_precondition : error.code,
+            fmt::format("{} cannot hold a value of {} bytes, and documents of leases get so large: "
+                        "{}",
+                        store_.name(), bytes, error.text)};
   }
 
   /// The number of the only winner.
@@ -121,9 +146,10 @@ class Race {
 
 }  // namespace
 
-Status self_test(KvStore& store, Duration timeout) {
+Status self_test(KvStore& store, Duration timeout, std::size_t value_bytes) {
   Race race(store, timeout);
   Status status = race.run();
+  if (status && value_bytes > 0) status = race.write_large(value_bytes);
   if (!status) race.clean_up();
   return status;
 }

@@ -54,6 +54,9 @@ partition::WatchEvent::Kind to_kind(coord::WatchEvent::Kind kind) {
   return To::broken;
 }
 
+/// However short the heartbeat: a machine that is busy for a moment is no outage.
+constexpr Duration kRequestTimeoutMin = std::chrono::milliseconds(100);
+
 /// The runner whose thread this is.
 thread_local const Runner* t_runner = nullptr;
 
@@ -100,7 +103,7 @@ Runner::Runner(RunnerStore store, const partition::Settings& settings, RunnerEve
     : store_(std::move(store.store)),
       remake_(std::move(store.remake)),
       lease_(settings.timing.lease),
-      request_timeout_(settings.timing.request_timeout()),
+      request_timeout_(std::max<Duration>(settings.timing.request_timeout(), kRequestTimeoutMin)),
       fenced_(settings.fenced),
       session_prefix_(partition::session_key(settings.group, settings.worker + ".")),
       events_(std::move(events)),

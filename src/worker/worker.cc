@@ -1,14 +1,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <random>
 #include <utility>
 
 #include <baton/worker.h>
 
 #include "coord/kv_store.h"
+#include "partition/documents.h"
 #include "partition/settings.h"
 #include "worker/runner.h"
 
@@ -64,6 +67,14 @@ std::string made_up_id() {
   return fmt::format("{}-{}-{}", host, ::getpid(), chance().substr(0, 4));
 }
 
+/// Shorter ones would keep the store busy with nothing but them.
+baton::Status check_interval(std::string_view name, Duration interval) {
+  if (interval >= kWorkerIntervalMin) return {};
+  return baton::Error{Errc::invalid_argument,
+                      fmt::format("{} {} must be at least {}", name, format_duration(interval),
+                                  format_duration(kWorkerIntervalMin))};
+}
+
 baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
   partition::Settings settings;
   settings.group = options.group;
@@ -84,7 +95,32 @@ baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
     return baton::Error{Errc::invalid_argument, "a static id needs an id"};
   }
   BATON_TRY_STATUS(partition::check(settings));
+  BATON_TRY_STATUS(check_interval("heartbeat", settings.timing.heartbeat));
+  BATON_TRY_STATUS(check_interval("resync", settings.timing.resync));
   return settings;
+}
+
+/// The bytes of the largest document that the group will have, if the others' names are as long as
+/// ours: each partition in the first chunk is on its way from one owner to the next.
+std::size_t largest_document(const partition::Settings& settings) {
+  constexpr auto kMostTime = partition::WallTime(std::numeric_limits<std::int64_t>::max());
+  const partition::SessionId session =
+      fmt::format("{}.{}", settings.worker, settings.incarnation());
+  partition::Session mine;
+  mine.state = partition::SessionState::restarting;
+  mine.beat = std::numeric_limits<std::uint64_t>::max();
+  mine.weight = partition::kWeightMax;
+  mine.host = settings.host;
+  mine.lease = mine.grace = mine.since = mine.renewed = kMostTime;
+  partition::Assignment assignment;
+  assignment.partitions = settings.partitions;
+  assignment.holdings.assign(partition::size_of_chunk(settings.partitions, 0),
+                             {.owner = session,
+                              .epoch = std::numeric_limits<std::uint64_t>::max(),
+                              .next = session,
+                              .since = kMostTime,
+                              .why = partition::Why::rebalance});
+  return std::max(encode(mine).size(), encode(assignment).size());
 }
 
 worker::RunnerEvents to_events(WorkerCallbacks callbacks) {
@@ -127,7 +163,7 @@ Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
                                               WorkerCallbacks callbacks) {
   auto settings = to_settings(options);
   if (!settings.has_value()) return to_public(settings.error());
-  auto store = coord::open_store(options.store, {});
+  auto store = coord::open_store(options.store, {.value_bytes = largest_document(*settings)});
   if (!store.has_value()) return to_public(store.error());
   const std::string id = settings->worker;
   const auto remake = [url = options.store]() -> baton::Status {

@@ -122,6 +122,41 @@ TEST_F(NatsGate, ABucketThatMayForgetIsRefusedWithTheSetting) {
   EXPECT_EQ(refused_for({{"max_msgs_per_subject", 64}, {"discard", "old"}}), "opened");
 }
 
+// It would be found out by a worker that cannot write its session, again and again.
+TEST_F(NatsGate, ABucketThatIsTooSmallForTheDocumentsIsRefusedWithTheNumber) {
+  const Program program = nats_program({});
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  const auto server = start(program);
+  const nlohmann::json config{{"name", "KV_small"},
+                              {"subjects", {"$KV.small.>"}},
+                              {"storage", "file"},
+                              {"max_msg_size", 400},
+                              {"max_msgs_per_subject", 1}};
+  ask(*server, "$JS.API.STREAM.CREATE.KV_small", config.dump());
+
+  EXPECT_TRUE(coord::open_store(server->url("small"), {.value_bytes = 100}).has_value());
+  const auto refused = coord::open_store(server->url("small"), {.value_bytes = 500});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::failed_precondition);
+  EXPECT_NE(refused.error().text.find("cannot hold a value of 500 bytes"), std::string::npos)
+      << refused.error().text;
+}
+
+TEST_F(NatsGate, AServerWithoutJetStreamIsNamed) {
+  const Program program = nats_program({});
+  if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
+  Server server({.kind = Kind::nats, .program = program.path, .jetstream = false});
+  ASSERT_TRUE(server.start());
+
+  const auto store = coord::open_store(server.url("leases"), {.connect_timeout = seconds{1}});
+
+  ASSERT_FALSE(store.has_value());
+  EXPECT_EQ(store.error().text,
+            fmt::format("JetStream is not enabled on the server at {}: nobody answers its requests "
+                        "(nats-server needs -js)",
+                        server.member(0).address()));
+}
+
 // History 1, and no reads from replicas behind our back.
 TEST_F(NatsGate, ABucketIsMadeForLeases) {
   const Program program = nats_program({});

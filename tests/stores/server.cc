@@ -149,9 +149,9 @@ void Server::make_nats() {
   for (int i = 0; i < options_.members; ++i) {
     const std::string name = fmt::format("n{}", i + 1);
     const int port = e2e::free_port();
-    std::vector<std::string> command{program, "--name",      name, "-js",
-                                     "-a",    "127.0.0.1",   "-p", std::to_string(port),
-                                     "-sd",   folder_ / name};
+    std::vector<std::string> command{
+        program, "--name", name, "-a", "127.0.0.1", "-p", std::to_string(port)};
+    if (options_.jetstream) command.insert(command.end(), {"-js", "-sd", folder_ / name});
     if (options_.members > 1) {
       const std::string own = routes[static_cast<std::size_t>(i)];
       command.insert(command.end(), {"--cluster_name", "baton-test", "--cluster", own, "--routes",

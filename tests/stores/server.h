@@ -43,6 +43,7 @@ struct ServerOptions {
   Kind kind = Kind::broker;
   int members = 1;        // Of a broker: always 1.
   std::string program{};  // Of nats: which one; empty: the newest there is.
+  bool jetstream = true;  // Of nats.
 };
 
 /// A store: one server, or a cluster of them. Owned by one test, on the test's own thread.

@@ -42,6 +42,8 @@ class Identity : public OnBroker {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return nlohmann::json::parse(result.out, nullptr, false);
   }
+
+  e2e::TempFolder folder_;
 };
 
 bool has(const std::string& text, const std::string& part) {
@@ -176,6 +178,8 @@ TEST_F(Identity, WrongFlagsAreNamed) {
       {{"--partitions", "4", "--store", "redis://x"}, "redis://x"},
       {{"--partitions", "4", "--static"}, "--id"},
       {{"--partitions", "4", "--heartbeat", "1400ms"}, "heartbeat"},
+      {{"--partitions", "4", "--heartbeat", "99ms"}, "heartbeat 99ms must be at least 100ms"},
+      {{"--partitions", "4", "--resync", "1ms"}, "resync 1ms must be at least 100ms"},
       {{"--partitions", "4", "--profile", "slow"}, "slow"},
       {{"--partitions", "4", "--id", "a b"}, "id"},
       {{"--partitions", "4", "--weight", "0"}, "--weight"},
@@ -189,6 +193,52 @@ TEST_F(Identity, WrongFlagsAreNamed) {
   ASSERT_EQ(baton({"kv", "bucket", "create", "leases"}).exit_code, 0);
   const auto none = baton({"worker", "status", "--group", "nobody", "--store", store()});
   EXPECT_EQ(none.exit_code, kNotFound);
+}
+
+TEST_F(Identity, AStoreThatCannotCarryLeasesIsRefusedWithWhatIsWrong) {
+  ASSERT_EQ(baton({"kv", "bucket", "create", "small", "--value-max", "100"}).exit_code, 0);
+  const std::string address = server_->member(0).address();
+  const std::vector<std::pair<std::string, std::string>> unfit{
+      {server_->url("small"), "cannot hold a value of "},
+      {"etcd://" + address, "what answers at " + address + " is not etcd"}};
+  for (const auto& [url, why] : unfit) {
+    const auto result =
+        baton({"worker", "run", "--group", "orders", "--partitions", "4", "--store", url});
+    EXPECT_EQ(result.exit_code, kUsage) << result.err;
+    EXPECT_TRUE(has(result.err, why)) << result.err;
+  }
+}
+
+// Whoever looks on in an outage wants to see its end.
+TEST_F(Identity, AWatchOutlivesTheStore) {
+  const auto look = [&](const char* out) { return e2e::read_file(folder_ / out); };
+  e2e::ChildProcess worker(
+      {.command = {e2e::binary(), "worker", "run", "--group", "orders", "--partitions", "2",
+                   "--store", store(), "--profile", "fast"}});
+  ASSERT_TRUE(eventually([&] {
+    return baton({"worker", "status", "--group", "orders", "--store", store()}).exit_code == 0;
+  }));
+  e2e::ChildProcess watch({.command = {e2e::binary(), "worker", "status", "--group", "orders",
+                                       "--store", store(), "--watch", "--timeout", "300ms"},
+                           .out_file = folder_ / "watch.out",
+                           .err_file = folder_ / "watch.err"});
+  ASSERT_TRUE(eventually([&] { return has(look("watch.out"), "2 partitions, 1 worker"); }));
+  server_->kill();
+  ASSERT_TRUE(eventually([&] { return has(look("watch.err"), "worker status orders"); }));
+  const std::size_t seen = look("watch.out").size();
+  ASSERT_TRUE(server_->start());
+  EXPECT_TRUE(eventually([&] { return look("watch.out").size() > seen; })) << look("watch.err");
+  watch.signal(SIGINT);
+  EXPECT_EQ(watch.wait(seconds{5}), 0) << look("watch.err");
+  worker.signal(SIGTERM);
+  worker.wait(seconds{10});
+}
+
+TEST_F(Identity, AMeasurementOnAStoreThatIsNotThereFailsAtOnce) {
+  const std::int64_t began = boot_ns();
+  EXPECT_EQ(baton({"bench", "failover", "--store", "baton://127.0.0.1:1"}).exit_code, kUnreachable);
+  EXPECT_EQ(baton({"bench", "failover", "--store", "foo"}).exit_code, kUsage);
+  EXPECT_LT(boot_ns() - began, 15'000'000'000);
 }
 
 // Who only looks must not leave anything behind, and be told when he looks in the wrong place.
