@@ -34,6 +34,12 @@ natsStatus first_failure(Statuses... statuses) {
   return found;
 }
 
+/// Discarded when it is not JSON.
+nlohmann::json answer_of(natsMsg* reply) {
+  const char* data = natsMsg_GetData(reply);
+  return nlohmann::json::parse(data, data + natsMsg_GetDataLength(reply), nullptr, false);
+}
+
 bool is_temporary(const nlohmann::json& answer) {
   const auto error = answer.find("error");
   return error != answer.end() && error->is_object() && error->value("err_code", 0) == kUnavailable;
@@ -167,18 +173,16 @@ Result<nlohmann::json> NatsLink::api(const std::string& subject, const std::stri
         natsConnection_Request(&raw, connection_.get(), subject.c_str(), body.data(),
                                static_cast<int>(body.size()), deadline.left().count() + 1);
     const NatsMessage reply(raw);
+    found_nobody |= status == NATS_NO_RESPONDERS;
     if (status == NATS_OK) {
-      const char* data = natsMsg_GetData(raw);
-      auto answer = nlohmann::json::parse(data, data + natsMsg_GetDataLength(raw), nullptr, false);
+      auto answer = answer_of(raw);
       if (!answer.is_object()) {
         return Error{Errc::unavailable, fmt::format("{}: an answer that is not JSON", subject)};
       }
       if (!is_temporary(answer) || deadline.has_passed()) return answer;
-    } else {
-      found_nobody = found_nobody || status == NATS_NO_RESPONDERS;
-      if (status != NATS_NO_RESPONDERS || deadline.has_passed()) {
-        return found_nobody ? no_jetstream() : nats_error(nats_outcome(status), subject);
-      }
+    } else if (status != NATS_NO_RESPONDERS || deadline.has_passed()) {
+      if (found_nobody) return no_jetstream();
+      return nats_error(nats_outcome(status), subject);
     }
     std::this_thread::sleep_for(limits::kRetryPause);
   }
