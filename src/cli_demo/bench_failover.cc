@@ -222,43 +222,53 @@ client::Status check_store(const std::string& url) {
   return to_client_error(store.error());
 }
 
-ExitCode run_failover(const FailoverFlags& flags) {
-  const Output out(flags.json);
-  for (const std::string& store : flags.stores) {
-    if (const client::Status there = check_store(store); !there) {
-      return out.fail(fmt::format("bench failover at {}", store), there.error());
-    }
-  }
-  DemoFolder folder;
-  if (const Status made = folder.make(); !made) return out.fail("bench failover", made.error());
+client::Error at_store(const std::string& store, client::Error error) {
+  error.text = fmt::format("{}: {}", store, error.text);
+  return error;
+}
+
+/// Every profile on every store.
+client::Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags,
+                                                 const std::string& folder) {
   std::vector<FailoverRow> rows;
   for (const std::string& store : flags.stores) {
     for (const std::string& profile : flags.profiles) {
       const auto timing = client::worker_timing(profile, store);
-      if (!timing) return out.fail("bench failover", timing.error());
+      if (!timing) return timing.error();
       auto measured = Measuring({.store = store,
                                  .profile = profile,
                                  .runs = flags.runs,
-                                 .folder = folder.path(),
+                                 .folder = folder,
                                  .quiet = flags.json},
                                 *timing)
                           .run();
-      if (!measured) {
-        const Error& error = measured.error();
-        return out.fail(fmt::format("bench failover at {}", store), to_client_error(error));
-      }
+      if (!measured) return at_store(store, to_client_error(measured.error()));
       rows.insert(rows.end(), measured->begin(), measured->end());
     }
   }
+  return rows;
+}
+
+ExitCode run_failover(const FailoverFlags& flags) {
+  const Output out(flags.json);
+  for (const std::string& store : flags.stores) {
+    if (const client::Status there = check_store(store); !there) {
+      return out.fail("bench failover", at_store(store, there.error()));
+    }
+  }
+  DemoFolder folder;
+  if (const Status made = folder.make(); !made) return out.fail("bench failover", made.error());
+  const auto rows = measure(flags, folder.path());
+  if (!rows) return out.fail("bench failover", rows.error());
   Json document{{"partitions", 4}, {"workers", 2}, {"rows", Json::array()}};
-  for (const FailoverRow& row : rows) document["rows"].push_back(to_json(row));
+  for (const FailoverRow& row : *rows) document["rows"].push_back(to_json(row));
   if (flags.json) {
     Output::object(document);
   } else {
-    Output::text(failover_table(rows));
+    Output::text(failover_table(*rows));
   }
   if (flags.out_folder.empty()) return ExitCode::ok;
-  const Status saved = save(flags, document, rows);
+  const Status saved = save(flags, document, *rows);
   return saved ? ExitCode::ok : out.fail("bench failover", saved.error());
 }
 

@@ -190,9 +190,11 @@ bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t b
                                        .from = client::StartFrom::at(begin),
                                        .max_records = static_cast<std::uint64_t>(end - begin)});
     auto read = reader->next();
-    for (; read.has_value() && read->has_value(); read = reader->next()) {
-      begin = (*read)->back().offset + 1;
-      if (!listener_->deliver(seat.partition, to_records(std::move(**read), 0))) return false;
+    for (; read.has_value(); read = reader->next()) {
+      std::optional<std::vector<client::Record>> records = *std::move(read);
+      if (!records.has_value()) break;
+      begin = records->back().offset + 1;
+      if (!listener_->deliver(seat.partition, to_records(*std::move(records), 0))) return false;
     }
     if (begin >= end) break;
     if (!read.has_value() && read.error().code == client::Code::offset_out_of_range) {
