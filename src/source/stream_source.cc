@@ -184,27 +184,33 @@ void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t d
 
 bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t begin,
                               std::int64_t end) {
-  while (begin < end) {
+  while (begin < end && is_ours(seat)) {
     const auto reader = broker_->read({.stream = options_.stream,
                                        .partition = seat.partition,
                                        .from = client::StartFrom::at(begin),
                                        .max_records = static_cast<std::uint64_t>(end - begin)});
-    auto read = reader->next();
-    for (; read.has_value(); read = reader->next()) {
-      std::optional<std::vector<client::Record>> records = *std::move(read);
-      if (!records.has_value()) break;
-      begin = records->back().offset + 1;
-      if (!listener_->deliver(seat.partition, to_records(*std::move(records), 0))) return false;
-    }
-    if (begin >= end) break;
-    if (!read.has_value() && read.error().code == client::Code::offset_out_of_range) {
-      listener_->failed(from_client(read.error()));
+    const client::Result<bool> wanted = pass_on(*reader, seat.partition, begin);
+    if (wanted.has_value() && !*wanted) return false;
+    if (!wanted.has_value() && wanted.error().code == client::Code::offset_out_of_range) {
+      listener_->failed(from_client(wanted.error()));
       return false;
     }
-    if (!is_ours(seat)) return false;
-    std::this_thread::sleep_for(kAskAgain);
+    if (begin < end) std::this_thread::sleep_for(kAskAgain);
   }
-  return true;
+  return begin >= end;
+}
+
+client::Result<bool> StreamSource::pass_on(client::StreamReader& reader, std::uint32_t partition,
+                                           std::int64_t& begin) {
+  while (true) {
+    auto read = reader.next();
+    if (!read.has_value()) return read.error();
+    std::optional<std::vector<client::Record>> records = *std::move(read);
+    if (!records.has_value()) return true;
+    const std::int64_t next = records->back().offset + 1;
+    if (!listener_->deliver(partition, to_records(*std::move(records), 0))) return false;
+    begin = next;
+  }
 }
 
 void StreamSource::set_claimed(const client::StreamPosition& seat, std::int64_t begin) {

@@ -63,6 +63,9 @@ class StreamSource : public Source {
   void claim_late(const client::StreamPosition& seat, std::int64_t delivered);
   /// Delivers what lies from `begin` to `end`. False: the seat is lost, or the source has failed.
   bool read_again(const client::StreamPosition& seat, std::int64_t begin, std::int64_t end);
+  /// Delivers what the reader has; `begin` moves behind it. False: it is not wanted any more.
+  client::Result<bool> pass_on(client::StreamReader& reader, std::uint32_t partition,
+                               std::int64_t& begin);
   void set_claimed(const client::StreamPosition& seat, std::int64_t begin);
   void end_late_claim(std::uint32_t partition);
   /// Where the pipeline wants the partition to begin. Nothing: the seat is lost.
