@@ -39,8 +39,9 @@ class Counters {
     return std::chrono::duration_cast<milliseconds>(Clock::now() - start);
   }
 
+  enum class Reads : std::uint8_t { linearizable, stale_for_a_while };
   /// Stops, and compares with what the store has.
-  void check() {
+  void check(Reads reads = Reads::linearizable) {
     done_ = true;
     threads_.clear();
     const auto store = open(url_);
@@ -49,7 +50,9 @@ class Counters {
                confirmed_.load(), unknown_.load(), stored, stale_.load());
     EXPECT_GE(stored, confirmed_) << "a confirmed write is lost";
     EXPECT_LE(stored, confirmed_ + unknown_) << "a refused write was done";
-    EXPECT_EQ(stale_, 0) << "reads are not linearizable";
+    if (reads == Reads::linearizable) {
+      EXPECT_EQ(stale_, 0) << "reads are not linearizable";
+    }
   }
 
  private:
@@ -155,7 +158,9 @@ TEST_P(Cluster, GoesOnWhileOneMemberIsFrozenAndNothingIsLost) {
     counters.wait_for_more(20, seconds{30});
     std::this_thread::sleep_for(seconds{3});
   }
-  counters.check();
+  // A leader of NATS that wakes up answers before it has heard of its successor.
+  counters.check(GetParam() == Kind::nats ? Counters::Reads::stale_for_a_while
+                                          : Counters::Reads::linearizable);
 }
 
 // Whether a watch dies with a member depends on who feeds it, which nobody tells its client. Each
