@@ -13,8 +13,7 @@ namespace {
 const PipelineConfig::Given* find_given(const PipelineConfig& config, std::string_view path) {
   const PipelineConfig::Given* first = nullptr;
   for (auto at = config.given.lower_bound(std::string(path)); at != config.given.end(); ++at) {
-    const std::string_view rest = std::string_view(at->first).substr(0, path.size());
-    if (rest != path) break;
+    if (!at->first.starts_with(path)) break;
     if (first == nullptr || at->second.line < first->line) first = &at->second;
     if (at->first.size() == path.size()) break;
   }
