@@ -18,7 +18,6 @@ using NatsOptions = std::unique_ptr<natsOptions, NatsDestroy<natsOptions_Destroy
 using NatsConnection = std::unique_ptr<natsConnection, NatsDestroy<natsConnection_Destroy>>;
 using NatsJetStream = std::unique_ptr<jsCtx, NatsDestroy<jsCtx_Destroy>>;
 using NatsMessage = std::unique_ptr<natsMsg, NatsDestroy<natsMsg_Destroy>>;
-using NatsSubscription = std::unique_ptr<natsSubscription, NatsDestroy<natsSubscription_Destroy>>;
 using NatsPubAck = std::unique_ptr<jsPubAck, NatsDestroy<jsPubAck_Destroy>>;
 using NatsConsumerInfo = std::unique_ptr<jsConsumerInfo, NatsDestroy<jsConsumerInfo_Destroy>>;
 

@@ -24,6 +24,7 @@ constexpr std::int64_t kReconnectJitterMs = 50;
 // A server that vanished without closing its connections is noticed after two unanswered pings.
 constexpr std::int64_t kPingIntervalMs = 1'000;
 constexpr int kPingsUnanswered = 2;
+constexpr std::int64_t kRetireWaitMs = 250;
 constexpr std::string_view kScheme = "nats://";
 
 // The first call that fails decides; libnats has no other way to say it.
@@ -125,6 +126,8 @@ Result<std::shared_ptr<NatsLink>> NatsLink::connect(const std::vector<std::strin
 }
 
 NatsLink::~NatsLink() {
+  natsConnection_Close(connection_.get());  // Waits for the reading thread.
+  for (natsSubscription* subscription : retired_) natsSubscription_Destroy(subscription);
   jetstream_.reset();
   connection_.reset();
 }
@@ -217,6 +220,32 @@ std::vector<std::string> NatsLink::servers() {
     std::free(servers);  // NOLINT
   }
   return found;
+}
+
+void NatsLink::retire(natsSubscription* subscription) {
+  natsSubscription_Unsubscribe(subscription);
+  const std::lock_guard lock(retired_mutex_);
+  retired_.push_back(subscription);
+  // The answer to a ping comes through the reading thread: by then it is done with all of them.
+  if (natsConnection_Status(connection_.get()) != NATS_CONN_STATUS_CONNECTED ||
+      natsConnection_FlushTimeout(connection_.get(), kRetireWaitMs) != NATS_OK) {
+    return;  // With one of the next, or with the connection.
+  }
+  for (natsSubscription* one : retired_) natsSubscription_Destroy(one);
+  retired_.clear();
+}
+
+Result<NatsSubscription> nats_subscribe(const std::shared_ptr<NatsLink>& link,
+                                        const std::string& subject, int messages_max,
+                                        int bytes_max) {
+  natsSubscription* raw = nullptr;
+  natsStatus status = natsConnection_SubscribeSync(&raw, link->connection(), subject.c_str());
+  NatsSubscription subscription(raw, NatsRetire{link});
+  if (status == NATS_OK) {
+    status = natsSubscription_SetPendingLimits(raw, messages_max, bytes_max);
+  }
+  if (status != NATS_OK) return nats_error(nats_outcome(status), "subscribing");
+  return subscription;
 }
 
 void NatsLink::end_when_broken(natsSubscription* subscription) {

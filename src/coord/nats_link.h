@@ -61,6 +61,9 @@ class NatsLink {
   void count_request() { requests_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t requests() const { return requests_.load(std::memory_order_relaxed); }
 
+  /// Ends the subscription, and destroys it once that is safe: libnats' reading thread may be busy
+  /// with a message for it, and up to version 3.5 takes no reference meanwhile.
+  void retire(natsSubscription* subscription);
   /// From here on a broken connection ends the subscription, so that its reader wakes up.
   void end_when_broken(natsSubscription* subscription);
   /// It is about to be destroyed.
@@ -85,7 +88,20 @@ class NatsLink {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   NatsConnection connection_;
   NatsJetStream jetstream_;
+  std::mutex retired_mutex_;
+  std::vector<natsSubscription*> retired_;
   std::atomic<std::uint64_t> requests_ = 0;
 };
+
+struct NatsRetire {
+  std::shared_ptr<NatsLink> link{};
+  void operator()(natsSubscription* subscription) const { link->retire(subscription); }
+};
+using NatsSubscription = std::unique_ptr<natsSubscription, NatsRetire>;
+
+/// One whose messages are asked for, of which so many may wait; -1: any number.
+Result<NatsSubscription> nats_subscribe(const std::shared_ptr<NatsLink>& link,
+                                        const std::string& subject, int messages_max = -1,
+                                        int bytes_max = -1);
 
 }  // namespace baton::coord

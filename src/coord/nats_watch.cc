@@ -95,17 +95,11 @@ Status NatsWatch::subscribe(const Deadline& deadline) {
   BATON_TRY_STATUS(link_->wait_until_connected(deadline));
   natsInbox* raw_inbox = nullptr;
   natsStatus status = natsInbox_Create(&raw_inbox);
-  const Inbox inbox(raw_inbox);
-  natsSubscription* subscription = nullptr;
-  if (status == NATS_OK) {
-    status = natsConnection_SubscribeSync(&subscription, link_->connection(), inbox.get());
-  }
-  subscription_.reset(subscription);
-  if (status == NATS_OK) {
-    status = natsSubscription_SetPendingLimits(subscription, kPendingMessagesMax, kPendingBytesMax);
-  }
   if (status != NATS_OK) return nats_error(nats_outcome(status), "watch");
-  link_->end_when_broken(subscription);
+  const Inbox inbox(raw_inbox);
+  BATON_TRY(subscription_,
+            nats_subscribe(link_, inbox.get(), kPendingMessagesMax, kPendingBytesMax));
+  link_->end_when_broken(subscription_.get());
 
   const std::string filter = bucket_.filter_of(prefix_);
   jsConsumerConfig config;

@@ -15,10 +15,9 @@ struct KafkaDestroy {
   }
 };
 
-/// A consumer is closed before, in its own time; what is not closed by then is not waited for.
-inline void destroy_kafka(rd_kafka_t* handle) {
-  rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-}
+/// A consumer is closed before, in its own time; what is not closed by then is not waited for. No
+/// callback but that for the log is made from here on.
+void destroy_kafka(rd_kafka_t* handle);
 
 using KafkaHandle = std::unique_ptr<rd_kafka_t, KafkaDestroy<destroy_kafka>>;
 using KafkaConf = std::unique_ptr<rd_kafka_conf_t, KafkaDestroy<rd_kafka_conf_destroy>>;

@@ -36,18 +36,12 @@ Result<std::unique_ptr<NatsPull>> NatsPull::open(std::shared_ptr<NatsStream> str
   pull->request_subject_ =
       fmt::format("$JS.API.CONSUMER.MSG.NEXT.{}.{}", pull->stream_->name(), consumer);
   natsInbox* raw_inbox = nullptr;
-  natsStatus status = natsInbox_Create(&raw_inbox);
-  const std::unique_ptr<natsInbox, InboxDestroy> inbox(raw_inbox);
-  natsSubscription* raw = nullptr;
-  if (status == NATS_OK) {
-    pull->inbox_ = raw_inbox;
-    const std::string all = pull->inbox_ + ".*";
-    status = natsConnection_SubscribeSync(&raw, pull->stream_->connection(), all.c_str());
-  }
-  pull->subscription_.reset(raw);
-  // Nothing is dropped because it is not read: it is never more than was asked for.
-  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(raw, -1, -1);
+  const natsStatus status = natsInbox_Create(&raw_inbox);
   if (status != NATS_OK) return coord::nats_error(coord::nats_outcome(status), "subscribing");
+  const std::unique_ptr<natsInbox, InboxDestroy> inbox(raw_inbox);
+  pull->inbox_ = raw_inbox;
+  // Nothing is dropped because it is not read: it is never more than was asked for.
+  BATON_TRY(pull->subscription_, coord::nats_subscribe(pull->stream_->link(), pull->inbox_ + ".*"));
   return pull;
 }
 

@@ -39,6 +39,7 @@ class NatsStream {
                                                      const std::string& stream);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::shared_ptr<coord::NatsLink>& link() const { return link_; }
   natsConnection* connection() { return link_->connection(); }
   [[nodiscard]] bool is_connected() const;
   /// How often the connection has come back.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "coord/nats_link.h"
 #include "stores/contract.h"
 
 namespace baton::stores {
@@ -154,9 +155,8 @@ TEST_P(WatchContract, TheSnapshotIsCompleteAlsoWhileKeysChange) {
   for (int i = 0; i < kKeys; ++i) {
     revisions.push_back(must_write(*store, fmt::format("k.{}", i), 0, "x"));
   }
-  std::atomic<bool> done = false;
-  std::jthread churn([&] {
-    for (std::size_t i = 0; !done; i = (i + 7) % kKeys) {
+  const std::jthread churn([&](const std::stop_token& stop) {
+    for (std::size_t i = 0; !stop.stop_requested(); i = (i + 7) % kKeys) {
       revisions[i] = must_write(*writer, fmt::format("k.{}", i), revisions[i], "y");
     }
   });
@@ -172,17 +172,15 @@ TEST_P(WatchContract, TheSnapshotIsCompleteAlsoWhileKeysChange) {
     }
     EXPECT_EQ(shown.size(), static_cast<std::size_t>(kKeys)) << "round " << round;
   }
-  done = true;
 }
 
 // The callback touches what is destroyed next.
 TEST_P(WatchContract, NothingIsCalledOnceTheWatchIsDestroyed) {
   const auto store = client();
   const auto writer = client();
-  std::atomic<bool> done = false;
-  std::jthread churn([&] {
+  const std::jthread churn([&](const std::stop_token& stop) {
     KvRevision revision = 0;
-    while (!done) revision = must_write(*writer, "k.x", revision, "y");
+    while (!stop.stop_requested()) revision = must_write(*writer, "k.x", revision, "y");
   });
 
   for (int round = 0; round < times(15); ++round) {
@@ -203,7 +201,34 @@ TEST_P(WatchContract, NothingIsCalledOnceTheWatchIsDestroyed) {
     std::this_thread::sleep_for(milliseconds{5});
     EXPECT_EQ(*alive, calls);
   }
-  done = true;
+}
+
+// libnats up to 3.5 crashes or hangs when a subscription is destroyed under a message of its own.
+TEST_P(WatchContract, SubscriptionsOfNatsEndInTheMiddleOfAFlood) {
+  if (GetParam() != Kind::nats) return;
+  constexpr std::string_view kScheme = "nats://";
+  const std::string url = this->url();
+  const auto begin = url.find(kScheme) + kScheme.size();
+  const std::vector<std::string> servers = {url.substr(begin, url.find('/', begin) - begin)};
+  const auto link = coord::NatsLink::connect(servers, coord::Deadline(kTimeout));
+  const auto other = coord::NatsLink::connect(servers, coord::Deadline(kTimeout));
+  ASSERT_TRUE(link.has_value() && other.has_value());
+  const std::jthread flood([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      for (int i = 0; i < 100; ++i) {
+        natsConnection_PublishString((*other)->connection(), "flood", "x");
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds{200});
+    }
+  });
+
+  for (int round = 0; round < (e2e::is_long_run() ? 20'000 : 2'000); ++round) {
+    const auto subscription = coord::nats_subscribe(*link, "flood");
+    ASSERT_TRUE(subscription.has_value()) << to_string(subscription.error());
+    natsMsg* message = nullptr;
+    EXPECT_EQ(natsSubscription_NextMsg(&message, subscription->get(), 5'000), NATS_OK);
+    natsMsg_Destroy(message);
+  }
 }
 
 TEST_P(WatchContract, OutlivesTheStore) {
