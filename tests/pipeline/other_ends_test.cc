@@ -103,11 +103,14 @@ TEST_F(OtherEnds, FromAQueueKilledAgainAndAgain) {
   broker_.create("incoming", settings);
   const std::string url = "baton-queue://" + broker_.address() + "/incoming";
   const PipelineFolder folder(broker_, {{"source.url", url}, {"batch.records", "20"}});
-  const nlohmann::json made = generate(url, 4000);
-  for (int life = 0; life < 4; ++life) {
+  nlohmann::json made{{"valid", 0}, {"invalid", 0}, {"broken", 0}};
+  for (int life = 1; life <= 4; ++life) {
+    // For each of them: the one before may have come to the end.
+    const nlohmann::json more = generate(url, 1500, "", std::to_string(life));
+    for (auto& [fate, count] : made.items()) count = count.get<int>() + more[fate].get<int>();
     PipelineProcess pipeline(folder);
     ASSERT_TRUE(pipeline.start());
-    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; }));
+    EXPECT_TRUE(eventually([&] { return pipeline.ended() > 200; })) << pipeline.log();
     pipeline.kill();
   }
   PipelineProcess pipeline(folder);
