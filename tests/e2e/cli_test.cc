@@ -150,7 +150,7 @@ TEST_F(Cli, LeaseWithoutAModeGivesBackUncounted) {
 }
 
 TEST_F(Cli, HoldKeepsTheLeaseUntilInterrupted) {
-  run({"queue", "create", "jobs", "--visibility-timeout", "300ms"});
+  run({"queue", "create", "jobs", "--visibility-timeout", "2s"});
   run({"queue", "send", "jobs", "held"});
   const TempFolder folder;
   ChildProcess holder({.command = {binary(), "queue", "lease", "jobs", "--hold", "--json",
@@ -158,8 +158,8 @@ TEST_F(Cli, HoldKeepsTheLeaseUntilInterrupted) {
                        .out_file = folder / "out",
                        .err_file = folder / "err"});
   ASSERT_TRUE(eventually([&] { return !read_file(folder / "out").empty(); }));
-  // Past three visibility timeouts, extended each time.
-  EXPECT_EQ(broker_.cli({"queue", "lease", "jobs", "--wait", "1s"}).exit_code, 8);
+  // Past two visibility timeouts, extended each time.
+  EXPECT_EQ(broker_.cli({"queue", "lease", "jobs", "--wait", "5s"}).exit_code, 8);
   EXPECT_EQ(broker_.stats("jobs").leased, 1U);
 
   holder.signal(SIGINT);

@@ -171,6 +171,7 @@ TEST_F(FileLetters, NothingIsLostWhileOthersWrite) {
   constexpr std::int64_t kEach = 300;
   write(SomeLetters(1, "orders", -1));
   std::atomic<int> writing{2};
+  std::atomic<int> runs{0};
   std::vector<std::jthread> writers;
   for (std::int64_t writer = 0; writer < 2; ++writer) {
     writers.emplace_back([&, writer] {
@@ -178,11 +179,11 @@ TEST_F(FileLetters, NothingIsLostWhileOthersWrite) {
       for (std::int64_t i = 0; i < kEach; ++i) {
         const SomeLetters one(1, "orders", (writer * kEach) + i);
         EXPECT_TRUE((*target)->write(one.all()).has_value());
+        while (i == kEach / 2 && runs <= 3) std::this_thread::yield();
       }
       --writing;
     });
   }
-  int runs = 0;
   for (; writing > 0; ++runs) redrive();
   redrive();
   EXPECT_GT(runs, 3);

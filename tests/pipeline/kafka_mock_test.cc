@@ -191,7 +191,7 @@ TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
     ASSERT_TRUE(first.has_partitions(2));
     expect_nothing_skipped();
     const std::size_t had = sink_.size();
-    ASSERT_TRUE(sink_has(had + 300));
+    ASSERT_TRUE(sink_has(std::min<std::size_t>(had + 300, 4000)));
     ASSERT_TRUE(second.stop().has_value());
   }
   producing.join();

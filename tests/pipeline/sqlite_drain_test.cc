@@ -100,6 +100,7 @@ TEST_P(SqliteLayout, ChangesAfterADrainOnly) {
   EXPECT_NE(refused.log().find(complaint), std::string::npos) << refused.log();
   refused.kill();
   folder.settings().erase(setting.first);
+  send(1000, 2);  // The first may have come to the end.
   PipelineProcess drains(folder);
   ASSERT_TRUE(drains.start());
   EXPECT_TRUE(eventually([&] { return drains.ended() > 200; })) << drains.log();

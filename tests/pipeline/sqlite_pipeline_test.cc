@@ -261,6 +261,7 @@ TEST_F(SqlitePipeline, AReloadDoesNotPassOverASchemaFileThatChanged) {
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
+  EXPECT_TRUE(eventually([&] { return letters() == 99; }));  // Those before the storm was one.
   const std::uint64_t before = letters();
   for (const std::string content : {"{}", "{"}) {
     e2e::write_file(file, content);

