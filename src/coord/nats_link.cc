@@ -25,6 +25,7 @@ constexpr std::int64_t kReconnectJitterMs = 50;
 constexpr std::int64_t kPingIntervalMs = 1'000;
 constexpr int kPingsUnanswered = 2;
 constexpr std::int64_t kRetireWaitMs = 250;
+constexpr std::chrono::milliseconds kReopenMin{500};
 constexpr std::string_view kScheme = "nats://";
 
 // The first call that fails decides; libnats has no other way to say it.
@@ -105,31 +106,47 @@ Result<NatsOptions> NatsLink::make_options(const std::vector<std::string>& addre
 
 Result<std::shared_ptr<NatsLink>> NatsLink::connect(const std::vector<std::string>& addresses,
                                                     const Deadline& deadline) {
-  std::shared_ptr<NatsLink> link(new NatsLink);
+  std::shared_ptr<NatsLink> link(new NatsLink(addresses));
+  BATON_TRY_STATUS(link->open(deadline));
+  return link;
+}
+
+Status NatsLink::open(const Deadline& deadline) {
   // Released by on_closed(), the last of the callbacks.
-  auto closure = std::make_unique<std::shared_ptr<Shared>>(link->shared_);
-  BATON_TRY(const NatsOptions options, make_options(addresses, deadline, closure.get()));
+  auto closure = std::make_unique<std::shared_ptr<Shared>>(shared_);
+  BATON_TRY(const NatsOptions options, make_options(addresses_, deadline, closure.get()));
   natsConnection* connection = nullptr;
   const natsStatus connected = natsConnection_Connect(&connection, options.get());
   if (connected != NATS_OK) {
     return Error{Errc::unavailable,
-                 fmt::format("cannot reach NATS at {}: {}", fmt::join(addresses, ","),
+                 fmt::format("cannot reach NATS at {}: {}", fmt::join(addresses_, ","),
                              nats_outcome(connected).text)};
   }
   (void)closure.release();  // NOLINT(bugprone-unused-return-value): libnats has the pointer.
-  link->connection_.reset(connection);
+  connections_.emplace_back(connection);
   jsCtx* jetstream = nullptr;
   const natsStatus status = natsConnection_JetStream(&jetstream, connection, nullptr);
   if (status != NATS_OK) return nats_error(nats_outcome(status), "JetStream");
-  link->jetstream_.reset(jetstream);
-  return link;
+  jetstreams_.emplace_back(jetstream);
+  jetstream_.store(jetstream, std::memory_order_release);
+  connection_.store(connection, std::memory_order_release);
+  return {};
+}
+
+Status NatsLink::reopen(const Deadline& deadline) {
+  const std::lock_guard lock(open_mutex_);
+  if (natsConnection_Status(connection()) != NATS_CONN_STATUS_CLOSED) return {};
+  // It will come back by itself with the same patience.
+  return open(Deadline(std::max<Duration>(deadline.left(), kReopenMin)));
 }
 
 NatsLink::~NatsLink() {
-  natsConnection_Close(connection_.get());  // Waits for the reading thread.
+  for (const NatsConnection& one : connections_) {
+    natsConnection_Close(one.get());  // Waits for the reading thread.
+  }
   for (natsSubscription* subscription : retired_) natsSubscription_Destroy(subscription);
-  jetstream_.reset();
-  connection_.reset();
+  jetstreams_.clear();
+  connections_.clear();
 }
 
 void NatsLink::on_disconnected(natsConnection* /*connection*/, void* closure) {
@@ -155,7 +172,10 @@ void NatsLink::on_closed(natsConnection* /*connection*/, void* closure) {
 
 Status NatsLink::wait_until_connected(const Deadline& deadline) {
   while (true) {
-    if (natsConnection_Status(connection_.get()) == NATS_CONN_STATUS_CONNECTED) return {};
+    if (natsConnection_Status(connection()) == NATS_CONN_STATUS_CLOSED) {
+      BATON_TRY_STATUS(reopen(deadline));
+    }
+    if (natsConnection_Status(connection()) == NATS_CONN_STATUS_CONNECTED) return {};
     if (deadline.has_passed()) {
       return Error{Errc::unavailable, "the connection to NATS is broken, and did not come back"};
     }
@@ -173,7 +193,7 @@ Result<nlohmann::json> NatsLink::api(const std::string& subject, const std::stri
     count_request();
     natsMsg* raw = nullptr;
     const natsStatus status =
-        natsConnection_Request(&raw, connection_.get(), subject.c_str(), body.data(),
+        natsConnection_Request(&raw, connection(), subject.c_str(), body.data(),
                                static_cast<int>(body.size()), deadline.left().count() + 1);
     const NatsMessage reply(raw);
     found_nobody |= status == NATS_NO_RESPONDERS;
@@ -207,12 +227,12 @@ std::vector<std::string> NatsLink::servers() {
     if (!url.empty() && std::ranges::find(found, url) == found.end()) found.emplace_back(url);
   };
   std::array<char, 512> url{};
-  if (natsConnection_GetConnectedUrl(connection_.get(), url.data(), url.size()) == NATS_OK) {
+  if (natsConnection_GetConnectedUrl(connection(), url.data(), url.size()) == NATS_OK) {
     add(url.data());
   }
   char** servers = nullptr;
   int count = 0;
-  if (natsConnection_GetServers(connection_.get(), &servers, &count) == NATS_OK) {
+  if (natsConnection_GetServers(connection(), &servers, &count) == NATS_OK) {
     for (int i = 0; i < count; ++i) {
       add(servers[i]);
       std::free(servers[i]);  // NOLINT: libnats' way to give it away.
@@ -227,8 +247,8 @@ void NatsLink::retire(natsSubscription* subscription) {
   const std::lock_guard lock(retired_mutex_);
   retired_.push_back(subscription);
   // The answer to a ping comes through the reading thread: by then it is done with all of them.
-  if (natsConnection_Status(connection_.get()) != NATS_CONN_STATUS_CONNECTED ||
-      natsConnection_FlushTimeout(connection_.get(), kRetireWaitMs) != NATS_OK) {
+  if (natsConnection_Status(connection()) != NATS_CONN_STATUS_CONNECTED ||
+      natsConnection_FlushTimeout(connection(), kRetireWaitMs) != NATS_OK) {
     return;  // With one of the next, or with the connection.
   }
   for (natsSubscription* one : retired_) natsSubscription_Destroy(one);

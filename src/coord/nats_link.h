@@ -35,7 +35,8 @@ NatsOutcome nats_outcome(natsStatus status, int code = 0);
 Error nats_error(const NatsOutcome& outcome, std::string_view doing);
 
 /// One connection to a NATS server or a cluster. It comes back by itself, to whichever member
-/// answers. Shared by a store and its watches; thread-safe.
+/// answers; where libnats gives up for good, as after an answer that it may not connect, it is made
+/// anew. Shared by a store and its watches; thread-safe.
 class NatsLink {
  public:
   /// Fails at once when no server listens, and with the deadline when none answers.
@@ -45,8 +46,9 @@ class NatsLink {
   NatsLink& operator=(const NatsLink&) = delete;
   ~NatsLink();
 
-  natsConnection* connection() { return connection_.get(); }
-  jsCtx* jetstream() { return jetstream_.get(); }
+  /// Good as long as the link, though not to be kept: another one may have taken its place.
+  natsConnection* connection() { return connection_.load(std::memory_order_acquire); }
+  jsCtx* jetstream() { return jetstream_.load(std::memory_order_acquire); }
 
   /// Nothing is sent before it holds: libnats would keep it, and send it after its caller has
   /// given up.
@@ -80,14 +82,22 @@ class NatsLink {
   static void on_reconnected(natsConnection* connection, void* closure);
   static void on_closed(natsConnection* connection, void* closure);
 
-  NatsLink() = default;
+  explicit NatsLink(const std::vector<std::string>& addresses) : addresses_(addresses) {}
+  Status open(const Deadline& deadline);
+  /// If libnats has closed it.
+  Status reopen(const Deadline& deadline);
   Error no_jetstream();
   static Result<NatsOptions> make_options(const std::vector<std::string>& addresses,
                                           const Deadline& deadline, void* closure);
 
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  NatsConnection connection_;
-  NatsJetStream jetstream_;
+  const std::vector<std::string> addresses_;
+  std::mutex open_mutex_;
+  // The last one is in use; others may still be using those that were.
+  std::vector<NatsConnection> connections_;
+  std::vector<NatsJetStream> jetstreams_;
+  std::atomic<natsConnection*> connection_ = nullptr;
+  std::atomic<jsCtx*> jetstream_ = nullptr;
   std::mutex retired_mutex_;
   std::vector<natsSubscription*> retired_;
   std::atomic<std::uint64_t> requests_ = 0;

@@ -83,6 +83,8 @@ Result<NatsStream::Facts> NatsStream::facts() {
 }
 
 Result<std::vector<std::string>> NatsStream::consumers() {
+  BATON_TRY_STATUS(
+      link_->wait_until_connected(coord::Deadline(std::chrono::milliseconds(kApiTimeoutMs))));
   jsOptions options = api_options();
   jsConsumerNamesList* raw = nullptr;
   jsErrCode code{};

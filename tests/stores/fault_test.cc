@@ -3,7 +3,10 @@
 #include <map>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include "coord/limits.h"
+#include "coord/nats_link.h"
 #include "stores/contract.h"
 
 namespace baton::stores {
@@ -180,6 +183,18 @@ TEST_P(FaultContract, AKilledServerIsAnErrorWithinTheTimeoutAndToldAtOnceToNewCl
   EXPECT_NE(store.error().text.find(server().member(0).address()), std::string::npos)
       << store.error().text;
   EXPECT_LE(took, seconds{4} * kSlower);
+}
+
+// libnats closes a connection for good when it is told twice that it may not connect.
+TEST_P(FaultContract, AConnectionToNatsThatIsClosedForGoodIsMadeAnew) {
+  if (GetParam() != Kind::nats) return;
+  const auto link =
+      coord::NatsLink::connect({server().member(0).address()}, coord::Deadline(kTimeout));
+  ASSERT_TRUE(link.has_value()) << to_string(link.error());
+  natsConnection_Close((*link)->connection());
+  const auto answer = (*link)->api("$JS.API.INFO", "", coord::Deadline(kTimeout));
+  ASSERT_TRUE(answer.has_value()) << to_string(answer.error());
+  EXPECT_TRUE(coord::nats_subscribe(*link, "any").has_value());
 }
 
 TEST_P(FaultContract, AServerThatDoesNotAnswerIsGivenUp) {

@@ -206,10 +206,7 @@ TEST_P(WatchContract, NothingIsCalledOnceTheWatchIsDestroyed) {
 // libnats up to 3.5 crashes or hangs when a subscription is destroyed under a message of its own.
 TEST_P(WatchContract, SubscriptionsOfNatsEndInTheMiddleOfAFlood) {
   if (GetParam() != Kind::nats) return;
-  constexpr std::string_view kScheme = "nats://";
-  const std::string url = this->url();
-  const auto begin = url.find(kScheme) + kScheme.size();
-  const std::vector<std::string> servers = {url.substr(begin, url.find('/', begin) - begin)};
+  const std::vector<std::string> servers = {server().member(0).address()};
   const auto link = coord::NatsLink::connect(servers, coord::Deadline(kTimeout));
   const auto other = coord::NatsLink::connect(servers, coord::Deadline(kTimeout));
   ASSERT_TRUE(link.has_value() && other.has_value());
