@@ -43,9 +43,9 @@ class Planner {
 
   [[nodiscard]] bool stands(std::uint32_t chunk, const Assignment& assignment) const {
     const auto found = view_.chunks().find(chunk);
-    // One that was removed has to be written, even if nothing in it changes.
+    // One that was removed or put back has to be written, even if nothing in it changes.
     return found != view_.chunks().end() && found->second.revision != 0 &&
-           found->second.assignment == assignment;
+           !found->second.corrected && found->second.assignment == assignment;
   }
 
   /// The assignment as it is, with room for what is missing. A chunk that was removed is

@@ -68,6 +68,23 @@ class Group {
 
 using Texts = std::vector<std::string>;
 
+// As when a backup was put in its place under workers that run.
+TEST(Plan, WhatAStoreThatWentBackHasForgottenIsWrittenAgain) {
+  Group group(2);
+  group.active("a.1").active("b.1").holdings({"a.1", "a.1"});
+  Assignment newer = group.view().chunks().at(0).assignment;
+  newer.holdings[1].owner = "b.1";
+  newer.holdings[1].epoch = 2;
+  ASSERT_TRUE(group.view().put({assignment_key("g", 0), encode(newer), 100}, Instant{1}));
+  EXPECT_EQ(group.planned(), Texts{});
+
+  group.view().start_over();
+  group.active("a.1").active("b.1").holdings({"a.1", "a.1"});
+
+  EXPECT_EQ(group.view().holding(1)->owner, "b.1");
+  EXPECT_EQ(group.plan().at(0).holdings, newer.holdings);
+}
+
 TEST(Plan, TheFirstOneTakesEverything) {
   Group group(3);
   group.active("a.1");

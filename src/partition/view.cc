@@ -25,6 +25,20 @@ Session garbled(const Session& last) {
   return session;
 }
 
+/// A store that was put back to an older state must not take epochs back, whose owners may be at
+/// work. Answers whether there were any.
+bool keep_newer(Assignment& assignment, const Assignment& known) {
+  if (assignment.partitions != known.partitions) return false;
+  bool found = false;
+  const std::size_t count = std::min(assignment.holdings.size(), known.holdings.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (known.holdings[i].epoch <= assignment.holdings[i].epoch) continue;
+    assignment.holdings[i] = known.holdings[i];
+    found = true;
+  }
+  return found;
+}
+
 }  // namespace
 
 Status GroupView::put(const Entry& entry, Instant now) {
@@ -65,8 +79,10 @@ Status GroupView::put_chunk(std::uint32_t chunk, const Entry& entry, Instant now
     return Error{Errc::malformed,
                  fmt::format("the assignment document begins with partition {}", assignment.first)};
   }
+  const bool corrected = known != chunks_.end() && keep_newer(assignment, known->second.assignment);
   ++shape_;
-  chunks_.insert_or_assign(chunk, KnownChunk{std::move(assignment), entry.revision, now});
+  chunks_.insert_or_assign(chunk,
+                           KnownChunk{std::move(assignment), entry.revision, now, corrected});
   return {};
 }
 

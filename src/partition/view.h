@@ -38,6 +38,7 @@ class GroupView {
     Assignment assignment;
     Revision revision = 0;  // 0: removed by somebody; the epochs are remembered.
     Instant seen_at;
+    bool corrected = false;  // The store has an older state of some of it, and is to get this one.
   };
   using Sessions = std::map<SessionId, KnownSession>;
   using Chunks = std::map<std::uint32_t, KnownChunk>;
