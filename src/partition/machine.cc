@@ -222,11 +222,15 @@ bool Machine::stopped(std::uint32_t partition, Instant now) {
 
 void Machine::leave(bool for_good, Instant now) {
   if (finished()) return;
+  begin_leaving(for_good, now);
+  pump(now);
+}
+
+void Machine::begin_leaving(bool for_good, Instant now) {
   for_good_ = for_good_ || for_good;
-  if (std::exchange(leaving_, true)) return pump(now);
+  if (std::exchange(leaving_, true)) return;
   leave_by_ = now + settings_.timing.drain + (settings_.timing.lease * 2);
   revoke_by_ = now + settings_.timing.request_timeout();
-  pump(now);
 }
 
 bool Machine::may_act(std::uint32_t partition, Instant now) const {
@@ -245,7 +249,7 @@ void Machine::finish(Status status) {
   if (watching_) effects_.emplace_back(CloseWatch{watch_});
   watching_ = false;
   phase_ = Phase::finished;
-  effects_.emplace_back(Finished{std::move(status)});
+  effects_.emplace_back(Finished{refused_.has_value() ? std::move(status) : refused_});
 }
 
 void Machine::note(bool warning, std::string text) {

@@ -125,6 +125,7 @@ class Machine {
   void learn(const Entry& entry, Instant now);
   void end_snapshot();
   void take_hint(std::string_view key, Instant now);
+  void begin_leaving(bool for_good, Instant now);
   void finish(Status status);
   void note(bool warning, std::string text);
   void wake_at(Instant at) { next_ = std::min(next_, at); }
@@ -219,6 +220,7 @@ class Machine {
   bool fenced_off_ = false;  // The deadline has passed, and everybody was told.
   bool leaving_ = false;
   bool for_good_ = false;
+  Status refused_;  // Why it leaves, if nobody asked it to.
   Instant leave_by_;
   Instant revoke_by_;                // Leaving: the work is stopped then, told or not.
   std::optional<Instant> try_last_;  // Leaving: since nothing is at work, and the lease is over.

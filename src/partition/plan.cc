@@ -24,7 +24,8 @@ class Planner {
         weights_.push_back(session.weight);
       }
       if (session.static_id && may_inherit(session.state)) {
-        heirs_.insert_or_assign(std::string(worker_of(id)), id);
+        const auto [heir, is_first] = heirs_.try_emplace(std::string(worker_of(id)), id);
+        if (!is_first && session.state == SessionState::active) heir->second = id;
       }
     }
   }

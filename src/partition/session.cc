@@ -42,7 +42,8 @@ const GroupView::KnownSession* Machine::former_life() const {
     if (id == me_ || worker_of(id) != settings_.worker || known.session.dead()) continue;
     // Of several that wait one goes first, and of several at work, started together, one stays.
     const bool same = known.session.state == SessionState::standby || stands(SessionState::active);
-    if (same && id > me_) continue;
+    const bool takes_over = settings_.fenced && known.session.fenced && lives_ > 1;
+    if (same && id > me_ && !takes_over) continue;
     return &known;
   }
   return nullptr;
@@ -51,15 +52,16 @@ const GroupView::KnownSession* Machine::former_life() const {
 /// Somebody else lives under our static id: it renews its session while we wait for its end.
 bool Machine::static_id_in_use() {
   const GroupView::KnownSession* former = former_life();
+  // It has taken over from us, or is about to: not back and forth.
+  const bool takes_over = former != nullptr && settings_.fenced && former->session.fenced;
+  if (takes_over && lives_ > 1 && !stands(SessionState::active)) return true;
   if (former == nullptr || former->session.state != SessionState::active) {
     former_beat_.reset();
     return false;
   }
   constexpr std::uint64_t kBeatsOfALivingOne = 3;
   if (!former_beat_.has_value()) former_beat_ = former->session.beat;
-  // It has taken over from us: not back and forth.
-  const bool takes_over = settings_.fenced && former->session.fenced;
-  if (takes_over && !stands(SessionState::active)) return lives_ > 1;
+  if (takes_over && !stands(SessionState::active)) return false;
   return former->session.beat >= *former_beat_ + kBeatsOfALivingOne;
 }
 
@@ -98,9 +100,10 @@ void Machine::step_session(Instant now) {
   if (phase_ == Phase::looking) step_look();
   if (phase_ == Phase::looking || phase_ == Phase::finished) return;
   if (must_end_for_static_id()) {
-    return finish(Error{Errc::already_exists,
-                        fmt::format("another worker of group {} lives under the static id {}",
-                                    settings_.group, settings_.worker)});
+    refused_ = Error{Errc::already_exists,
+                     fmt::format("another worker of group {} lives under the static id {}",
+                                 settings_.group, settings_.worker)};
+    begin_leaving(true, now);  // Or the other one would have to wait for the end of our session.
   }
   if (session_busy_) return;
   if (must_read_) return read_session(now);

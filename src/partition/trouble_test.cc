@@ -45,6 +45,22 @@ TEST(Trouble, AStaticIdFencedIsRefusedByOneThatIsNotAndLives) {
   EXPECT_EQ(first.at_work.size(), 4U);
 }
 
+// It says good-bye: else the next life of the real one would wait for the end of its session.
+TEST(Trouble, ADuplicateOfAStaticIdThatIsRefusedLeavesNothingBehind) {
+  FakeGroup group(4);
+  Settings settings = group.settings("w1");
+  settings.static_id = true;
+  auto& first = group.join(settings);
+  const auto& second = group.join(settings);
+  group.pass(seconds(10));
+  ASSERT_TRUE(second.ended && !second.end.has_value());
+  first.machine->leave(false, group.now);
+  group.settle();
+  ASSERT_TRUE(first.ended && first.end.has_value());
+  const auto& next = group.join(settings);
+  EXPECT_EQ(next.at_work.size(), 4U);
+}
+
 // Both saw a group without an assignment. The one whose count is not the group's must not touch it.
 TEST(Trouble, OfTwoThatStartTogetherWithDifferentPartitionsOneEnds) {
   FakeGroup group(4);
