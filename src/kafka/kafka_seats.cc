@@ -81,7 +81,7 @@ void KafkaSeats::settle() {
   if (now < ask_at_) return;
   ask_at_ = now + kAskAgain;
   for (auto& [partition, seat] : seats_) {
-    if (seat.out_of_range) begin_again(partition, seat);
+    if (seat.out_of_range && has_ended(seat)) begin_again(partition, seat);
   }
   const bool settled =
       std::ranges::all_of(seats_, [](const auto& one) { return one.second.ready; });
@@ -188,7 +188,7 @@ bool KafkaSeats::deliver() {
   auto next = in_turn(seats_, served_last_);
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     auto& [partition, seat] = *next;
-    if (seat.ready && seat.wanted && !seat.out_of_range) {
+    if (seat.ready && seat.wanted) {
       if (!context_.listener->has_room()) return false;
       more = deliver(partition, seat) || more;
       served_last_ = partition;
@@ -199,7 +199,7 @@ bool KafkaSeats::deliver() {
 }
 
 bool KafkaSeats::deliver(std::uint32_t partition, Seat& seat) {
-  fill(seat);
+  if (!seat.out_of_range) fill(seat);
   if (seat.held.empty()) return false;
   const bool full = seat.held.size() >= kChunkRecords;
   seat.wanted = context_.listener->offer(partition, seat.held);
@@ -226,10 +226,20 @@ void KafkaSeats::failed_fetch(Seat& seat, const rd_kafka_message_t& message) {
     case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
       seat.out_of_range = true;
       ask_at_ = {};
-      return;
+      if (has_ended(seat)) return;
+      return log(true, fmt::format("topic '{}', partition {}: offset {} is due and not there; what "
+                                   "was read before it comes to its end first",
+                                   options_.topic, message.partition, seat.position));
     default: break;
   }
   context_.report(message.err, rd_kafka_message_errstr(&message));
+}
+
+/// Everything that was read is seen to its end, and stored. Until then it is nowhere but here: the
+/// topic may not have it any more.
+bool KafkaSeats::has_ended(const Seat& seat) const {
+  const std::scoped_lock lock(mutex_);
+  return seat.held.empty() && (seat.position == seat.begin || seat.stored == seat.position);
 }
 
 /// The records that are due are not there: deleted before we came, or the topic is another one.
@@ -253,7 +263,6 @@ void KafkaSeats::begin_again(std::uint32_t partition, Seat& seat) {
   seat.is_first = true;
   seat.ready = seat.out_of_range = false;
   seat.wanted = true;
-  seat.held.clear();
   seat.stored.reset();
 }
 

@@ -83,6 +83,7 @@ class KafkaSeats {
   bool deliver(std::uint32_t partition, Seat& seat);
   void fill(Seat& seat);
   void failed_fetch(Seat& seat, const rd_kafka_message_t& message);
+  [[nodiscard]] bool has_ended(const Seat& seat) const;
   void begin_again(std::uint32_t partition, Seat& seat);
   Marks ask_marks(bool lost, Duration time);
   void release(rd_kafka_queue_t& queue);
