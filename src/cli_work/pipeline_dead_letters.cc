@@ -113,8 +113,10 @@ Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
 /// As slow as nothing at all is no rate, and no limit is what goes without saying.
 Result<double> parse_redrive_rate(std::string_view text) {
   BATON_TRY(const double rate, parse_rate(text));
-  if (rate > 0) return rate;
-  return Error{Errc::invalid_argument, "must be more than 0; leave it out for no limit"};
+  constexpr double kOneInAMonth = 1.0 / (30 * 24 * 3600);
+  if (rate >= kOneInAMonth) return rate;
+  return Error{Errc::invalid_argument, rate > 0 ? "must be at least one in 30 days, 4e-7"
+                                                : "must be more than 0; leave it out for no limit"};
 }
 
 Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
@@ -221,6 +223,7 @@ ExitCode run_ls(const LetterFlags& flags) {
 }
 
 Result<StoredLetter> show(const LetterFlags& flags) {
+  if (flags.id.empty()) return Error{Errc::invalid_argument, "the id is empty"};
   BATON_TRY(const Places places, places_of(flags));
   BATON_TRY(const auto store, open_store(flags, places));
   BATON_TRY(StoredLetter letter, store->find(flags.id));
@@ -317,26 +320,34 @@ ExitCode run_redrive(const LetterFlags& flags) {
   const auto counts = redrive(flags);
   if (!counts.has_value()) return out.fail("pipeline dlq redrive", counts.error());
   tell_unreadable(counts->unreadable_texts);
+  for (const std::string& text : counts->refused_texts) {
+    fmt::print(stderr, "baton: refused: {}\n", printable(text));
+  }
+  const ExitCode code = counts->refused > 0 ? ExitCode::partial : ExitCode::ok;
   if (out.json()) {
     Output::object(Json{{"redriven", counts->redriven},
                         {"dry_run", flags.dry_run},
                         {"other", counts->other},
                         {"redriven_too_often", counts->worn_out},
                         {"unreadable", counts->unreadable},
+                        {"refused", counts->refused},
                         {"not_reached", counts->not_reached}});
-    return ExitCode::ok;
+    return code;
   }
   Output::text(fmt::format(
       "{} {}, {} left that did not match, {} left that were redriven too often, {} unreadable",
       counts->redriven, flags.dry_run ? "would be redriven" : "redriven", counts->other,
       counts->worn_out, counts->unreadable));
+  if (counts->refused > 0) {
+    Output::text(fmt::format("{} are refused by the source, and stay", counts->refused));
+  }
   if (counts->not_reached > 0) {
     Output::text(
         fmt::format("{} were not looked at: among so many that stay, one run does not get "
                     "through; they are there for another",
                     counts->not_reached));
   }
-  return ExitCode::ok;
+  return code;
 }
 
 CLI::App* add_letter_verb(CLI::App& parent, const Verb& verb,

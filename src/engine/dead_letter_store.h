@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -26,8 +28,9 @@ class LetterTaker {
   virtual Result<bool> offer(FoundLetter letter) = 0;
   /// Whether it is time to confirm what was taken.
   [[nodiscard]] virtual bool is_due() const = 0;
-  /// All that was taken is safe elsewhere.
-  virtual Status confirm() = 0;
+  /// What was taken since the last time is safe elsewhere, except for these, by the order in which
+  /// they were taken: they are refused there for good, and stay.
+  virtual Result<std::set<std::size_t>> confirm() = 0;
 };
 
 /// Where dead letters are kept, for those who look at them and send them back. One thread; the

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/parse.h"
@@ -27,6 +28,18 @@ FoundLetter letter_of(const rd_kafka_message_t& message) {
   }
   letter->id = id;
   return letter;
+}
+
+/// What is gone when all of `taken` is but those that are refused. Each of these makes a gap: what
+/// finds no room behind it is sent once more.
+RedrivenOffsets without(const std::set<std::size_t>& refused,
+                        const std::vector<std::pair<std::int64_t, std::int64_t>>& taken,
+                        RedrivenOffsets gone) {
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const auto& [begin, end] = taken[i];
+    if (!refused.contains(i) && gone.has_room_for(begin, end)) gone.add(begin, end);
+  }
+  return gone;
 }
 
 }  // namespace
@@ -172,12 +185,16 @@ Result<std::uint64_t> KafkaLetterStore::take(LetterTaker& taker) {
 }
 
 Result<std::uint64_t> KafkaLetterStore::take_from(Part& part, LetterTaker& taker) {
-  const std::string before = part.redriven.note();
-  std::int64_t looked_at = part.begin;  // Up to here.
+  RedrivenOffsets committed = part.redriven;
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // Begin and end; since then.
+  std::int64_t looked_at = part.begin;                       // Up to here.
   std::uint64_t not_offered = 0;
   const auto settle = [&]() -> Status {
-    BATON_TRY_STATUS(taker.confirm());
-    if (part.redriven.next() == part.begin && part.redriven.note() == before) return {};
+    BATON_TRY(const auto refused, taker.confirm());
+    if (!refused.empty()) part.redriven = without(refused, taken, committed);
+    taken.clear();
+    if (part.redriven == committed) return {};
+    committed = part.redriven;
     return commit(part);
   };
   const auto see = [&](std::int64_t offset, FoundLetter letter) -> Result<bool> {
@@ -189,14 +206,20 @@ Result<std::uint64_t> KafkaLetterStore::take_from(Part& part, LetterTaker& taker
       ++not_offered;
       return true;
     }
-    BATON_TRY(const bool taken, taker.offer(std::move(letter)));
-    if (taken) part.redriven.add(begin, offset + 1);
+    BATON_TRY(const bool is_taken, taker.offer(std::move(letter)));
+    if (is_taken) {
+      part.redriven.add(begin, offset + 1);
+      taken.emplace_back(begin, offset + 1);
+    }
     if (taker.is_due()) BATON_TRY_STATUS(settle());
     return true;
   };
   BATON_TRY(const End end, scan(part, see));
-  if (end.has_value() && part.redriven.contains(looked_at - 1)) part.redriven.add(looked_at, *end);
   BATON_TRY_STATUS(settle());
+  if (end.has_value() && part.redriven.contains(looked_at - 1)) {
+    part.redriven.add(looked_at, *end);
+    BATON_TRY_STATUS(settle());
+  }
   return not_offered;
 }
 

@@ -23,6 +23,7 @@ class RedrivenOffsets {
   /// From `begin` up to, not including, `end`.
   void add(std::int64_t begin, std::int64_t end);
 
+  bool operator==(const RedrivenOffsets&) const = default;
   [[nodiscard]] std::int64_t next() const { return next_; }
   [[nodiscard]] std::string note() const;
   /// Whether the note is one that brokers take (4096 bytes, unless they are told otherwise) when

@@ -65,8 +65,13 @@ class LeasedLetters {
  private:
   /// What was taken is confirmed, and only then gone from the queue.
   Status settle() {
-    BATON_TRY_STATUS(taker_.confirm());
-    if (!taken_.empty()) stream_.ack(std::exchange(taken_, {}));
+    BATON_TRY(const auto refused, taker_.confirm());
+    std::vector<client::LeaseToken> gone;
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      (refused.contains(i) ? kept_ : gone).push_back(std::move(taken_[i]));
+    }
+    taken_.clear();
+    if (!gone.empty()) stream_.ack(std::move(gone));
     const auto flushed = stream_.flush(kConfirm);
     if (!flushed.has_value()) return from_client(flushed.error());
     return {};

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "engine/dead_letter.h"
 
@@ -36,24 +40,66 @@ class Redrive : public LetterTaker {
     if (!goes || !wait_for_turn()) return false;
     ++counts_.redriven;
     if (request_.dry_run) return false;
-    BATON_TRY_STATUS(output_.send(record_of(*std::move(letter))));
-    if (unconfirmed_++ == 0) unconfirmed_since_ = Clock::now();
+    Sent sent{.id = letter->id, .record = record_of(*std::move(letter))};
+    const Status status = output_.send(sent.record);
+    if (is_refusal(status)) return refuse(sent.id, status.error());
+    BATON_TRY_STATUS(status);
+    if (unconfirmed_.empty()) unconfirmed_since_ = Clock::now();
+    unconfirmed_.push_back(std::move(sent));
     return true;
   }
 
   bool is_due() const override {
     const Clock::time_point next = std::max(Clock::now(), next_turn_);
-    return unconfirmed_ >= kUnconfirmedMax ||
-           (unconfirmed_ > 0 && next - unconfirmed_since_ >= kUnconfirmedFor);
+    return unconfirmed_.size() >= kUnconfirmedMax ||
+           (!unconfirmed_.empty() && next - unconfirmed_since_ >= kUnconfirmedFor);
   }
 
-  Status confirm() override {
-    if (unconfirmed_ == 0) return {};
-    unconfirmed_ = 0;
-    return output_.flush(kConfirm);
+  Result<std::set<std::size_t>> confirm() override {
+    if (unconfirmed_.empty()) return std::set<std::size_t>();
+    std::vector<Sent> sent = std::exchange(unconfirmed_, {});
+    const Status status = output_.flush(kConfirm);
+    if (is_refusal(status)) return send_one_by_one(std::move(sent));
+    BATON_TRY_STATUS(status);
+    return std::set<std::size_t>();
   }
 
  private:
+  struct Sent {
+    std::string id;
+    Record record;
+  };
+
+  static bool is_refusal(const Status& status) {
+    return !status.has_value() && status.error().code == Errc::invalid_argument;
+  }
+
+  /// Of several it is not known which were refused. The others come twice, as after a kill.
+  Result<std::set<std::size_t>> send_one_by_one(std::vector<Sent> sent) {
+    std::set<std::size_t> refused;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      Status status = output_.send(std::move(sent[i].record));
+      if (status.has_value()) status = output_.flush(kConfirm);
+      if (is_refusal(status)) {
+        refuse(sent[i].id, status.error());
+        refused.insert(i);
+      } else {
+        BATON_TRY_STATUS(status);
+      }
+    }
+    return refused;
+  }
+
+  /// It stays.
+  bool refuse(const std::string& id, const Error& why) {
+    --counts_.redriven;
+    ++counts_.refused;
+    if (counts_.refused_texts.size() < kTextsMax) {
+      counts_.refused_texts.push_back(id + ": " + why.text);
+    }
+    return false;
+  }
+
   bool gives_up() const { return request_.give_up && request_.give_up(); }
 
   bool is_to_go(const FoundLetter& letter) {
@@ -102,7 +148,7 @@ class Redrive : public LetterTaker {
   RecordOutput& output_;
   RedriveCounts counts_;
   std::uint64_t looked_at_ = 0;
-  std::size_t unconfirmed_ = 0;
+  std::vector<Sent> unconfirmed_;
   Clock::time_point unconfirmed_since_;
   Clock::time_point next_turn_;
 };

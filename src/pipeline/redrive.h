@@ -33,8 +33,10 @@ struct RedriveCounts {
   std::uint64_t other = 0;     // Did not match.
   std::uint64_t worn_out = 0;  // Were redriven too often.
   std::uint64_t unreadable = 0;
+  std::uint64_t refused = 0;                    // By where they came from, for good.
   std::uint64_t not_reached = 0;                // The store could not go through all in one run.
   std::vector<std::string> unreadable_texts{};  // Of the first ones.
+  std::vector<std::string> refused_texts{};     // Likewise, "ID: why".
 };
 
 /// Sends letters back to where they came from, as the records they were; each is confirmed there

@@ -115,10 +115,11 @@ Status FileLetterStore::offer_all(LetterFile& file, LetterTaker& taker) {
 }
 
 Status FileLetterStore::cross_out(LetterFile& file, LetterTaker& taker) {
-  BATON_TRY_STATUS(taker.confirm());
-  if (taken_.empty()) return {};
-  for (const off_t at : std::exchange(taken_, {})) {
-    BATON_TRY_STATUS(file.overwrite(at, kCrossedOut));
+  BATON_TRY(const auto refused, taker.confirm());
+  const std::vector<off_t> taken = std::exchange(taken_, {});
+  if (taken.size() == refused.size()) return {};
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (!refused.contains(i)) BATON_TRY_STATUS(file.overwrite(taken[i], kCrossedOut));
   }
   has_crossed_out_ = true;
   return file.sync();

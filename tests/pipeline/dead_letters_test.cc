@@ -154,6 +154,9 @@ TEST_F(DeadLetters, BadInputIsNamed) {
       << listed.err;
   EXPECT_NE(listed.out.find("0 dead letters"), std::string::npos) << listed.out;
   EXPECT_EQ(dlq({"show", "orders", "x"}).exit_code, 3);
+  for (const char* rate : {"0", "1e-13"}) {  // A second's part of it is more than any clock has.
+    EXPECT_EQ(dlq({"redrive", "orders", "--rate", rate}).exit_code, 2) << rate;
+  }
   EXPECT_EQ(redrive({})["unreadable"], 1);
   EXPECT_EQ(e2e::read_file(file_), "garbage\n");
   folder_->settings()["dead_letters.url"] = "file:" + folder_->folder().path().string();
@@ -192,6 +195,7 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
             std::string::npos)
       << ask({"ls", "orders"}).out;
   const auto other = client::QueueClient::connect(broker_.connection())->peek("orders.dlq", 1);
+  EXPECT_EQ(ask({"show", "payments", ""}).exit_code, 2);
   const auto shown = ask({"show", "orders", other->front().id});
   EXPECT_EQ(shown.exit_code, 3);
   EXPECT_NE(shown.err.find("of pipeline payments"), std::string::npos) << shown.err;
@@ -209,6 +213,27 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
   EXPECT_NE(several.err.find("--config"), std::string::npos) << several.err;
   EXPECT_NE(several.err.find("baton-stream:orders, baton-stream:payments"), std::string::npos);
   EXPECT_EQ(broker_.depth("orders.dlq"), 6U);
+}
+
+// One letter that the source will never take must not keep the others.
+TEST_F(DeadLetters, ThatTheSourceRefusesAreNamedAndStay) {
+  client::QueueSettings settings;
+  settings.payload_bytes_max = 100;
+  broker_.create("jobs", settings);
+  folder_->settings()["source.url"] = "baton-queue://" + broker_.address() + "/jobs";
+  folder_->settings()["dead_letters.url"] = "baton-queue://" + broker_.address() + "/dead";
+  SomeLetters letters(3);
+  letters.record(1).value.assign(200, 'x');
+  const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
+  ASSERT_TRUE((*target)->write(letters.all()).has_value());
+  const auto result = dlq({"redrive", "orders", "--json"});
+  EXPECT_EQ(result.exit_code, 7) << result.err;
+  const auto counts = nlohmann::json::parse(result.out, nullptr, false);
+  EXPECT_EQ(counts["redriven"], 2) << result.out;
+  EXPECT_EQ(counts["refused"], 1) << result.out;
+  ASSERT_EQ(broker_.depth("dead"), 1U);
+  const std::string id = broker_.client().peek("dead", 1)->front().id;
+  EXPECT_NE(result.err.find("baton: refused: " + id + ": "), std::string::npos) << result.err;
 }
 
 // An outage ends; a letter that is too large stays so. Somebody has to know which one.

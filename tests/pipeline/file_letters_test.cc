@@ -52,6 +52,22 @@ class FileLetters : public ::testing::Test {
   OutputInMemory output_;
 };
 
+// One that no source would take must not keep the others.
+TEST_F(FileLetters, OneThatIsRefusedStaysAlone) {
+  write(SomeLetters(5));
+  output_.refused_value = "value3";
+  const RedriveCounts counts = redrive();
+  EXPECT_EQ(counts.redriven, 4U);
+  EXPECT_EQ(counts.refused, 1U);
+  EXPECT_EQ(counts.refused_texts,
+            std::vector<std::string>{"orders/baton-stream:orders/0/3: too odd"});
+  const SeenLetters left = read_all(*store());
+  ASSERT_EQ(left.letters.size(), 1U);
+  EXPECT_EQ(left.letters[0].record.offset, 3);
+  EXPECT_EQ(redrive({.limit = 1}).redriven, 0U);
+  EXPECT_EQ(lines().size(), 1U);
+}
+
 TEST_F(FileLetters, GoBackAsTheRecordsTheyWere) {
   SomeLetters letters(4);
   letters.record(1).value = std::string("\0\n\xff", 3);

@@ -99,6 +99,21 @@ TEST_F(KafkaLetters, AreListedWithoutATrace) {
   EXPECT_TRUE(nothing_is_committed());
 }
 
+TEST_F(KafkaLetters, ThatAreRefusedStayAlone) {
+  write(SomeLetters(60).all());
+  output_.refused_value = "value33";
+  const RedriveCounts first = redrive();
+  EXPECT_EQ(first.redriven, 59U);
+  EXPECT_EQ(first.refused, 1U);
+  EXPECT_EQ(redriven(), 59U);
+  const auto left = read_all(*store()).letters;
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].record.offset, 33);
+  output_.refused_value.clear();
+  EXPECT_EQ(redrive().redriven, 1U);
+  EXPECT_TRUE(read_all(*store()).letters.empty());
+}
+
 // Those that do not match are there for another run, and those that did are not sent again.
 TEST_F(KafkaLetters, EachGoesBackOnceInWhateverOrder) {
   write(SomeLetters(60).all());

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,13 +47,15 @@ class SomeLetters {
 class OutputInMemory : public RecordOutput {
  public:
   Status send(Record record) override {
-    records.push_back(std::move(record));
+    if (record.value == refused_value) is_refusing_ = true;
+    if (record.value != refused_value) records.push_back(std::move(record));
     if (on_send) on_send();
     return {};
   }
   Status flush(std::chrono::milliseconds /*timeout*/) override {
     ++flushes;
     if (down) return Error{Errc::unavailable, "down"};
+    if (std::exchange(is_refusing_, false)) return Error{Errc::invalid_argument, "too odd"};
     return {};
   }
 
@@ -60,6 +63,10 @@ class OutputInMemory : public RecordOutput {
   std::function<void()> on_send;
   int flushes = 0;
   bool down = false;
+  std::string refused_value;  // For good: records of this value are not let in.
+
+ private:
+  bool is_refusing_ = false;
 };
 
 /// All that can be read, and the texts of what cannot.
