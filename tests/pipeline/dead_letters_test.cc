@@ -215,6 +215,26 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
   EXPECT_EQ(broker_.depth("orders.dlq"), 6U);
 }
 
+// What waits for its turn is held as long as that takes.
+TEST_F(DeadLetters, GoBackMoreSlowlyThanTheirLeasesLast) {
+  client::QueueSettings settings;
+  settings.visibility_timeout = seconds{2};
+  broker_.create("dead", settings);
+  folder_->settings()["dead_letters.url"] = "baton-queue://" + broker_.address() + "/dead";
+  const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
+  ASSERT_TRUE((*target)->write(SomeLetters(32).all()).has_value());
+  // The last two stay, and others stay with them: none is counted an attempt.
+  EXPECT_EQ(redrive({"--rate", "5", "--limit", "30"})["redriven"], 30);
+  EXPECT_EQ(broker_.depth("dead"), 2U);
+  const auto left = broker_.client().peek("dead", 10);
+  ASSERT_EQ(left->size(), 2U);
+  for (const auto& message : *left) EXPECT_EQ(message.attempts, 0U);
+  auto streams = client::StreamClient::connect(broker_.connection());
+  std::int64_t records = 0;
+  for (const auto& one : streams->describe_stream("orders")->details) records += one.next_offset;
+  EXPECT_EQ(records, 30);
+}
+
 // One letter that the source will never take must not keep the others.
 TEST_F(DeadLetters, ThatTheSourceRefusesAreNamedAndStay) {
   client::QueueSettings settings;
