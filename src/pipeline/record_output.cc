@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <baton/queue_client.h>
+#include <baton/stream_client.h>
 #include <baton/stream_producer.h>
 
 #include "base/hash.h"
@@ -23,6 +24,11 @@ class StreamOutput : public RecordOutput {
     client::StreamProducerOptions options;
     options.connection.address = endpoint.address;
     options.stream = endpoint.name;
+    // A producer waits for its broker, and for its stream, and says nothing meanwhile.
+    auto client = client::StreamClient::connect(options.connection);
+    if (!client.has_value()) return from_client(client.error());
+    const auto stream = client->describe_stream(endpoint.name);
+    if (!stream.has_value()) return from_client(stream.error());
     auto producer = client::StreamProducer::open(std::move(options));
     if (!producer.has_value()) return from_client(producer.error());
     return std::unique_ptr<RecordOutput>(new StreamOutput(*std::move(producer)));
