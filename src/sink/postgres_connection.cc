@@ -137,6 +137,10 @@ std::int64_t PostgresResult::number(std::size_t row, std::size_t column) const {
   return value;
 }
 
+std::string_view PostgresResult::message() const {
+  return field(result_.get(), PG_DIAG_MESSAGE_PRIMARY);
+}
+
 void PostgresConnection::Finish::operator()(pg_conn* connection) const { PQfinish(connection); }
 
 PostgresConnection::MaybeError PostgresConnection::open(const PostgresConnectionOptions& options) {

@@ -33,6 +33,8 @@ class PostgresResult {
   [[nodiscard]] std::string_view text(std::size_t row, std::size_t column) const;
   /// Of a column that holds integers.
   [[nodiscard]] std::int64_t number(std::size_t row, std::size_t column) const;
+  /// Of one that failed: what the server says first, without details, which quote records.
+  [[nodiscard]] std::string_view message() const;
   [[nodiscard]] pg_result* get() const { return result_.get(); }
 
  private:

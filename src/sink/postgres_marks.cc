@@ -141,20 +141,25 @@ PostgresMarks::MaybeError PostgresMarks::settle(PostgresConnection& connection,
       parameters, result);
 }
 
-SinkError PostgresMarks::explain(PostgresConnection& connection,
-                                 std::span<const MarkMove> moves) const {
-  SinkError why{.error_class = ErrorClass::retry, .text = "a mark has moved and is read again"};
+PostgresMarks::MaybeError PostgresMarks::explain(PostgresConnection& connection,
+                                                 std::span<const MarkMove> moves) const {
+  MaybeError why;
   for (const MarkMove& move : moves) {
     const std::uint32_t partition = move.assignment->partition();
     std::vector<Row> rows;
-    if (auto error = read(connection, partition, false, rows)) return *std::move(error);
+    if (auto error = read(connection, partition, false, rows)) return error;
     const auto row = std::ranges::find(rows, std::int64_t{move.lane}, &Row::lane);
     if (row == rows.end() ||
         row->epoch != static_cast<std::int64_t>(move.assignment->sink_epoch())) {
       move.assignment->fence();
-      why = {.error_class = ErrorClass::fenced,
-             .text = fmt::format("partition {} has another owner", partition)};
+      why = SinkError{.error_class = ErrorClass::fenced,
+                      .text = fmt::format("partition {} has another owner", partition)};
       continue;
+    }
+    if (row->next == move.expected) continue;
+    if (!why.has_value()) {
+      why =
+          SinkError{.error_class = ErrorClass::retry, .text = "a mark has moved and is read again"};
     }
     move.assignment->set_mark(move.lane, row->next);
   }

@@ -33,8 +33,8 @@ class PostgresMarks {
                                                   std::uint32_t partition, std::int64_t next) const;
   MaybeError settle(PostgresConnection& connection, std::uint32_t partition, std::uint64_t epoch,
                     std::int64_t next) const;
-  /// One of `moves` was not where it should be, and nothing was written: which, and what follows.
-  flow::SinkError explain(PostgresConnection& connection, std::span<const MarkMove> moves) const;
+  /// Is one of `moves` not where it should be? Nothing was written: which, and what follows.
+  MaybeError explain(PostgresConnection& connection, std::span<const MarkMove> moves) const;
 
   /// The parameters of a batch that come after the rows.
   void add_moves(std::span<const MarkMove> moves, PostgresParameters& parameters) const;

@@ -106,7 +106,10 @@ std::string first_table(const schema::Mapping& mapping, bool marked, Places& pla
     sql += fmt::format(" ON CONFLICT ({}) DO NOTHING", sql_name(mapping.key()));
   }
   // By partition and offset a document finds out whether it was its own row that went in.
-  return sql + fmt::format(" RETURNING {} AS part, {} AS pos)", kPartitionColumn, kOffsetColumn);
+  return sql + fmt::format(" RETURNING {} AS part, {} AS pos{})", kPartitionColumn, kOffsetColumn,
+                           marked && !mapping.key().empty()
+                               ? fmt::format(", {} AS held", sql_name(mapping.key()))
+                               : "");
 }
 
 // One flag for each document, in an array: looking into it takes the same time whatever the planner
@@ -124,6 +127,29 @@ std::string other_table(const schema::Mapping& mapping, std::size_t place, Place
       ", _table{} AS (INSERT INTO {} ({}) SELECT {} FROM unnest({}, {}) AS _rows(document, {}){})",
       place, sql_name(table.name), names(table), values(table), documents, arrays(table, places),
       aliases(table), mapping.key().empty() ? "" : " WHERE (SELECT are_new FROM _flags)[document]");
+}
+
+/// Documents that are not new and whose key nobody has: neither the table, as it was before, nor
+/// this batch. The look at the table is a subquery that the planner cannot turn into a join with
+/// all of it.
+std::string lost_documents(const schema::Mapping& mapping) {
+  const std::size_t place = mapping.key_column();
+  const std::string key =
+      from_array(fmt::format("c{}", place), mapping.tables().front().columns[place].type);
+  return fmt::format(
+      ", _lost AS MATERIALIZED (SELECT count(*) AS lost FROM _input "
+      "WHERE NOT (SELECT are_new FROM _flags)[number] "
+      "AND (SELECT true FROM {} AS _held WHERE _held.{} = {} LIMIT 1) IS NULL "
+      "AND NOT EXISTS (SELECT 1 FROM _fresh WHERE _fresh.held = {}))",
+      sql_name(mapping.tables().front().name), sql_name(mapping.key()), key, key);
+}
+
+/// What was new; an error if a document is lost.
+std::string flags_unless_lost() {
+  return fmt::format(
+      "CASE WHEN lost = 0 THEN are_new ELSE ARRAY[('{} ' || lost)::integer > 0] END "
+      "FROM _flags, _lost",
+      kRowNotTaken);
 }
 
 /// A mark that is not there is an error, so that nothing of the statement is done. The text that is
@@ -209,8 +235,11 @@ std::string postgres_batch_sql(const schema::Mapping& mapping, bool marked) {
   const bool has_key = !mapping.key().empty();
   if (has_key) rows += kFlags;
   for (std::size_t i = 1; i < mapping.tables().size(); ++i) rows += other_table(mapping, i, places);
-  return fmt::format("WITH {}{} SELECT {}", marked ? marks(places) : "", rows,
-                     has_key ? "are_new FROM _flags" : "NULL");
+  if (!marked)
+    return fmt::format("WITH {} SELECT {}", rows, has_key ? "are_new FROM _flags" : "NULL");
+  if (has_key) rows += lost_documents(mapping);
+  return fmt::format("WITH {}{} SELECT {}", marks(places), rows,
+                     has_key ? flags_unless_lost() : "NULL");
 }
 
 std::string postgres_holders_sql(const schema::Mapping& mapping) {

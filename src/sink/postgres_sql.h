@@ -38,9 +38,12 @@ bool travels_as_integers(schema::ColumnType type);
 ///   `marked`: the pipeline; of each mark that moves: partition, lane, epoch, expected, next, done.
 ///
 /// Answers, with a key, an array of which documents were new: '{t,f,t}'. `marked`: fails, saying
-/// kMarkMissed, before anything is inserted, unless all marks are where they are expected.
+/// kMarkMissed, before anything is inserted, unless all marks are where they are expected; with a
+/// key also, saying kRowNotTaken, if a row did not go in and nobody holds its key: the marks would
+/// say that it has been seen to its end.
 std::string postgres_batch_sql(const schema::Mapping& mapping, bool marked);
 inline constexpr std::string_view kMarkMissed = "baton_mark_missed";
+inline constexpr std::string_view kRowNotTaken = "baton_row_not_taken";
 
 /// Who holds the keys $1: number of the key, from 1, source, partition, offset.
 std::string postgres_holders_sql(const schema::Mapping& mapping);

@@ -14,6 +14,7 @@ using flow::ErrorClass;
 using flow::SinkError;
 
 constexpr const char* kBatch = "baton_batch";
+constexpr const char* kRaised = "22P02";  // By a text that is no integer.
 
 /// A source that redelivers may have the same record in a batch twice.
 bool has_a_record_twice(std::span<const Item> items) {
@@ -61,8 +62,7 @@ std::optional<SinkError> PostgresWriter::write(std::span<Item> items) {
   if (options_.marks.has_value()) options_.marks->add_moves(moves, parameters_);
   PostgresResult result;
   if (auto error = connection_.run_prepared(kBatch, parameters_, result)) {
-    const bool missed = options_.marks.has_value() && error->text.contains(kMarkMissed);
-    return missed ? options_.marks->explain(connection_, moves) : error;
+    return explain(*std::move(error), result.message(), moves);
   }
   moved(moves);
   std::vector<Item*> known;
@@ -74,6 +74,15 @@ std::optional<SinkError> PostgresWriter::write(std::span<Item> items) {
     }
   }
   return known.empty() ? std::nullopt : look_up(known);
+}
+
+SinkError PostgresWriter::explain(SinkError error, std::string_view message,
+                                  std::span<const MarkMove> moves) {
+  // A trigger may say the same of a record that has these words: then the marks are as they were.
+  if (!options_.marks.has_value() || error.code != kRaised) return error;
+  if (message.contains(kRowNotTaken)) return row_not_taken();
+  if (!message.contains(kMarkMissed)) return error;
+  return options_.marks->explain(connection_, moves).value_or(std::move(error));
 }
 
 void PostgresWriter::add_column(const schema::ColumnMapping& column,
@@ -119,9 +128,12 @@ PostgresWriter::MaybeError PostgresWriter::look_up(std::span<Item* const> items)
   add_column(mapping_.tables().front().columns[mapping_.key_column()], keys);
   PostgresResult result;
   auto error = connection_.run(postgres_holders_sql(mapping_), parameters_, result);
-  // With marks nothing is written twice, so that these are others; and the batch is in.
+  // With marks nothing is written twice, so that these are others; and the batch is in, which has
+  // seen them.
   if (error.has_value() && !options_.marks.has_value()) return error;
-  for (Item* const item : items) item->fate = Fate::duplicate;
+  if (options_.marks.has_value()) {
+    for (Item* const item : items) item->fate = Fate::duplicate;
+  }
   if (error.has_value()) return std::nullopt;
   for (std::size_t i = 0; i < result.rows(); ++i) {
     const auto place = static_cast<std::size_t>(result.number(i, 0)) - 1;
@@ -130,9 +142,11 @@ PostgresWriter::MaybeError PostgresWriter::look_up(std::span<Item* const> items)
     const bool same = result.text(i, 1) == options_.source &&
                       result.number(i, 2) == std::int64_t{record.partition} &&
                       result.number(i, 3) == record.offset;
-    if (same) items[place]->fate = Fate::applied;
+    items[place]->fate = same ? Fate::applied : Fate::duplicate;
   }
-  return std::nullopt;
+  const bool all_found =
+      std::ranges::none_of(items, [](const Item* item) { return item->fate == Fate::open; });
+  return all_found ? std::nullopt : MaybeError(row_not_taken());
 }
 
 }  // namespace baton::pipeline

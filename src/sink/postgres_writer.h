@@ -33,6 +33,9 @@ class PostgresWriter : public LaneWriter {
   MaybeError connect();
   void add_rows(std::span<const Item> items);
   void add_column(const schema::ColumnMapping& column, std::span<const schema::Cell> cells);
+  /// What the failure of a batch means: `error`, unless the statement itself raised it.
+  flow::SinkError explain(flow::SinkError error, std::string_view message,
+                          std::span<const MarkMove> moves);
   /// Those that were not new: replays of themselves, or duplicates of others.
   MaybeError look_up(std::span<Item* const> items);
 

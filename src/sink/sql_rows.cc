@@ -41,6 +41,11 @@ Rejection rejection_of(const schema::Violation& violation) {
           .text = to_string(violation)};
 }
 
+flow::SinkError row_not_taken() {
+  return {.error_class = flow::ErrorClass::unknown,
+          .text = "the row was not taken, and its key is not there: a trigger?"};
+}
+
 std::string sql_name(std::string_view name) {
   std::string result = "\"";
   for (const char c : name) {

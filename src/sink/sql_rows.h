@@ -38,6 +38,10 @@ Rejection rejection_of(const schema::Violation& violation);
 /// As SQL quotes a name.
 std::string sql_name(std::string_view name);
 
+/// A row did not go in, and nobody holds its key. Whoever held it may be gone by now, and then the
+/// next attempt succeeds; otherwise the database throws rows away, and in silence.
+flow::SinkError row_not_taken();
+
 /// Validates documents against the schema, and makes rows of them.
 std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, const schema::Mapping& mapping,
                                        std::size_t document_bytes_max);

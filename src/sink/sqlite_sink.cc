@@ -15,6 +15,8 @@ namespace {
 using flow::SinkError;
 using schema::ColumnType;
 
+constexpr const char* kSqlError = "1";
+
 /// SQLite has no booleans of its own.
 std::string_view stored(ColumnType type, schema::Cell cell) {
   if (type != ColumnType::boolean || schema::is_null(cell)) return cell;
@@ -142,16 +144,27 @@ SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
   bool has_row = false;
   auto error = statement.step(has_row);
   statement.reset();
+  if (error.has_value() && error->code == kSqlError) blame(row.table, *error);
   return error;
+}
+
+/// An error of the statement, or of what it computes from this row, in an index, say: the code does
+/// not tell, but one that can be prepared has all that it names.
+void SqliteSink::blame(std::size_t table, SinkError& error) {
+  SqliteStatement again;
+  if (database_.prepare(sqlite_insert_sql(mapping_, table), again).has_value()) return;
+  error.error_class = flow::ErrorClass::unknown;
 }
 
 /// Was it this very record, in a former attempt?
 SqliteSink::MaybeError SqliteSink::look_up(Item& item) {
+  if (mapping_.key().empty()) return row_not_taken();
   look_up_.bind(1, rows_of(item).key());
   bool has_row = false;
   auto error = look_up_.step(has_row);
+  if (!error.has_value() && !has_row) error = row_not_taken();
   if (!error.has_value()) {
-    const bool same = has_row && look_up_.text(0) == options_.source &&
+    const bool same = look_up_.text(0) == options_.source &&
                       look_up_.number(1) == std::int64_t{item.record.partition} &&
                       look_up_.number(2) == item.record.offset;
     item.fate = same ? Fate::applied : Fate::duplicate;

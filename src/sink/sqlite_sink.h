@@ -49,6 +49,7 @@ class SqliteSink : public Sink {
   MaybeError write_rows(std::span<Item> items);
   MaybeError write_item(Item& item);
   MaybeError insert(const schema::DocumentRows& rows, const schema::DocumentRows::Row& row);
+  void blame(std::size_t table, flow::SinkError& error);
   MaybeError look_up(Item& item);
   MaybeError connect();
   MaybeError prepare_statements();

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <thread>
 
+#include "engine/assignment.h"
 #include "schema/order_generator.h"
 #include "schema/orders.h"
 
@@ -98,6 +99,91 @@ TEST(SqliteSink, ATypeByAnotherNameIsGood) {
       {ColumnType::timestamp, "DATETIME"},
       {ColumnType::timestamp, "TEXT"}};
   for (const auto& [type, declared] : kGood) EXPECT_EQ(complaint_about(type, declared), "");
+}
+
+/// A file with the tables of orders, changed by `sql`; orders go in one batch, or one by one.
+class SqliteOrders {
+ public:
+  SqliteOrders(const std::string& sql, const schema::RowMapping& mapping)
+      : sink_({.path = fresh_path()}, schema::Schema::compile(schema::order_schema()).value(),
+              schema::Mapping::compile(mapping).value()) {
+    EXPECT_TRUE(sink_.check(true).has_value());
+    run(sql);
+  }
+  static void run(const std::string& sql) {
+    SqliteDatabase database;
+    EXPECT_FALSE(
+        database.open(path(), SqliteDatabase::Open::existing, SqliteDatabase::Sync::checkpoints)
+            .has_value());
+    const auto error = database.run(sql);
+    EXPECT_FALSE(error.has_value()) << error->text;
+  }
+  /// Orders 0, 1, 2; "class: text" of the error.
+  std::string write(Items& items) {
+    const auto preparer = sink_.preparer();
+    for (std::int64_t number = 0; items.size() < 3; ++number) {
+      Item item;
+      item.record.offset = number;
+      item.record.value = generator_.generate_valid(static_cast<std::uint64_t>(number)).bytes;
+      item.assignment = assignment_;
+      item.prepared = preparer->prepare(item.record).value();
+      items.push_back(std::move(item));
+    }
+    return write_some(items);
+  }
+  std::string write_some(std::span<Item> items) {
+    const auto error = sink_.writer(0)->write(items);
+    return error.has_value() ? std::string(to_string(error->error_class)) + ": " + error->text : "";
+  }
+
+ private:
+  static std::string path() { return ::testing::TempDir() + "orders_that_are_refused.db"; }
+  static std::string fresh_path() {
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path() + suffix);
+    return path();
+  }
+
+  SqliteSink sink_;
+  schema::OrderGenerator generator_{7};
+  std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(0, 1, 0);
+};
+
+constexpr const char* kThrowAway =
+    "CREATE TRIGGER throw_away BEFORE INSERT ON orders WHEN NEW._offset = 1 "
+    "BEGIN SELECT RAISE(IGNORE); END";
+
+// It is nowhere, so that it must not count as one that is there already.
+TEST(SqliteSink, ARowThatIsThrownAwayIsNoDuplicate) {
+  schema::RowMapping without_key = schema::order_mapping();
+  without_key.key.clear();
+  for (const schema::RowMapping& mapping : {schema::order_mapping(), without_key}) {
+    SqliteOrders orders(kThrowAway, mapping);
+    Items items;
+    const std::string refused =
+        "unknown: the row was not taken, and its key is not there: a trigger?";
+    EXPECT_EQ(orders.write(items), refused);
+    for (const Item& item : items) EXPECT_EQ(item.fate, Fate::open);
+    EXPECT_EQ(orders.write_some(std::span(items).first(1)), "");
+    EXPECT_EQ(orders.write_some(std::span(items).subspan(1, 1)), refused);
+    SqliteOrders::run("DROP TRIGGER throw_away");
+    EXPECT_EQ(orders.write_some(std::span(items).subspan(1)), "");
+    for (const Item& item : items) EXPECT_EQ(item.fate, Fate::applied);
+  }
+}
+
+// A halt would be for ever: it is one record that cannot be computed with, and not the table.
+TEST(SqliteSink, WhatARowMakesOfAnIndexIsNoMistakeOfTheConfig) {
+  const std::string index =
+      "CREATE INDEX computed ON orders (CASE WHEN _offset = 1 "
+      "THEN json_extract(customer_id, '$.a') END)";
+  SqliteOrders orders(index, schema::order_mapping());
+  Items items;
+  EXPECT_EQ(orders.write(items), "unknown: malformed JSON");
+  EXPECT_EQ(orders.write_some(std::span(items).first(1)), "");
+  EXPECT_EQ(orders.write_some(std::span(items).subspan(1, 1)), "unknown: malformed JSON");
+  // Every row would meet this.
+  SqliteOrders::run("DROP TABLE items");
+  EXPECT_EQ(orders.write_some(std::span(items).subspan(2)), "config: no such table: items");
 }
 
 TEST(SqliteSink, ADocumentIsKnownByItsKey) {

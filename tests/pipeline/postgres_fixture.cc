@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "schema/orders.h"
 #include "sink/sql_rows.h"
 
@@ -74,6 +76,22 @@ std::int64_t PostgresTest::items_of(const Items& items) {
     sum += std::ranges::count(rows_of(item).rows(), 3U, &schema::DocumentRows::Row::table);
   }
   return sum;
+}
+
+void PostgresTest::throw_away(const std::string& condition) {
+  server().query(
+      fmt::format("CREATE FUNCTION throw_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                  "IF {} THEN RETURN NULL; END IF; RETURN NEW; END $$; "
+                  "CREATE TRIGGER throw_away BEFORE INSERT ON orders FOR EACH ROW "
+                  "EXECUTE FUNCTION throw_away()",
+                  condition));
+}
+
+std::string PostgresTest::with(const std::string& order,
+                               const std::vector<std::pair<std::string, std::string>>& fields) {
+  nlohmann::json json = nlohmann::json::parse(order);
+  for (const auto& [field, value] : fields) json[field] = value;
+  return json.dump();
 }
 
 std::size_t count_of(const Items& items, Fate fate) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -47,6 +48,13 @@ class PostgresTest : public ::testing::Test {
   static std::int64_t count(const std::string& table) {
     return std::stoll(server().value("SELECT count(*) FROM " + table));
   }
+  /// A trigger that drops, without a word, what `condition` says of orders.
+  static void throw_away(const std::string& condition);
+  /// An order, with other texts in some of its fields.
+  static std::string with(const std::string& order,
+                          const std::vector<std::pair<std::string, std::string>>& fields);
+  static constexpr const char* kNotTaken =
+      "unknown the row was not taken, and its key is not there: a trigger?";
   static std::int64_t items_of(const Items& items);
 
   std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(3, 1, 0);

@@ -224,6 +224,72 @@ TEST_F(PostgresMarksTest, APoisonedBatchMovesNoMark) {
   EXPECT_EQ(assignment->mark(0), 2);
 }
 
+// Errors quote the record. What stands there says nothing of the marks.
+TEST_F(PostgresMarksTest, ARecordThatSpeaksOfMarksIsPoisonAlone) {
+  const auto assignment = own(*sink_);
+  const auto writer = sink_->writer(0);
+  server().query(
+      "ALTER TABLE orders ADD CHECK (locale <> 'xx'); "
+      "CREATE FUNCTION number() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "IF NEW.customer_id LIKE 'baton%' THEN PERFORM NEW.customer_id::integer; END IF; "
+      "RETURN NEW; END $$; "
+      "CREATE TRIGGER number BEFORE INSERT ON deliveries FOR EACH ROW EXECUTE FUNCTION number()");
+  server().query("ALTER TABLE deliveries ADD COLUMN customer_id text");
+  Items items = owned(assignment, 0, 1);
+  items.push_back(
+      item_of(with(bytes(1), {{"customer_id", "baton_mark_missed 1"}, {"locale", "xx"}}), 1));
+  items.back().assignment = assignment;
+
+  const auto error = writer->write(items);
+
+  EXPECT_EQ(name_of(error).substr(0, 13), "poison 23514:") << name_of(error);
+  EXPECT_EQ(name_of(writer->write(std::span(items).first(1))), "none");
+  // In the very words of the statement.
+  server().query("ALTER TABLE deliveries ALTER customer_id SET DEFAULT 'baton_mark_missed 0'");
+  Items said = owned(assignment, 2, 1);
+  const auto again = writer->write(said);
+  EXPECT_EQ(name_of(again).substr(0, 13), "poison 22P02:") << name_of(again);
+  EXPECT_FALSE(assignment->dropped());
+  EXPECT_EQ(assignment->mark(0), 1);
+}
+
+// The mark would say that it has been seen to its end.
+TEST_F(PostgresMarksTest, ARowThatIsThrownAwayMovesNoMark) {
+  const auto assignment = own(*sink_);
+  const auto writer = sink_->writer(0);
+  throw_away(fmt::format("NEW.order_uid = '{}'", uid(1)));
+  Items items = owned(assignment, 0, 3);
+
+  const auto error = writer->write(items);
+
+  EXPECT_EQ(name_of(error), kNotTaken);
+  EXPECT_EQ(count_of(items, Fate::open), 3U);
+  EXPECT_EQ(assignment->mark(0), 0);
+  EXPECT_EQ(count("orders"), 0);
+  EXPECT_EQ(name_of(writer->write(std::span(items).first(1))), "none");
+  EXPECT_EQ(name_of(writer->write(std::span(items).subspan(1, 1))), kNotTaken);
+  EXPECT_EQ(assignment->mark(0), 1);
+}
+
+// The row that is in the way is not in the statement's snapshot; in the next one's it is.
+TEST_F(PostgresMarksTest, AKeyThatIsTakenMeanwhileIsADuplicateTheNextTime) {
+  const auto assignment = own(*sink_);
+  const auto writer = sink_->writer(0);
+  Items items = owned(assignment, 0, 2);
+  PostgresSession other(server().url());
+  ASSERT_EQ(other.run("BEGIN; " + insert_sql(uid(1))), "");
+  MaybeError error;
+  std::thread thread([&] { error = writer->write(items); });
+  EXPECT_TRUE(e2e::eventually([&] { return count("pg_locks WHERE NOT granted") > 0; }));
+  EXPECT_EQ(other.run("COMMIT"), "");
+  thread.join();
+
+  EXPECT_EQ(name_of(error), kNotTaken);
+  EXPECT_EQ(name_of(writer->write(items)), "none");
+  EXPECT_EQ(items[0].fate, Fate::applied);
+  EXPECT_EQ(items[1].fate, Fate::duplicate);
+}
+
 TEST_F(PostgresMarksTest, DuplicatesAreStillFound) {
   const auto assignment = own(*sink_);
   Items items = owned(assignment, 0, 3);

@@ -347,6 +347,23 @@ TEST_F(PostgresSinkTest, AKeyThatIsTakenMeanwhileIsADuplicate) {
   EXPECT_EQ(count("deliveries"), 1);
 }
 
+// It is nowhere, so that it must not count as one that is there already.
+TEST_F(PostgresSinkTest, ARowThatIsThrownAwayIsNoDuplicate) {
+  const auto sink = ready_sink();
+  const auto writer = sink->writer(0);
+  throw_away(fmt::format("NEW.order_uid = '{}'", uid(1)));
+  Items items = orders(0, 3);
+
+  EXPECT_EQ(name_of(writer->write(items)), kNotTaken);
+  EXPECT_EQ(count_of(items, Fate::applied), 2U);
+  EXPECT_EQ(items[1].fate, Fate::open);
+  // Whatever threw it away may have been a mistake, or one who held the key and is gone.
+  server().query("DROP TRIGGER throw_away ON orders");
+  EXPECT_EQ(name_of(writer->write(std::span(items).subspan(1, 1))), "none");
+  EXPECT_EQ(items[1].fate, Fate::applied);
+  EXPECT_EQ(count("orders"), 3);
+}
+
 TEST_F(PostgresSinkTest, AMissingTableIsConfigUntilItIsThere) {
   const auto sink = make_sink();
   const auto writer = sink->writer(0);
