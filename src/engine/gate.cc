@@ -108,7 +108,7 @@ void Gate::letters_over() {
 
 void Gate::set_options(flow::Breaker::Options breaker, flow::StormGuard::Options storm) {
   const std::scoped_lock lock(mutex_);
-  breaker_.set_options(breaker);
+  breaker_.set_options(breaker, boot_time());
   storm_ = flow::StormGuard(storm);
   max_outage_ = breaker.max_outage;
 }

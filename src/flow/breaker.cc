@@ -12,6 +12,11 @@ std::string_view to_string(Breaker::State state) {
   return kNames.at(std::to_underlying(state));
 }
 
+void Breaker::set_options(Options options, Instant now) {
+  options_ = options;
+  if (state_ == State::open) probe_at_ = std::min(probe_at_, now + options_.probe.wait(1, random_));
+}
+
 bool Breaker::may_send() {
   if (state_ == State::closed) return true;
   if (state_ != State::half_open || trial_) return false;

@@ -31,8 +31,8 @@ class Breaker {
 
   Breaker(Options options, Random random) : options_(options), random_(random) {}
 
-  /// Other limits, from now on.
-  void set_options(Options options) { options_ = options; }
+  /// Other limits, from now on: a probe that is far off comes as soon as they say.
+  void set_options(Options options, Instant now);
 
   /// May this lane send now? In HALF_OPEN the first one who asks gets the trial.
   bool may_send();

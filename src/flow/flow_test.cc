@@ -187,6 +187,22 @@ TEST_F(BreakerTest, NoProbeComesBeforeTheSinkAllowsIt) {
   EXPECT_EQ(breaker_.probe_at(), now_ + seconds(51));
 }
 
+// An operator who asks for probes sooner does not wait for the one that was planned before.
+TEST_F(BreakerTest, OtherLimitsBringTheProbeForward) {
+  Breaker::Options rare = options();
+  rare.probe = {.first = std::chrono::hours(24), .most = std::chrono::hours(24)};
+  Breaker breaker(rare, Random(7));
+  breaker.open("connection refused", now_);
+  ASSERT_GT(breaker.probe_at().value(), now_ + seconds(1));
+  Breaker::Options often = options();
+  often.probe = {.first = milliseconds(100), .most = milliseconds(100)};
+  breaker.set_options(often, now_);
+  EXPECT_LE(breaker.probe_at().value(), now_ + milliseconds(100));
+  const Instant planned = breaker.probe_at().value();
+  breaker.set_options(rare, now_);
+  EXPECT_EQ(breaker.probe_at(), planned);
+}
+
 TEST_F(BreakerTest, HalfOfTheCallsFailing) {
   for (int i = 0; i < 10; ++i) breaker_.succeeded(now_);
   for (int i = 0; i < 9; ++i) EXPECT_FALSE(breaker_.failed("x", now_));
