@@ -11,26 +11,26 @@ std::string example_config(const std::string& name, const std::string& address) 
       R"(# A pipeline: records of a stream, checked against a JSON Schema, into the tables of a database.
 # Every setting can come from the environment: BATON_PIPELINE__SINK__URL=sqlite:/data/orders.db wins over
 # what stands here.
-name: {0}
+name: "{0}"
 
 source:
-  url: baton-stream://{2}/{0}
+  url: "baton-stream://{2}/{0}"
   # Or baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT,HOST:PORT/TOPIC,
   # nats://HOST:PORT/STREAM/SUBJECT.{{partition}} (with partitions: 8).
-  # group: {0}              # Whose offsets are stored; the pipeline's name unless said otherwise.
+  # group: "{0}"            # Whose offsets are stored; the pipeline's name unless said otherwise.
   # from: first             # Where a group begins that has stored none: first or next. Of kafka also
                             # where it goes on when records are gone; without it, it halts then.
   # properties:             # Of kafka: what librdkafka is told, as security.protocol: ssl.
 
 sink:
-  url: sqlite:{0}.db
+  url: "sqlite:{0}.db"
   # Or postgres://USER@HOST:PORT/DATABASE (a password may come from PGPASSWORD), http://HOST:PORT/PATH,
   # stdout:
   # timeout: 30s            # Of one statement, or request.
 
 # Records that will never go in, with the reason.
 dead_letters:
-  url: baton-queue://{2}/{0}.dlq
+  url: "baton-queue://{2}/{0}.dlq"
   # Or kafka://HOST:PORT/TOPIC, file:PATH.
   # redrives_max: 3         # So often a record may be sent back from there.
 

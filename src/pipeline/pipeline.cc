@@ -26,6 +26,10 @@ Status Pipeline::open_target() {
 
 Result<std::vector<std::string>> Pipeline::check(bool apply) {
   BATON_TRY(std::vector<std::string> findings, source_->check());
+  if (config_.engine.exactly_once) {
+    BATON_TRY(std::string origin, source_->origin());
+    sink_->set_origin(std::move(origin));
+  }
   BATON_TRY(const std::vector<std::string> tables, sink_->check(apply));
   BATON_TRY(const std::string missing, missing_dead_letters(config_));
   // Opening creates it.

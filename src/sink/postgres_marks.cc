@@ -141,6 +141,22 @@ PostgresMarks::MaybeError PostgresMarks::settle(PostgresConnection& connection,
       parameters, result);
 }
 
+PostgresMarks::MaybeError PostgresMarks::check_layout(PostgresConnection& connection) const {
+  PostgresParameters parameters;
+  parameters.add_text(pipeline_);
+  parameters.add_text(origin_);
+  parameters.add_integer(layout_);
+  PostgresResult result;
+  auto error = connection.run(
+      "SELECT partition, lanes FROM baton_marks WHERE pipeline = $1::text AND source = $2::text "
+      "AND lanes <> $3::bigint GROUP BY partition, lanes "
+      "HAVING min(next_offset) <> max(next_offset) ORDER BY partition LIMIT 1",
+      parameters, result);
+  if (error.has_value() || result.rows() == 0) return error;
+  return layout_error(static_cast<std::uint32_t>(result.number(0, 0)), result.number(0, 1),
+                      layout_);
+}
+
 PostgresMarks::MaybeError PostgresMarks::explain(PostgresConnection& connection,
                                                  std::span<const MarkMove> moves) const {
   MaybeError why;

@@ -33,6 +33,8 @@ class PostgresMarks {
                                                   std::uint32_t partition, std::int64_t next) const;
   MaybeError settle(PostgresConnection& connection, std::uint32_t partition, std::uint64_t epoch,
                     std::int64_t next) const;
+  /// Are there marks of another layout that are not settled? Then claim() would fail.
+  MaybeError check_layout(PostgresConnection& connection) const;
   /// Is one of `moves` not where it should be? Nothing was written: which, and what follows.
   MaybeError explain(PostgresConnection& connection, std::span<const MarkMove> moves) const;
 

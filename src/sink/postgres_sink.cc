@@ -67,7 +67,11 @@ std::optional<SinkError> PostgresSink::settle(std::uint32_t partition, std::uint
 Result<std::vector<std::string>> PostgresSink::check(bool apply) {
   const std::scoped_lock lock(mutex_);
   if (const auto error = connect()) return start_error(name(), *error);
-  return check_postgres_tables(connection_, mapping_, options_.exactly_once, apply);
+  BATON_TRY(std::vector<std::string> done,
+            check_postgres_tables(connection_, mapping_, options_.exactly_once, apply));
+  if (!options_.exactly_once || tells_of_marks(done)) return done;
+  if (const auto error = marks_.check_layout(connection_)) return start_error(name(), *error);
+  return done;
 }
 
 }  // namespace baton::pipeline

@@ -15,13 +15,22 @@ constexpr const char* kWhose = "pipeline = ?1 AND source = ?2 AND partition = ?3
 
 }  // namespace
 
-SqliteMarks::MaybeError SqliteMarks::create_table() {
-  return database_.run(
-      "CREATE TABLE IF NOT EXISTS baton_marks ("
-      "pipeline TEXT NOT NULL, source TEXT NOT NULL, partition INTEGER NOT NULL, "
-      "lane INTEGER NOT NULL, lanes INTEGER NOT NULL, epoch INTEGER NOT NULL, "
-      "next_offset INTEGER NOT NULL, done_below INTEGER NOT NULL, "
-      "PRIMARY KEY (pipeline, source, partition, lane)) WITHOUT ROWID");
+SqliteMarks::MaybeError SqliteMarks::check_layout() {
+  SqliteStatement statement;
+  auto error = database_.prepare(
+      "SELECT partition, lanes FROM baton_marks WHERE pipeline = ?1 AND source = ?2 "
+      "AND lanes <> ?3 GROUP BY partition, lanes HAVING min(next_offset) <> max(next_offset) "
+      "ORDER BY partition LIMIT 1",
+      statement);
+  if (error.has_value()) return error;
+  statement.bind(1, pipeline_);
+  statement.bind(2, origin_);
+  statement.bind(3, layout_);
+  bool row = false;
+  error = statement.step(row);
+  if (error.has_value() || !row) return error;
+  return layout_error(static_cast<std::uint32_t>(statement.number(0)), statement.number(1),
+                      layout_);
 }
 
 SqliteMarks::MaybeError SqliteMarks::read(std::uint32_t partition, std::int64_t lane,
@@ -54,8 +63,10 @@ SqliteMarks::MaybeError SqliteMarks::replace(std::uint32_t partition, std::uint6
   SqliteStatement insert;
   auto error = database_.prepare(fmt::format("DELETE FROM baton_marks WHERE {}", kWhose), remove);
   if (!error.has_value()) {
-    error = database_.prepare("INSERT INTO baton_marks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
-                              insert);
+    error = database_.prepare(
+        "INSERT INTO baton_marks (pipeline, source, partition, lane, lanes, epoch, next_offset, "
+        "done_below) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+        insert);
   }
   if (error.has_value()) return error;
   bool row = false;

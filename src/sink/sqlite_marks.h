@@ -29,7 +29,8 @@ class SqliteMarks {
         layout_(layout_of(lanes, by_partition)) {}
 
   void set_origin(std::string origin) { origin_ = std::move(origin); }
-  MaybeError create_table();
+  /// Are there marks of another layout that are not settled? Then claim() would fail.
+  MaybeError check_layout();
   /// In a transaction of its own.
   std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition, std::int64_t next);
   MaybeError settle(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);

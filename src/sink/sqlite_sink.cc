@@ -193,13 +193,11 @@ std::optional<SinkError> SqliteSink::settle(std::uint32_t partition, std::uint64
 }
 
 Result<std::vector<std::string>> SqliteSink::check_tables(bool apply) {
-  BATON_TRY(std::vector<std::string> done, check_sqlite_tables(database_, mapping_, apply));
-  if (options_.exactly_once && apply) {
-    if (auto error = marks_.create_table()) {
-      return Error{Errc::failed_precondition,
-                   fmt::format("table baton_marks cannot be made: {}", error->text)};
-    }
-  }
+  BATON_TRY(std::vector<std::string> done,
+            check_sqlite_tables(database_, mapping_, options_.exactly_once, apply));
+  const bool marked = options_.exactly_once && !tells_of_marks(done);
+  if (!marked) return done;
+  if (const auto error = marks_.check_layout()) return start_error(name(), *error);
   return done;
 }
 

@@ -175,9 +175,48 @@ Status takes_rows(SqliteDatabase& database, const schema::Mapping& mapping, std:
                            keyed ? mapping.key() : "", error->text));
 }
 
+constexpr const char* kMarks = "baton_marks";
+
+std::vector<Wanted> marks_columns() {
+  std::vector<Wanted> columns;
+  for (const char* name : {"pipeline", "source"}) columns.push_back({name, ColumnType::text});
+  for (const char* name : {"partition", "lane", "lanes", "epoch", "next_offset", "done_below"}) {
+    columns.push_back({name, ColumnType::integer});
+  }
+  return columns;
+}
+
+std::string create_marks_sql() {
+  std::string columns;
+  for (const Wanted& column : marks_columns()) {
+    columns += fmt::format("{} {} NOT NULL, ", column.name, sql_type(column.type));
+  }
+  return fmt::format(
+      "CREATE TABLE {} ({}PRIMARY KEY (pipeline, source, partition, lane)) WITHOUT ROWID", kMarks,
+      columns);
+}
+
+/// What is done about one that is missing.
+Result<std::string> missing(SqliteDatabase& database, const std::string& table,
+                            const std::string& sql, bool make) {
+  if (!make) return fmt::format("would make table {}", table);
+  if (auto error = database.run(sql)) {
+    return wrong(table, fmt::format(" cannot be made: {}", error->text));
+  }
+  return fmt::format("made table {}", table);
+}
+
+Status look_at_marks(SqliteDatabase& database, bool make, std::vector<std::string>& done) {
+  BATON_TRY(const std::vector<Found> found, found_columns(database, kMarks));
+  if (!found.empty()) return compare(kMarks, marks_columns(), found);
+  BATON_TRY(std::string line, missing(database, kMarks, create_marks_sql(), make));
+  done.push_back(std::move(line));
+  return {};
+}
+
 /// Compares the tables; `make`: makes those that are missing.
 Result<std::vector<std::string>> look(SqliteDatabase& database, const schema::Mapping& mapping,
-                                      bool make) {
+                                      bool marks, bool make) {
   std::vector<std::string> done;
   for (std::size_t i = 0; i < mapping.tables().size(); ++i) {
     const std::string& table = mapping.tables()[i].name;
@@ -187,12 +226,10 @@ Result<std::vector<std::string>> look(SqliteDatabase& database, const schema::Ma
       BATON_TRY_STATUS(takes_rows(database, mapping, i));
       continue;
     }
-    done.push_back(fmt::format("{} table {}", make ? "made" : "would make", table));
-    if (!make) continue;
-    if (auto error = database.run(create_sql(mapping, i))) {
-      return wrong(table, fmt::format(" cannot be made: {}", error->text));
-    }
+    BATON_TRY(std::string line, missing(database, table, create_sql(mapping, i), make));
+    done.push_back(std::move(line));
   }
+  if (marks) BATON_TRY_STATUS(look_at_marks(database, make, done));
   return done;
 }
 
@@ -212,12 +249,13 @@ std::string sqlite_insert_sql(const schema::Mapping& mapping, std::size_t table)
 }
 
 Result<std::vector<std::string>> check_sqlite_tables(SqliteDatabase& database,
-                                                     const schema::Mapping& mapping, bool apply) {
-  BATON_TRY(std::vector<std::string> missing, look(database, mapping, false));
-  if (!apply || missing.empty()) return missing;
+                                                     const schema::Mapping& mapping, bool marks,
+                                                     bool apply) {
+  BATON_TRY(std::vector<std::string> absent, look(database, mapping, marks, false));
+  if (!apply || absent.empty()) return absent;
   // Others may find them missing at the same time: the first one makes them all.
   if (auto error = database.run("BEGIN IMMEDIATE")) return Error{Errc::unavailable, error->text};
-  auto made = look(database, mapping, true);
+  auto made = look(database, mapping, marks, true);
   if (made.has_value()) {
     if (auto error = database.run("COMMIT")) made = Error{Errc::unavailable, error->text};
   }

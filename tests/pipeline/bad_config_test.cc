@@ -159,6 +159,35 @@ TEST_F(BadConfig, ATableWithOtherColumns) {
   expect_refusal(folder, 2, "table payments has no column");
 }
 
+TEST_F(BadConfig, ATableOfMarksWithOtherColumns) {
+  const PipelineFolder folder(broker_, {{"delivery", "exactly_once_effect"}});
+  ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
+  change(folder, "DROP TABLE baton_marks");
+  const auto would = folder.check();
+  EXPECT_EQ(would.exit_code, 0) << would.err;
+  EXPECT_NE((would.out + would.err).find("would make table baton_marks"), std::string::npos)
+      << would.out;
+  change(folder, "CREATE TABLE baton_marks (pipeline TEXT, source TEXT, place INTEGER)");
+  expect_refusal(folder, 2, "table baton_marks has no column partition");
+}
+
+// YAML has its own ideas of some names.
+TEST_F(BadConfig, AnExampleOfAnyNameIsGood) {
+  for (const std::string name : {"null", "-", "a:", ":", "1", "true"}) {
+    auto client = client::StreamClient::connect(broker_.connection());
+    ASSERT_TRUE(client.has_value());
+    ASSERT_TRUE(client->create_stream(name, 1).has_value()) << name;
+    const auto example =
+        e2e::run_command({e2e::binary(), "pipeline", "init", name, "--address", broker_.address()});
+    ASSERT_EQ(example.exit_code, 0) << example.err;
+    const e2e::TempFolder folder;
+    e2e::write_file(folder / "config.yaml", example.out);
+    const auto checked =
+        e2e::run_command({e2e::binary(), "pipeline", "check", folder / "config.yaml"});
+    EXPECT_EQ(checked.exit_code, 0) << name << ": " << checked.err;
+  }
+}
+
 // Every record would become a dead letter.
 TEST_F(BadConfig, ATableWithAColumnThatNobodyFills) {
   const PipelineFolder folder(broker_);

@@ -29,6 +29,12 @@ class PostgresMarksTest : public PostgresTest {
       options.lanes = lanes;
     });
   }
+  std::unique_ptr<PostgresSink> once_sink_unchecked(std::uint32_t lanes) const {
+    return make_sink([lanes](PostgresSinkOptions& options) {
+      options.exactly_once = true;
+      options.lanes = lanes;
+    });
+  }
   static SinkMarks claim(PostgresSink& sink, std::int64_t next = 0,
                          std::uint32_t partition = kPartition) {
     const auto marks = sink.claim(partition, next);
@@ -323,7 +329,7 @@ TEST_F(PostgresMarksTest, AnotherNumberOfLanesWantsADrain) {
   const auto assignment = own(*sink_);
   Items items = owned(assignment, 0, 5);
   ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
-  const auto wider = once_sink(3);
+  const auto wider = once_sink_unchecked(3);
 
   const auto refused = wider->claim(kPartition, 0);
   ASSERT_FALSE(refused.has_value());
@@ -331,6 +337,11 @@ TEST_F(PostgresMarksTest, AnotherNumberOfLanesWantsADrain) {
   EXPECT_EQ(refused.error().text,
             "partition 3 was written with 2 lanes and not drained; it cannot go on with 3: drain "
             "it with 2 first");
+  const auto checked = once_sink_unchecked(3)->check(false);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_EQ(checked.error().code, Errc::failed_precondition);
+  EXPECT_NE(checked.error().text.find(refused.error().text), std::string::npos)
+      << checked.error().text;
   // It has not taken the partition from its owner.
   Items more = owned(assignment, 5, 1);
   EXPECT_EQ(name_of(sink_->writer(0)->write(more)), "none");

@@ -95,10 +95,12 @@ TEST_P(SqliteLayout, ChangesAfterADrainOnly) {
   }
   folder.settings().insert(setting);
   PipelineProcess refused(folder);
-  ASSERT_TRUE(refused.start());
-  EXPECT_TRUE(eventually([&] { return refused.breaker() == "halted"; })) << refused.log();
+  refused.launch();
+  EXPECT_EQ(refused.wait(seconds{30}), 2) << refused.log();
   EXPECT_NE(refused.log().find(complaint), std::string::npos) << refused.log();
-  refused.kill();
+  const auto checked = folder.check();
+  EXPECT_EQ(checked.exit_code, 2);
+  EXPECT_NE(checked.err.find(complaint), std::string::npos) << checked.err;
   folder.settings().erase(setting.first);
   send(1000, 2);  // The first may have come to the end.
   PipelineProcess drains(folder);
