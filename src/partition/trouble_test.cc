@@ -50,9 +50,11 @@ TEST(Trouble, ADuplicateOfAStaticIdThatIsRefusedLeavesNothingBehind) {
   FakeGroup group(4);
   Settings settings = group.settings("w1");
   settings.static_id = true;
-  auto& first = group.join(settings);
+  Settings late = settings;
+  late.incarnation = [] { return "9"; };  // So that the other session comes before it.
+  auto& first = group.join(late);
   const auto& second = group.join(settings);
-  group.pass(seconds(10));
+  for (int i = 0; i < 20 && !second.ended; ++i) group.pass(milliseconds(500));
   ASSERT_TRUE(second.ended && !second.end.has_value());
   first.machine->leave(false, group.now);
   group.settle();

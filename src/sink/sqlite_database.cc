@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace baton::pipeline {
@@ -10,6 +12,7 @@ namespace {
 
 using flow::SinkError;
 
+constexpr std::chrono::milliseconds kBusyPause{2};
 constexpr int kBusyMilliseconds = 2000;
 
 std::optional<SinkError> error_of(sqlite3* database, int code) {
@@ -75,9 +78,17 @@ std::optional<SinkError> SqliteDatabase::open(const std::string& path, Open how,
   }
   sqlite3_extended_result_codes(database, 1);
   sqlite3_busy_timeout(database, kBusyMilliseconds);
-  auto error =
-      run(fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}; PRAGMA foreign_keys=ON",
-                      sync == Sync::every_commit ? "FULL" : "NORMAL"));
+  const std::string begin =
+      fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}; PRAGMA foreign_keys=ON",
+                  sync == Sync::every_commit ? "FULL" : "NORMAL");
+  // SQLite does not wait by itself for the one who makes the file at the same time.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMilliseconds);
+  auto error = run(begin);
+  while (error.has_value() && (sqlite3_errcode(database) & 0xff) == SQLITE_BUSY &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kBusyPause);
+    error = run(begin);
+  }
   if (error.has_value()) database_.reset();
   return error;
 }
