@@ -1,8 +1,8 @@
 // The examples of docs/cpp-sdk.md on keys, compiled and run against a real broker.
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <future>
 #include <map>
 #include <string>
 
@@ -38,7 +38,7 @@ client::Status take_the_lead(const client::ConnectionOptions& connection) {
 }
 
 client::Status watch_workers(client::KvClient& kv, std::map<std::string, std::string>& workers,
-                             std::promise<void>& snapshot) {
+                             std::atomic<bool>& snapshot) {
   auto watch = kv.watch({.bucket = "leases", .prefix = "worker.", .session = "worker.1"},
                         [&](const client::KvWatchEvent& event) {
                           using Kind = client::KvWatchEvent::Kind;
@@ -47,12 +47,13 @@ client::Status watch_workers(client::KvClient& kv, std::map<std::string, std::st
                           if (event.kind == Kind::removed || event.kind == Kind::expired) {
                             workers.erase(event.entry.key);
                           }
-                          if (event.kind == Kind::snapshot_end) snapshot.set_value();
+                          if (event.kind == Kind::snapshot_end) snapshot = true;
+                          snapshot.notify_all();
                         });
   if (!watch) return watch.error();
   if (auto started = (*watch)->wait_until_started(5s); !started) return started.error();
-  snapshot.get_future().wait();  // `workers` is complete, and changes from here on.
-  (*watch)->close(1s);           // Says goodbye. The destructor does so, too.
+  snapshot.wait(false);  // `workers` is complete, and changes from here on.
+  (*watch)->close(1s);   // Says goodbye. The destructor does so, too.
   return {};
 }
 
@@ -75,7 +76,7 @@ TEST(KvExamples, WatchWorkers) {
   ASSERT_TRUE(kv.put("leases", "worker.1", "here").has_value());
   ASSERT_TRUE(kv.put("leases", "other", "here").has_value());
   std::map<std::string, std::string> workers;
-  std::promise<void> snapshot;
+  std::atomic<bool> snapshot = false;
   EXPECT_TRUE(examples::watch_workers(kv, workers, snapshot).has_value());
   EXPECT_EQ(workers, (std::map<std::string, std::string>{{"worker.1", "here"}}));
 }

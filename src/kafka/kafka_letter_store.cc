@@ -184,6 +184,12 @@ Result<std::uint64_t> KafkaLetterStore::take(LetterTaker& taker) {
   return not_reached;
 }
 
+Status KafkaLetterStore::commit_changes(const Part& part, RedrivenOffsets& committed) {
+  if (part.redriven == committed) return {};
+  committed = part.redriven;
+  return commit(part);
+}
+
 Result<std::uint64_t> KafkaLetterStore::take_from(Part& part, LetterTaker& taker) {
   RedrivenOffsets committed = part.redriven;
   std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // Begin and end; since then.
@@ -193,9 +199,7 @@ Result<std::uint64_t> KafkaLetterStore::take_from(Part& part, LetterTaker& taker
     BATON_TRY(const auto refused, taker.confirm());
     if (!refused.empty()) part.redriven = without(refused, taken, committed);
     taken.clear();
-    if (part.redriven == committed) return {};
-    committed = part.redriven;
-    return commit(part);
+    return commit_changes(part, committed);
   };
   const auto see = [&](std::int64_t offset, FoundLetter letter) -> Result<bool> {
     if (!taker.wants_more()) return false;

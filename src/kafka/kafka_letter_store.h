@@ -58,6 +58,7 @@ class KafkaLetterStore : public DeadLetterStore {
   Status assign(const Part& part);
   [[nodiscard]] Error reading_failed(const Part& part, rd_kafka_resp_err_t error) const;
   Result<std::uint64_t> take_from(Part& part, LetterTaker& taker);
+  Status commit_changes(const Part& part, RedrivenOffsets& committed);
   Status commit(const Part& part);
 
   const KafkaLetterStoreOptions options_;

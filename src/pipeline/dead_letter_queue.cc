@@ -79,6 +79,7 @@ class LeaseKeeper {
   void release() {
     stop();
     std::vector<client::Nack> items;
+    items.reserve(held_.size());
     for (const client::LeaseToken& token : held_) {
       items.push_back({.token = token, .retry = client::Retry::release(), .reason = {}});
     }
@@ -92,13 +93,18 @@ class LeaseKeeper {
       const auto left =
           std::chrono::ceil<milliseconds>(extend_at - std::chrono::steady_clock::now());
       auto messages = stream_.next_batch(std::clamp(left, milliseconds(0), pause_));
+      bool over = false;
       {
         const std::scoped_lock lock(mutex_);
-        if (!messages.has_value()) failure_ = from_client(messages.error());
-        if (messages.has_value()) take(*std::move(messages));
+        if (messages.has_value()) {
+          take(*std::move(messages));
+        } else {
+          failure_ = from_client(messages.error());
+        }
+        over = failure_.has_value();
       }
       changed_.notify_all();
-      if (!messages.has_value()) return;
+      if (over) return;
       if (std::chrono::steady_clock::now() < extend_at) continue;
       extend();
       extend_at = std::chrono::steady_clock::now() + pause_;
@@ -115,6 +121,7 @@ class LeaseKeeper {
     std::vector<client::Extension> items;
     {
       const std::scoped_lock lock(mutex_);
+      items.reserve(held_.size());
       for (const client::LeaseToken& token : held_) items.push_back({.token = token});
     }
     if (items.empty()) return;
@@ -149,7 +156,7 @@ class LeasedLetters {
       : taker_(taker), stream_(stream), keeper_(stream, visibility) {}
 
   Result<std::uint64_t> run(std::uint64_t all) {
-    const auto seen = offer(all);
+    auto seen = offer(all);
     keeper_.release();
     const Status closed = unless_lost(stream_.close(seen.has_value() ? kConfirm : kRegister));
     if (!seen.has_value()) return seen;

@@ -303,9 +303,10 @@ bool Runner::may_act(std::uint32_t partition, std::uint64_t epoch) const {
 bool Runner::is_own_thread() const { return t_runner == this; }
 
 std::optional<Status> Runner::wait_for(Duration time) {
+  constexpr Duration kLong = std::chrono::hours(24 * 365);  // More would overflow in the library.
   std::unique_lock lock(mutex_);
   if (is_own_thread()) return end_;
-  ended_.wait_for(lock, time, [this] { return end_.has_value(); });
+  ended_.wait_for(lock, std::min(time, kLong), [this] { return end_.has_value(); });
   return end_;
 }
 
