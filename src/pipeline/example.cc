@@ -2,35 +2,53 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "schema/orders.h"
 
 namespace baton::pipeline {
+namespace {
+
+bool is_plain_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+/// YAML takes it for that text, also as the end of a URL. What is quoted is good as well, but
+/// harder to read.
+bool is_plain(std::string_view name) {
+  return std::ranges::all_of(name, is_plain_character) && name != "null" && name != "Null" &&
+         name != "NULL" && !name.starts_with('-') && !name.starts_with('.');
+}
+
+}  // namespace
 
 std::string example_config(const std::string& name, const std::string& address) {
   std::string text = fmt::format(
       R"(# A pipeline: records of a stream, checked against a JSON Schema, into the tables of a database.
 # Every setting can come from the environment: BATON_PIPELINE__SINK__URL=sqlite:/data/orders.db wins over
 # what stands here.
-name: "{0}"
+name: {3}{0}{3}
 
 source:
-  url: "baton-stream://{2}/{0}"
+  url: {3}baton-stream://{2}/{0}{3}
   # Or baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT,HOST:PORT/TOPIC,
   # nats://HOST:PORT/STREAM/SUBJECT.{{partition}} (with partitions: 8).
-  # group: "{0}"            # Whose offsets are stored; the pipeline's name unless said otherwise.
+  # group: {3}{0}{3}              # Whose offsets are stored; the pipeline's name unless said otherwise.
   # from: first             # Where a group begins that has stored none: first or next. Of kafka also
                             # where it goes on when records are gone; without it, it halts then.
   # properties:             # Of kafka: what librdkafka is told, as security.protocol: ssl.
 
 sink:
-  url: "sqlite:{0}.db"
+  url: {3}sqlite:{0}.db{3}
   # Or postgres://USER@HOST:PORT/DATABASE (a password may come from PGPASSWORD), http://HOST:PORT/PATH,
   # stdout:
   # timeout: 30s            # Of one statement, or request.
 
 # Records that will never go in, with the reason.
 dead_letters:
-  url: "baton-queue://{2}/{0}.dlq"
+  url: {3}baton-queue://{2}/{0}.dlq{3}
   # Or kafka://HOST:PORT/TOPIC, file:PATH.
   # redrives_max: 3         # So often a record may be sent back from there.
 
@@ -55,7 +73,7 @@ schema: {1}
 
 # One row of the first table for each record; its key makes a record that comes again harmless.
 )",
-      name, kOrderSchema, address);
+      name, kOrderSchema, address, is_plain(name) ? "" : "\"");
   const schema::RowMapping mapping = schema::order_mapping();
   text += fmt::format("key: {}\ntables:\n", mapping.key);
   for (const schema::TableMapping& table : mapping.tables) {
