@@ -61,7 +61,8 @@ class Sink {
   /// Are the tables there, and as they should be? `apply`: makes what is missing. Answers what it
   /// did, or would do, one sentence each.
   virtual Result<std::vector<std::string>> check(bool apply) = 0;
-  /// Source::origin(): what marks, or keys of records, are of. Before check() and the first writer().
+  /// Source::origin(): what marks, or keys of records, are of. Before check() and the first
+  /// writer().
   virtual void set_origin(std::string /*origin*/) {}
   virtual std::unique_ptr<Preparer> preparer() = 0;
   virtual std::unique_ptr<LaneWriter> writer(std::uint32_t lane) = 0;
