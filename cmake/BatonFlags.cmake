@@ -18,6 +18,12 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
+# Some 150 programs are linked, each with gRPC: mold takes a fraction of the time of GNU ld.
+find_program(MOLD_PROGRAM ld.mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
 if(BATON_SANITIZE)
   add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${BATON_SANITIZE})

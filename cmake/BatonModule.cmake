@@ -83,8 +83,11 @@ endfunction()
 # baton_test(<target> <label> <sources...>): a gtest program that ctest runs as one test.
 function(baton_test target label)
   add_executable(${target} ${ARGN})
-  # testdata/ is read relative to the folder of the tests.
-  target_compile_definitions(${target} PRIVATE BATON_TESTDATA="${CMAKE_CURRENT_SOURCE_DIR}/testdata")
+  # Only where it is used: an absolute path keeps ccache from sharing objects between two checkouts.
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/testdata)
+    target_compile_definitions(${target} PRIVATE
+      BATON_TESTDATA="${CMAKE_CURRENT_SOURCE_DIR}/testdata")
+  endif()
   if(NOT BATON_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)  # A quarter of the time to compile; what they test is optimized.
   endif()

@@ -49,7 +49,8 @@ def common_digest():
 
 
 def key_of(path, command, common):
-    digest = hashlib.sha256((common + command).encode())
+    # Without the checkout's own path, so that two checkouts share what is known to be clean.
+    digest = hashlib.sha256((common + command.replace(str(ROOT), ".")).encode())
     for file in ours(path):
         digest.update(str(file.relative_to(ROOT)).encode())
         digest.update(file.read_bytes())
@@ -74,7 +75,7 @@ def main():
         print("not in the build:", *missing)
         return 1
 
-    cache = ROOT / "build" / "tidy"
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "baton-tidy"
     cache.mkdir(parents=True, exist_ok=True)
     common = common_digest()
     keys = {path: key_of(path, commands[path], common) for path in wanted}

@@ -35,8 +35,7 @@ std::vector<std::uint64_t> read_seeds(const std::filesystem::path& file) {
 
 std::vector<std::uint64_t> old_failures() {
   std::vector<std::filesystem::path> files;
-  const std::filesystem::path folder =
-      std::filesystem::path(BATON_TESTDATA).parent_path() / "../../tests/seeds";
+  const std::filesystem::path folder = BATON_SEEDS;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     if (file.path().extension() == ".txt") files.push_back(file.path());
   }
