@@ -10,6 +10,7 @@
 #include "compat/golden.h"
 #include "kv/facts.h"
 #include "kv/rows.h"
+#include "paths.h"
 
 namespace baton {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 using golden::Samples;
 using golden::to_hex;
 
-const std::string kFile = std::string(BATON_TEST_FOLDER) + "/kv_v1.txt";
+const std::string kFile = std::string(paths::kTests) + "/compat/kv_v1.txt";
 
 constexpr BucketId kBucket{300};
 constexpr Instant kAt{1'700'000'000'000'000'001};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compat/golden.h"
+#include "paths.h"
 #include "queue/format_samples.h"
 
 namespace baton::format_samples {
@@ -15,7 +16,7 @@ namespace {
 
 using golden::to_hex;
 
-const std::string kFile = std::string(BATON_TEST_FOLDER) + "/queue_v1.txt";
+const std::string kFile = std::string(paths::kTests) + "/compat/queue_v1.txt";
 
 Samples today() {
   Samples all;

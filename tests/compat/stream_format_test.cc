@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compat/golden.h"
+#include "paths.h"
 #include "storage/log_index.h"
 #include "stream/batch_samples.h"
 #include "stream/producer_table.h"
@@ -18,7 +19,7 @@ namespace {
 using golden::Samples;
 using golden::to_hex;
 
-const std::string kFile = std::string(BATON_TEST_FOLDER) + "/stream_v1.txt";
+const std::string kFile = std::string(paths::kTests) + "/compat/stream_v1.txt";
 constexpr ProducerStamp kProducer{ProducerId{7}, ProducerEpoch{2}, Sequence32{40}};
 
 std::string batch(Compression compression) {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "paths.h"
 #include "storage/partition_log.h"
 #include "stream/records.h"
 
@@ -123,7 +124,7 @@ class StreamInterop : public testing::Test {
   /// Runs the script; its exit code.
   int run(const std::string& arguments) const {
     const std::string command =
-        fmt::format("{} {}/kafka_records.py {}", kPython, BATON_TEST_FOLDER, arguments);
+        fmt::format("{} {}/compat/kafka_records.py {}", kPython, paths::kTests, arguments);
     return exit_code_of(command);
   }
 
@@ -150,7 +151,7 @@ TEST_F(StreamInterop, KafkaPythonReadsOurFiles) {
 }
 
 TEST_F(StreamInterop, KafkasOwnToolReadsOurFiles) {
-  const std::string jars = BATON_TOOLS "/kafka";
+  const std::string jars = std::string(paths::kTools) + "/kafka";
   if (!std::filesystem::exists(jars) || exit_code_of("java -version 2>/dev/null") != 0) {
     GTEST_SKIP()
         << "SKIPPED: there is no Kafka, or no Java; ./dev setup gets Kafka where there are "

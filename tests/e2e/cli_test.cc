@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "e2e/broker_process.h"
+#include "paths.h"
 
 namespace baton::e2e {
 namespace {
@@ -304,8 +305,7 @@ TEST_F(Cli, TheStandardGrpcHealthServiceIsOn) {
 /// The lines of the README's block that begins with starting a server, without that line.
 std::vector<std::string> readme_commands() {
   std::vector<std::string> commands;
-  std::istringstream readme(
-      read_file(std::filesystem::path(BATON_TEST_FOLDER) / "../../README.md"));
+  std::istringstream readme(read_file(std::filesystem::path(paths::kTests) / "../README.md"));
   constexpr std::string_view kIndent = "    build/release/baton ";
   for (std::string line; std::getline(readme, line);) {
     if (line.starts_with(kIndent) && line.find(" server ") == std::string::npos) {

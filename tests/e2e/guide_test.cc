@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
+#include "paths.h"
 
 namespace baton::e2e {
 namespace {
@@ -42,7 +43,7 @@ TEST_P(Guide, ItsExamplesDoWhatItSays) {
   BrokerProcess broker;
   ASSERT_TRUE(broker.start()) << broker.log();
   const std::filesystem::path docs =
-      std::filesystem::path(BATON_TEST_FOLDER) / ".." / ".." / "docs" / GetParam();
+      std::filesystem::path(paths::kTests) / ".." / "docs" / GetParam();
   const std::vector<Example> examples = examples_of(read_file(docs));
   ASSERT_FALSE(examples.empty()) << docs;
   const std::string folder = std::filesystem::path(binary()).parent_path().string();

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "paths.h"
+
 namespace baton::e2e {
 namespace {
 
@@ -66,7 +68,7 @@ const char* file_or_nothing(const std::string& file) {
 
 std::string binary() {
   const char* named = std::getenv("BATON_BINARY");  // NOLINT(concurrency-mt-unsafe)
-  return named == nullptr ? BATON_BINARY : named;
+  return named == nullptr ? paths::kBinary : named;
 }
 
 bool is_long_run() {

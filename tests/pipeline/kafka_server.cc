@@ -12,12 +12,13 @@
 
 #include "kafka/kafka_lookup.h"
 #include "kafka/kafka_member.h"
+#include "paths.h"
 
 namespace baton::pipeline {
 namespace {
 
 constexpr e2e::seconds kWithin{60};
-constexpr const char* kJars = BATON_TOOLS "/kafka";
+const std::string kJars = std::string(paths::kTools) + "/kafka";
 constexpr const char* kCluster = "MkU3OEVBNTcwNTJENDM2Qg";
 
 constexpr const char* kProperties = R"(process.roles=broker,controller

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "e2e/process.h"
+#include "paths.h"
 
 namespace baton::stores {
 namespace {
@@ -51,7 +52,7 @@ Program nats_program(const coord::NatsVersion& least) {
   std::vector<std::string> candidates;
   if (const char* named = std::getenv("BATON_NATS_SERVER"))
     candidates.emplace_back(named);  // NOLINT
-  candidates.emplace_back(BATON_TOOLS "/nats-server");
+  candidates.push_back(std::string(paths::kTools) + "/nats-server");
   if (const std::string installed = find_on_path("nats-server"); !installed.empty()) {
     candidates.push_back(installed);
   }

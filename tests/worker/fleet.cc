@@ -11,12 +11,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "paths.h"
+
 namespace baton::worker_tests {
 namespace {
 
 using Json = nlohmann::json;
 
-std::string handler_program() { return std::string(BATON_WORKER_TESTS) + "/handler.py"; }
+std::string handler_program() { return std::string(paths::kTests) + "/worker/handler.py"; }
 
 std::vector<std::string> command_of(const WorkerProcess::Options& options) {
   std::vector<std::string> words{
