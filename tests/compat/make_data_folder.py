@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Makes a data folder as a given binary writes it: make_data_folder.py BATON OUT.tar.gz
+
+tests/e2e/old_folder_test.cc opens the result with the present binary and finds everything again. Half of it is in
+a checkpoint, the rest in the journal, and the broker was killed. The journal's spare files are left out: they hold
+nothing, and the next start makes them.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def main():
+    binary, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    work = tempfile.mkdtemp()
+    data, ready = work + "/data", work + "/ready"
+    server = subprocess.Popen([binary, "server", "--data", data, "--shards", "2", "--listen", "127.0.0.1:0",
+                               "--http", "off", "--ready-file", ready])
+    while not os.path.exists(ready):
+        time.sleep(0.05)
+    address = "127.0.0.1:" + open(ready).read().split()[0]
+
+    def baton(*words, text=None):
+        done = subprocess.run([binary, *words, "--address", address], input=text, capture_output=True, text=True)
+        if done.returncode != 0:
+            server.kill()
+            sys.exit(f"baton {' '.join(words)}: {done.stderr}")
+        return done.stdout
+
+    def fill(phase):
+        baton("queue", "send", "ready", f"{phase} plain", "--header", f"phase={phase}")
+        for key in ("blue", "red"):
+            baton("queue", "send", "ready", "-", "--key", key, text="".join(f"{phase} {key} {i}\n" for i in range(10)))
+        baton("queue", "send", "ready", f"{phase} once", "--dedup-id", f"{phase} once")
+        baton("queue", "send", "later", f"{phase} later", "--delay", "365d")
+        baton("queue", "send", "failing", f"{phase} failed")
+        baton("queue", "lease", "failing", "--nack", "--reason", "it is broken")
+        for number in range(4):
+            baton("queue", "send", f"sick-{number}", f"{phase} of sick-{number}")
+            baton("queue", "lease", f"sick-{number}", "--nack")
+        for codec in ("none", "lz4", "zstd", "gzip", "snappy"):
+            text = "".join(f"{phase} {codec} {i} {'x' * 300}\n" for i in range(60))
+            for partition in ("0", "1"):
+                baton("stream", "append", "orders", "-", "--partition", partition, "--compression", codec,
+                      "--producer", "maker", text=text)
+        baton("stream", "subscribe", "orders", "--group", "billing", "--single-active", "--from", "first", "--partition",
+              "0", "--max", "70", "--store-every", "1")
+        baton("stream", "subscribe", "orders", "--group", "audit", "--from", "first", "--partition", "1", "--max", "50",
+              "--store-every", "1")
+        for number in range(5):
+            baton("kv", "put", "settings", f"{phase}.{number}", f"value {number}")
+        baton("kv", "put", "settings", "shared", phase)
+        baton("kv", "del", "settings", f"{phase}.4")
+
+    baton("queue", "create", "ready", "--max-attempts", "7", "--weight", "blue=3", "--throttle", "slow=5/10")
+    baton("queue", "create", "later")
+    baton("queue", "create", "failing", "--max-attempts", "1")
+    baton("queue", "create", "held", "--visibility-timeout", "12h", "--release-on-disconnect", "false")
+    baton("queue", "create", "graves", "--messages-max", "1")
+    for number in range(4):
+        baton("queue", "create", f"sick-{number}", "--max-attempts", "1", "--dead-letter", "graves")
+    baton("stream", "create", "orders", "--partitions", "3", "--segment-size", "16KiB")
+    baton("kv", "bucket", "create", "settings")
+    baton("kv", "bucket", "create", "gone")
+    baton("kv", "put", "gone", "key", "value")
+    baton("queue", "create", "gone")
+    fill("first")
+    baton("queue", "send", "held", "-", text="held 0\nheld 1\nheld 2\n")
+    baton("store", "inspect")  # Makes a checkpoint.
+    holder = subprocess.Popen([binary, "queue", "lease", "held", "--hold", "--max", "2", "--consumer", "holder",
+                               "--wait", "1s", "--address", address], stdout=subprocess.DEVNULL)
+    fill("second")
+    baton("kv", "bucket", "delete", "gone")
+    baton("queue", "delete", "gone")
+    time.sleep(2.5)
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+    holder.kill()
+    holder.wait()
+
+    for folder, _, names in os.walk(data):
+        for name in names:
+            if name.endswith((".spare", ".new")) or name.startswith(("LOG", "LOCK", "OPTIONS")):
+                os.remove(os.path.join(folder, name))
+    subprocess.run(["tar", "-C", work, "--sparse", "--hole-detection=raw", "--owner=0", "--group=0", "--numeric-owner",
+                    "-czf", out, "data"], check=True)
+    shutil.rmtree(work)
+    print(out, os.path.getsize(out), "bytes")
+
+
+main()
