@@ -29,4 +29,20 @@ Status validate_name(std::string_view field, std::string_view name, std::size_t 
   return {};
 }
 
+Status validate_new_name(std::string_view field, std::string_view name) {
+  while (true) {
+    const auto end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    if (part.empty() || part == "." || part == "..") {
+      return Error{
+          Errc::invalid_argument,
+          fmt::format("{} has a part '{}' between slashes; a part may not be empty, '.' or "
+                      "'..'",
+                      field, part)};
+    }
+    if (end == name.size()) return {};
+    name.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace baton

@@ -44,6 +44,7 @@ Result<std::pair<KvBucketDescription, bool>> KvMachine::create_bucket(std::strin
     return Error{Errc::bucket_exists,
                  fmt::format("bucket '{}' exists with other settings; delete it first", name)};
   }
+  BATON_TRY_STATUS(validate_new_name("bucket", name));
   if (buckets_.size() >= options_.buckets_max) {
     return Error{
         Errc::resource_exhausted,

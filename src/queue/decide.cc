@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/names.h"
 #include "queue/machine.h"
 
 /// Commands: what follows from each, as facts. Every item is decided, recorded and applied before
@@ -230,6 +231,11 @@ Progress QueueMachine::on(CreateQueueCommand& command, Instant now) {
     return {};
   }
   const Queue* queue = find_queue(command.queue);
+  if (queue == nullptr) valid = validate_new_name("queue name", command.queue);
+  if (!valid.has_value()) {
+    command.error = valid.error();
+    return {};
+  }
   if (queue != nullptr && *queue->settings != settings) {
     command.error =
         Error{Errc::queue_exists,

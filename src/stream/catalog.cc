@@ -29,6 +29,7 @@ Result<std::pair<const StreamInfo*, bool>> StreamCatalog::create(
                              "or delete it first",
                              name, stream.partitions())};
   }
+  BATON_TRY_STATUS(validate_new_name("stream name", name));
   if (streams_.size() >= limits::kStreamsPerShard) {
     return Error{
         Errc::resource_exhausted,

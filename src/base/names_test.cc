@@ -1,0 +1,27 @@
+#include "base/names.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace baton {
+namespace {
+
+TEST(Names, NewOnesHaveNoPartThatReadsAsAPath) {
+  for (const char* name : {"orders", "eu/orders", "a.b/..c", "...", "a:b"}) {
+    EXPECT_TRUE(validate_new_name("queue name", name).has_value()) << name;
+  }
+  for (const char* name : {"", ".", "..", "../etc", "a/../b", "/a", "a/", "a//b"}) {
+    EXPECT_FALSE(validate_new_name("queue name", name).has_value()) << name;
+  }
+  EXPECT_EQ(validate_new_name("queue name", "../etc").error().text,
+            "queue name has a part '..' between slashes; a part may not be empty, '.' or '..'");
+}
+
+// Whatever an older version has created is still found by its name.
+TEST(Names, OldOnesAreStillNames) {
+  EXPECT_TRUE(validate_name("queue name", "../etc", 200).has_value());
+}
+
+}  // namespace
+}  // namespace baton
