@@ -1,6 +1,7 @@
 #include "coordinator/machine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -144,7 +145,9 @@ void Coordinator::evaluate(const GroupId& group, Instant now) {
   if (entry == groups_.end()) return;
   ++totals_.groups_touched_total;
   Group& state = entry->second;
-  if (state.consumers.empty()) state.vacancy.reset();
+  if (state.consumers.empty() && state.vacancy.has_value()) {
+    state.emptied = std::exchange(state.vacancy, std::nullopt);
+  }
   if (state.record.single_active) settle_seat(*entry, now);
   count_without_active(state);
   if (is_worthless(state)) commit(GroupForgotten{group});
@@ -183,6 +186,7 @@ void Coordinator::activate(Groups::value_type& entry, Consumer& consumer, Instan
       group.vacancy.value_or(coordinator_state::Vacancy{now, Cause::first_consumer});
   group.last_handover = {.at = now, .took = now - vacancy.since, .cause = vacancy.cause};
   group.vacancy.reset();
+  group.emptied.reset();
   ++totals_.activations_total;
   const auto bucket = std::ranges::lower_bound(kHandoverBounds, group.last_handover.took);
   ++totals_.handovers.at(static_cast<std::size_t>(bucket - kHandoverBounds.begin()));

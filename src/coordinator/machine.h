@@ -67,7 +67,7 @@ struct GroupDescription {
   std::vector<MemberDescription> members;  // In order of registration.
   Instant last_handover_at;
   Duration last_handover_took{0};
-  std::string why;  // Of the last hand-over; empty before the first.
+  std::string why;  // Of the last hand-over; empty before the first. Of an empty seat: why it is.
 };
 
 /// The bounds of the buckets in which hand-overs are counted by how long they took.

@@ -293,6 +293,23 @@ TEST_F(CoordinatorTest, ADescriptionSaysWhoHasTheSeatAndWhy) {
   EXPECT_TRUE(machine_.list("order").empty());
 }
 
+// "Nobody, since T, because": the moment and the reason of the seat becoming empty.
+TEST_F(CoordinatorTest, ADescriptionSaysSinceWhenASeatIsEmptyAndWhy) {
+  add(1);
+  const Instant activated = now_;
+  ASSERT_TRUE(store(1, epoch_of(1), 10).has_value());
+  EXPECT_EQ(machine_.describe(kGroup)->last_handover_at, activated);
+  EXPECT_EQ(machine_.describe(kGroup)->why, "the first consumer registered");
+  now_ = now_ + seconds{7};
+  machine_.unregister(kGroup, member(1), now_);
+  EXPECT_EQ(machine_.describe(kGroup)->last_handover_at, now_);
+  EXPECT_EQ(machine_.describe(kGroup)->why, "the former one unsubscribed");
+  now_ = now_ + seconds{3};
+  add(2);
+  EXPECT_EQ(machine_.describe(kGroup)->last_handover_at, now_);
+  EXPECT_EQ(machine_.describe(kGroup)->why, "the first consumer registered");
+}
+
 TEST_F(CoordinatorTest, WatchesFollowConnectionsAndNodes) {
   const auto count = [&]<class Effect>(Effect) {
     const CoordinatorEffects effects = machine_.take_effects();

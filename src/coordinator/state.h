@@ -73,6 +73,8 @@ struct Group {
   Record record;
   std::vector<Consumer> consumers;  // By ticket.
   std::optional<Vacancy> vacancy;
+  std::optional<Vacancy>
+      emptied;  // The last vacancy, while the group has no consumers. Only shown.
   Handover last_handover;
   bool without_active = false;  // Has consumers, and none is connected and active. Counted.
 

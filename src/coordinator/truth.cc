@@ -1,5 +1,7 @@
 // The durable part: facts, rows, offsets; and what can be read of a group.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/assert.h"
@@ -215,6 +217,12 @@ GroupDescription Coordinator::description_of(const Groups::value_type& entry) co
                                .last_handover_at = state.last_handover.at,
                                .last_handover_took = state.last_handover.took,
                                .why = std::string(to_string(state.last_handover.cause))};
+  // Of an empty seat: since when it is empty, and why.
+  const auto& empty = state.vacancy.has_value() ? state.vacancy : state.emptied;
+  if (empty.has_value() && std::ranges::none_of(state.consumers, &Consumer::holds_seat)) {
+    description.last_handover_at = empty->since;
+    description.why = to_string(empty->cause);
+  }
   for (const Consumer& consumer : state.consumers) {
     const Link* link = find(consumer.member.connection);
     description.members.push_back(
