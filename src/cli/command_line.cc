@@ -1,15 +1,21 @@
 #include "cli/command_line.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "cli_base/help.h"
+#include "cli_base/line.h"
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_demo/commands.h"
 #include "cli_work/commands.h"
@@ -17,15 +23,61 @@
 namespace baton::cli {
 namespace {
 
-/// Prints help, or what is wrong with the line.
-ExitCode explain(const CLI::App& app, const CLI::ParseError& problem, bool json) {
-  if (problem.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-    app.exit(problem);
+constexpr std::string_view kVersion = "baton " BATON_VERSION;
+
+struct NoFlags {};
+
+struct HelpFlags {
+  const CLI::App* root = nullptr;
+  std::vector<std::string> words;
+};
+
+std::size_t help_width() { return terminal_size(STDOUT_FILENO).columns; }
+
+/// "; see 'baton queue send --help'", behind `why`.
+std::string with_help(const std::string& why, const CLI::App& command) {
+  const bool question = why.ends_with('?');
+  return fmt::format("{}{} '{} --help'", why, question ? " See" : "; see", command_path(command));
+}
+
+/// An error of the line that names `command`.
+ExitCode fail_usage(bool json, const CLI::App& command, const std::string& why) {
+  const std::string path = command_path(command);
+  const auto space = path.find(' ');
+  const std::string what = space == std::string::npos ? std::string() : path.substr(space + 1);
+  return Output(json).fail(what, with_help(why, command), ExitCode::usage);
+}
+
+ExitCode run_help(const HelpFlags& flags) {
+  if (flags.words == std::vector<std::string>{"connection"}) {
+    fmt::print("{}", connection_page(help_width()));
     return ExitCode::ok;
   }
-  std::string why = problem.what();
-  std::ranges::replace(why, '\n', ' ');
-  return Output(json).fail("usage", why + "; see --help", ExitCode::usage);
+  std::vector<const char*> words;
+  for (const std::string& word : flags.words) words.push_back(word.c_str());
+  const Line line = arrange(*flags.root, words);
+  if (!line.problem.empty()) return fail_usage(false, *line.command, line.problem);
+  fmt::print("{}", help_page(*line.command, help_width()));
+  return ExitCode::ok;
+}
+
+ExitCode run_version(const NoFlags& /*flags*/) {
+  Output::text(kVersion);
+  return ExitCode::ok;
+}
+
+void add_help_command(CLI::App& app, Action& action) {
+  const auto flags = std::make_shared<HelpFlags>();
+  flags->root = &app;
+  CLI::App* help = add_verb(app,
+                            {.name = "help",
+                             .help = "Show the help of a command, or of 'connection': the flags of "
+                                     "every command that talks to a broker.",
+                             .example = "baton help queue send\n  baton help connection"},
+                            flags, run_help, action);
+  help->add_option("COMMAND", flags->words, "The words of the command [all commands].");
+  add_verb(app, {.name = "version", .help = "Print the version.", .example = "baton version"},
+           std::make_shared<NoFlags>(), run_version, action);
 }
 
 ExitCode finish(const Action& action) {
@@ -37,39 +89,64 @@ ExitCode finish(const Action& action) {
   return code;
 }
 
+/// Does what the line asks for, or says what is wrong with it.
+ExitCode run_line(std::span<const char* const> words, bool json) {
+  CLI::App app;
+  Action action;
+  add_commands(app, action);
+  const Line line = arrange(app, words);
+  if (!line.problem.empty()) return fail_usage(json, *line.command, line.problem);
+  try {
+    std::vector<std::string> backwards(line.words.rbegin(), line.words.rend());
+    app.parse(std::move(backwards));
+  } catch (const CLI::CallForVersion&) {
+    action = [] { return run_version({}); };
+  } catch (const CLI::CallForHelp&) {
+    action = [command = line.command] {
+      fmt::print("{}", help_page(*command, help_width()));
+      return ExitCode::ok;
+    };
+  } catch (const CLI::ParseError& problem) {
+    return fail_usage(json, *line.command, usage_problem(*line.command, problem));
+  }
+  return finish(action);
+}
+
 }  // namespace
+
+void add_commands(CLI::App& app, Action& action) {
+  app.name("baton");
+  app.description(
+      "Baton: a message broker built around the lease. Queues, streams with a single active "
+      "consumer, partition leases, and pipelines into databases.");
+  app.set_version_flag("-v,--version", std::string(kVersion), "Print the version and exit.");
+  app.set_help_flag("-h,--help", "Print this help and exit.");
+  app.require_subcommand(1);
+  app.footer(
+      fmt::format("{}\nExample:\n  baton server --data /tmp/baton &\n"
+                  "  baton queue create jobs\n  baton queue send jobs hello\n"
+                  "  baton queue lease jobs --ack",
+                  exit_code_help()));
+  add_server_command(app, action);
+  add_queue_commands(app, action);
+  add_stream_commands(app, action);
+  add_group_commands(app, action);
+  add_kv_commands(app, action);
+  add_worker_commands(app, action);
+  add_pipeline_commands(app, action);
+  add_bench_commands(app, action);
+  add_store_commands(app, action);
+  add_demo_command(app, action);
+  add_help_command(app, action);
+}
 
 ExitCode run(int argc, const char* const* argv) {
   // gRPC's own lines would stand between ours; whoever wants them sets the variable.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);  // NOLINT(concurrency-mt-unsafe): there is one thread.
-  const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
-  const bool json =
-      std::ranges::any_of(words, [](std::string_view word) { return word == "--json"; });
+  const auto words = std::span(argv, static_cast<std::size_t>(argc)).subspan(argc > 0 ? 1 : 0);
+  const bool json = wants_json(words);
   try {
-    CLI::App app("Baton: a message broker built around the lease.", "baton");
-    app.set_version_flag("--version", std::string("baton ") + BATON_VERSION);
-    app.require_subcommand(1);
-    app.footer(
-        fmt::format("{}\nExample:\n  baton server --data /tmp/baton &\n  baton queue create jobs\n"
-                    "  baton queue send jobs hello\n  baton queue lease jobs --ack",
-                    exit_code_help()));
-    Action action;
-    add_server_command(app, action);
-    add_queue_commands(app, action);
-    add_stream_commands(app, action);
-    add_group_commands(app, action);
-    add_kv_commands(app, action);
-    add_worker_commands(app, action);
-    add_pipeline_commands(app, action);
-    add_bench_commands(app, action);
-    add_store_commands(app, action);
-    add_demo_command(app, action);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& problem) {
-      return explain(app, problem, json);
-    }
-    return finish(action);
+    return run_line(words, json);
   } catch (const std::exception& problem) {
     return Output(json).fail("internal", problem.what(), ExitCode::failure);
   }

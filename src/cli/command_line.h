@@ -10,6 +10,10 @@ namespace baton::cli {
 void add_server_command(CLI::App& app, Action& action);
 void add_store_commands(CLI::App& app, Action& action);
 
+/// Adds every command to `app`, the whole tree. What the line asks for is left in `action`. Both
+/// must live as long as the tree is used.
+void add_commands(CLI::App& app, Action& action);
+
 /// Reads the line and does what it asks for.
 ExitCode run(int argc, const char* const* argv);
 

@@ -107,19 +107,21 @@ Status set_bool(ServerConfig& config, std::string_view text) {
 }
 
 constexpr std::array kSettings = std::to_array<Setting>({
-    {"data", "DIR", "The data folder; made when it is not there.",
+    {"data", "DIR", "The data folder; created when it does not exist.",
      [](ServerConfig& config, std::string_view text) { return set_text(config.data, text); }},
     {"listen", "HOST:PORT", "Where to serve gRPC [127.0.0.1:7470]; port 0 takes a free one.",
      set_listen},
     {"http", "HOST:PORT",
      "Where to serve /metrics, /healthz and /readyz [127.0.0.1:7471], or 'off'.", set_http},
     {"fsync", "MODE",
-     "always: nothing is confirmed before it is on the disk [default]; interval:MS; never.",
+     "When changes reach the disk: always (before each is confirmed) [default], interval:MS or "
+     "never.",
      set_fsync},
     {"shards", "N",
-     "Threads that own queues, 1 to 256 [half the cores]. Fixed when the data folder is made.",
+     "Threads that own queues and streams, 1 to 256 [half the cores]. Cannot be changed once the "
+     "data folder exists.",
      set_shards},
-    {"insecure", "", "Allow plain text beyond this machine.",
+    {"insecure", "", "Allow connections without TLS from other machines.",
      set_bool<[](ServerConfig& config) -> bool& { return config.api.insecure; }>},
     {"tls-cert", "FILE", "Serve TLS with this certificate (PEM); goes with --tls-key.",
      [](ServerConfig& config, std::string_view text) {
@@ -131,19 +133,20 @@ constexpr std::array kSettings = std::to_array<Setting>({
      }},
     {"tls-ca", "FILE", "Clients must show a certificate signed by this authority (PEM).",
      [](ServerConfig& config, std::string_view text) { return set_text(config.api.tls_ca, text); }},
-    {"keepalive-time", "DURATION", "Ping a connection that says nothing for so long [2s].",
+    {"keepalive-time", "DURATION", "Ping a connection that was silent for this long [2s].",
      set_keepalive_time},
-    {"keepalive-timeout", "DURATION", "Close it when the answer takes longer [3s].",
-     set_keepalive_timeout},
+    {"keepalive-timeout", "DURATION",
+     "Close the connection when the answer to a ping takes longer [3s].", set_keepalive_timeout},
     {"request-max", "SIZE", "The largest request, 64KiB to 256MiB [32MiB].", set_request_max},
-    {"checkpoint-interval", "DURATION", "Make a checkpoint at least so often [60s].",
+    {"checkpoint-interval", "DURATION", "The longest time between two checkpoints [60s].",
      set_checkpoint_interval},
     {"stop-timeout", "DURATION", "How long a stop may take before the process ends anyway [10s].",
      set_stop_timeout},
-    {"log-level", "LEVEL", "debug, info [default], warning or error.", set_log_level},
-    {"log-json", "", "Log lines of JSON instead of key=value.",
+    {"log-level", "LEVEL", "What to log: debug, info [default], warning or error.", set_log_level},
+    {"log-json", "", "Log JSON instead of key=value.",
      set_bool<[](ServerConfig& config) -> bool& { return config.log_json; }>},
-    {"ready-file", "FILE", "Write 'GRPC_PORT HTTP_PORT PID' there when ready; removed at the end.",
+    {"ready-file", "FILE",
+     "Write 'GRPC_PORT HTTP_PORT PID' to this file when ready; removed at the end.",
      [](ServerConfig& config, std::string_view text) { return set_text(config.ready_file, text); }},
 });
 

@@ -288,16 +288,18 @@ void add_setting(CLI::App& command, const Setting& setting,
 
 void add_server_command(CLI::App& app, Action& action) {
   auto flags = std::make_shared<ServerFlags>();
-  CLI::App* command =
-      add_verb(app,
-               {.name = "server",
-                .help = "Run a broker until SIGTERM or SIGINT.",
-                .example = "baton server --data /var/lib/baton --fsync always\n"
-                           "  baton server --config /etc/baton.yaml     (YAML; flags win over it)"},
-               flags, run_server, action);
+  CLI::App* command = add_verb(
+      app,
+      {.name = "server",
+       .help = "Run a broker until SIGTERM or SIGINT. A new data folder takes about 200 MB "
+               "for each shard: room for the journal, set aside in advance.",
+       .example = "baton server --data /var/lib/baton --fsync always\n"
+                  "  baton server --config /etc/baton.yaml"},
+      flags, run_server, action);
   command
-      ->add_option("--config", flags->config_file,
-                   "A YAML file with lines 'name: value', named as the flags below.")
+      ->add_option(
+          "--config", flags->config_file,
+          "A YAML file with lines 'name: value', named as the flags below. Flags win over it.")
       ->type_name("FILE");
   for (const Setting& setting : server_settings()) add_setting(*command, setting, flags);
 }

@@ -66,16 +66,16 @@ ExitCode run_inspect(const InspectFlags& flags) {
 }  // namespace
 
 void add_store_commands(CLI::App& app, Action& action) {
-  CLI::App* store = app.add_subcommand("store", "Look into a broker's store.");
-  store->require_subcommand(1);
-  store->footer("Example:\n  baton store inspect --data /var/lib/baton");
+  CLI::App* store = add_noun(app, {.name = "store",
+                                   .help = "Look into the store of a broker.",
+                                   .example = "baton store inspect --data /var/lib/baton"});
   const auto flags = std::make_shared<InspectFlags>();
   CLI::App* inspect = add_verb(
       *store,
       {.name = "inspect",
-       .help = "Show the tables of each shard's checkpoint, and the journal's positions: of "
-               "a stopped broker's folder with --data, otherwise of the running broker at "
-               "--address, which makes a checkpoint first.",
+       .help = "Show the tables of each shard's checkpoint and the positions of its journal. With "
+               "--data, those of a stopped broker's folder; otherwise those of the running broker "
+               "at --address, which makes a checkpoint first.",
        .example = "baton store inspect --data /var/lib/baton\n"
                   "  baton store inspect --address 127.0.0.1:7470 --json"},
       flags, run_inspect, action);

@@ -38,6 +38,10 @@ struct ClientFlags {
 };
 /// `flags` must live as long as `command`.
 void add_client_flags(CLI::App& command, ClientFlags& flags);
+/// `--json` alone, for commands that talk to no broker.
+void add_json_flag(CLI::App& command, bool& json);
+/// `--yes`, for commands that ask before they destroy something.
+void add_yes_flag(CLI::App& command, bool& yes);
 
 /// Turns a value down with the words of `parse`.
 template <class T>
@@ -102,12 +106,18 @@ struct Verb {
   std::string example;
 };
 
+/// Adds a command that only has commands below it, as `baton queue`.
+CLI::App* add_noun(CLI::App& parent, const Verb& noun);
+/// What people type out of habit: "ls" for "list", "rm" for "delete", "info" for "describe".
+std::vector<std::string> aliases_of(std::string_view verb);
+
 /// Adds a command to `parent`. `state` holds its flags and lives as long as it.
 template <class State>
 CLI::App* add_verb(CLI::App& parent, const Verb& verb, const std::shared_ptr<State>& state,
                    ExitCode (*run_it)(const State&), Action& action) {
   CLI::App* command = parent.add_subcommand(verb.name, verb.help);
   command->footer("Example:\n  " + verb.example);
+  for (const std::string& alias : aliases_of(verb.name)) command->alias(alias);
   command->callback(
       [state, run_it, &action] { action = [state, run_it] { return run_it(*state); }; });
   return command;

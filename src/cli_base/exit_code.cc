@@ -72,6 +72,7 @@ std::string_view exit_code_help() {
          "  11 the data folder was written by a newer version\n"
          "  12 the data folder cannot be read or written, or its disk is full\n"
          "  13 the key was not at the expected revision\n"
+         "  70 the broker ended itself after a failed write or fsync\n"
          "  75 the sink of a pipeline was out for longer than it may be\n";
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/base64.h"
 #include "base/time.h"
+#include "cli_base/terminal.h"
 
 namespace baton::cli {
 namespace {
@@ -119,11 +120,6 @@ std::string_view shown_part(std::string_view payload) {
   return payload.substr(0, end);
 }
 
-/// "1 byte", "2 bytes".
-std::string counted(std::uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 std::string describe_body(const client::Headers& headers, const std::string& payload) {
   std::string out;
   for (const auto& [name, value] : headers) {
@@ -151,7 +147,7 @@ std::vector<Column> columns_of(const std::vector<std::vector<std::string>>& rows
   for (const auto& row : rows) {
     columns.resize(std::max(columns.size(), row.size()));
     for (std::size_t c = 0; c < row.size(); ++c) {
-      columns[c].width = std::max(columns[c].width, row[c].size());
+      columns[c].width = std::max(columns[c].width, visible_width(row[c]));
       // The first row is the head.
       if (&row != &rows.front() && !is_number(row[c])) columns[c].number = false;
     }
@@ -175,7 +171,7 @@ void Output::object(const Json& value) { fmt::print("{}\n", dump(value)); }
 void Output::print(std::string_view what, const Failure& failure) const {
   std::fflush(stdout);
   if (!json_) {
-    fmt::print(stderr, "baton: {}: {}\n", what, failure.text);
+    fmt::print(stderr, "baton: {}{}{}\n", what, what.empty() ? "" : ": ", failure.text);
     return;
   }
   const Json error{{"code", failure.code},
@@ -300,7 +296,7 @@ std::string describe(const client::QueueInfo& queue) {
   line("messages max", limit_text(settings.messages_max, format_count));
   line("bytes max", limit_text(settings.bytes_max, format_bytes));
   line("retention", settings.retention.value_or(std::chrono::milliseconds{0}).count() == 0
-                        ? "for ever"
+                        ? "no limit"
                         : duration_text(settings.retention));
   line("dedup window", fmt::format("{}, at most {} ids", duration_text(settings.dedup_window),
                                    limit_text(settings.dedup_ids_max, format_count)));
@@ -354,10 +350,11 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows) {
     std::string line;
     for (std::size_t c = 0; c < row.size(); ++c) {
       if (c > 0) line += "  ";
-      line += columns[c].number ? fmt::format("{:>{}}", row[c], columns[c].width)
-                                : fmt::format("{:<{}}", row[c], columns[c].width);
+      const std::string padding(columns[c].width - visible_width(row[c]), ' ');
+      line += columns[c].number ? padding + row[c] : row[c] + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
+    if (&row == &rows.front()) line = paint(Tone::head, line);
     if (!out.empty()) out.push_back('\n');
     out += line;
   }
@@ -383,6 +380,10 @@ std::string format_count(std::uint64_t count) {
   std::string digits = fmt::format("{}", count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ' ');
   return digits;
+}
+
+std::string counted(std::uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", format_count(count), thing, count == 1 ? "" : "s");
 }
 
 bool is_utf8(std::string_view bytes) {

@@ -35,6 +35,10 @@ class Output {
   [[nodiscard]] ExitCode fail(std::string_view what, const client::Error& error) const;
   [[nodiscard]] ExitCode fail(std::string_view what, const Error& error) const;
   [[nodiscard]] ExitCode fail(std::string_view what, std::string_view why, ExitCode code) const;
+  /// For an answer of no before something is destroyed.
+  [[nodiscard]] ExitCode not_confirmed(std::string_view what) const {
+    return fail(what, "not confirmed: nothing was removed", ExitCode::failure);
+  }
 
  private:
   struct Failure;
@@ -71,6 +75,8 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 std::string format_bytes(std::uint64_t bytes);
 /// "1 234 567".
 std::string format_count(std::uint64_t count);
+/// "1 message", "2 messages", "1 234 messages".
+std::string counted(std::uint64_t count, std::string_view thing);
 
 bool is_utf8(std::string_view bytes);
 /// As "NAME"; as "NAME_base64" when they are not text.

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/time.h"
+#include "cli_base/output.h"
 
 namespace baton::cli {
 namespace {
@@ -40,6 +41,14 @@ Result<client::FairnessCost> parse_fairness_cost(std::string_view text) {
   if (text == "message") return client::FairnessCost::message;
   if (text == "byte") return client::FairnessCost::byte;
   return wrong(fmt::format("{} is neither 'message' nor 'byte'", shown(text)));
+}
+
+Result<std::uint64_t> parse_size_between(std::string_view text, std::uint64_t min,
+                                         std::uint64_t max) {
+  BATON_TRY(const std::uint64_t bytes, parse_size(text));
+  if (bytes >= min && bytes <= max) return bytes;
+  return wrong(fmt::format("{} is not a size from {} to {}", shown(text), format_bytes(min),
+                           format_bytes(max)));
 }
 
 Result<std::pair<std::string, std::string>> parse_header(std::string_view text) {

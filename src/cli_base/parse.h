@@ -22,6 +22,10 @@ Result<double> parse_rate(std::string_view text);
 /// "message" or "byte".
 Result<client::FairnessCost> parse_fairness_cost(std::string_view text);
 
+/// A size from `min` to `max` bytes, which the error shows with units.
+Result<std::uint64_t> parse_size_between(std::string_view text, std::uint64_t min,
+                                         std::uint64_t max);
+
 /// "NAME=VALUE", cut at the first equals sign.
 Result<std::pair<std::string, std::string>> parse_header(std::string_view text);
 /// "KEY=W", cut at the last equals sign, as keys may hold one. 0 removes the key's weight.

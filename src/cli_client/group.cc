@@ -9,6 +9,7 @@
 
 #include <baton/client.h>
 
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_client/stream_flags.h"
 #include "cli_client/stream_output.h"
@@ -21,6 +22,7 @@ using client::StreamClient;
 
 struct GroupFlags : StreamFlags {
   std::string group;
+  bool yes = false;  // Of `delete`.
 };
 
 std::string about_group(std::string_view verb, const GroupFlags& flags) {
@@ -75,6 +77,10 @@ ExitCode run_evaluate(const GroupFlags& flags) {
 ExitCode run_delete(const GroupFlags& flags) {
   const std::string what = about_group("delete", flags);
   return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    if (!confirmed(flags.yes, fmt::format("Delete group {} of stream {} and its offsets?",
+                                          printable(flags.group), printable(flags.stream)))) {
+      return out.not_confirmed(what);
+    }
     const auto status = client.delete_group(flags.stream, flags.group);
     if (!status) return out.fail(what, status.error());
     if (out.json()) {
@@ -90,41 +96,48 @@ void add_group_verb(CLI::App& group, const Verb& verb, ExitCode (*run_it)(const 
                     Action& action) {
   const auto flags = std::make_shared<GroupFlags>();
   CLI::App* command = add_verb(group, verb, flags, run_it, action);
-  command->add_option("STREAM", flags->stream, "The stream.")->required()->type_name("");
-  command->add_option("GROUP", flags->group, "The group.")->required()->type_name("");
+  command->add_option("STREAM", flags->stream, "The name of the stream.")
+      ->required()
+      ->type_name("");
+  command->add_option("GROUP", flags->group, "The name of the group.")->required()->type_name("");
   add_client_flags(*command, *flags);
+  if (verb.name == "delete") add_yes_flag(*command, flags->yes);
 }
 
 }  // namespace
 
 void add_group_commands(CLI::App& app, Action& action) {
-  CLI::App* group = app.add_subcommand("group", "Look after the consumer groups of streams.");
-  group->require_subcommand(1);
-  group->footer("Example:\n  baton group describe events billing");
+  CLI::App* group = add_noun(app, {.name = "group",
+                                   .help = "Look after the consumer groups of streams.",
+                                   .example = "baton group describe events billing"});
 
   const auto listed = std::make_shared<StreamFlags>();
   CLI::App* list = add_verb(*group,
                             {.name = "list",
-                             .help = "List the groups: who is active, how many wait, the lag.",
+                             .help = "List groups: the active consumer, how many wait, the lag.",
                              .example = "baton group list events"},
                             listed, run_list, action);
-  list->add_option("STREAM", listed->stream, "Only of this stream.")->type_name("");
+  list->add_option("STREAM", listed->stream, "Only groups of this stream [all streams].")
+      ->type_name("");
   add_client_flags(*list, *listed);
 
-  add_group_verb(*group,
-                 {.name = "describe",
-                  .help = "Show a group: who is active since when and why, who waits, the offsets, "
-                          "how long the last hand-over took.",
-                  .example = "baton group describe events billing"},
-                 run_describe, action);
-  add_group_verb(*group,
-                 {.name = "evaluate",
-                  .help = "Drop consumers that are not connected, and fill the seats again.",
-                  .example = "baton group evaluate events billing"},
-                 run_evaluate, action);
+  add_group_verb(
+      *group,
+      {.name = "describe",
+       .help = "Show a group: per partition the active consumer, since when and why, who "
+               "waits, the offset, and how long the last hand-over took.",
+       .example = "baton group describe events billing"},
+      run_describe, action);
+  add_group_verb(
+      *group,
+      {.name = "evaluate",
+       .help = "Drop consumers that are not connected, and choose the active ones again.",
+       .example = "baton group evaluate events billing"},
+      run_evaluate, action);
   add_group_verb(*group,
                  {.name = "delete",
-                  .help = "Forget a group without consumers, and its offsets.",
+                  .help = "Delete a group that has no consumers, and its offsets. Asks first, on a "
+                          "terminal.",
                   .example = "baton group delete events billing"},
                  run_delete, action);
 }

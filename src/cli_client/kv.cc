@@ -9,9 +9,11 @@
 #include <baton/client.h>
 
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_client/kv_flags.h"
 #include "cli_client/kv_output.h"
+#include "kv/types.h"
 
 namespace baton::cli {
 namespace {
@@ -21,6 +23,10 @@ using client::KvClient;
 
 struct CreateFlags : BucketFlags {
   client::BucketSettings settings;
+};
+
+struct DeleteFlags : BucketFlags {
+  bool yes = false;
 };
 
 struct ListFlags : ClientFlags {
@@ -34,21 +40,32 @@ std::string about_bucket(std::string_view verb, std::string_view bucket) {
 ExitCode run_create(const CreateFlags& flags) {
   const std::string what = about_bucket("create", flags.bucket);
   return with_kv(flags, what, [&](KvClient& client, const Output& out) {
+    // Only for what is said: two who create it at the same time may both be told that they did.
+    const bool existed = client.describe_bucket(flags.bucket).has_value();
     const auto bucket = client.create_bucket(flags.bucket, flags.settings);
     if (!bucket) return out.fail(what, bucket.error());
     if (out.json()) {
       Output::object(to_json(*bucket));
     } else {
-      Output::text(
-          fmt::format("bucket {} is there, at revision {}", bucket->name, bucket->revision));
+      Output::text(existed
+                       ? fmt::format("bucket {} exists already, with these settings, at revision "
+                                     "{}",
+                                     bucket->name, bucket->revision)
+                       : fmt::format("created bucket {}", bucket->name));
     }
     return ExitCode::ok;
   });
 }
 
-ExitCode run_delete(const BucketFlags& flags) {
+ExitCode run_delete(const DeleteFlags& flags) {
   const std::string what = about_bucket("delete", flags.bucket);
   return with_kv(flags, what, [&](KvClient& client, const Output& out) {
+    const auto bucket = client.describe_bucket(flags.bucket);
+    if (!bucket) return out.fail(what, bucket.error());
+    if (!confirmed(flags.yes, fmt::format("Delete bucket {} and its {}?", bucket->name,
+                                          counted(bucket->keys, "key")))) {
+      return out.not_confirmed(what);
+    }
     const auto status = client.delete_bucket(flags.bucket);
     if (!status) return out.fail(what, status.error());
     if (out.json()) {
@@ -87,6 +104,9 @@ ExitCode run_list(const ListFlags& flags) {
   });
 }
 
+Result<std::uint64_t> read_value_max(std::string_view text) {
+  return parse_size_between(text, 1, limits::kKvValueBytesMax);
+}
 Result<std::uint64_t> read_count(std::string_view text) {
   return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
 }
@@ -94,41 +114,44 @@ Result<std::uint64_t> read_count(std::string_view text) {
 void add_settings(CLI::App& command, client::BucketSettings& settings) {
   constexpr const char* kSettings = "Settings";
   add_parsed(
-      command, "--value-max", parse_size,
+      command, "--value-max", read_value_max,
       [&settings](std::uint64_t bytes) { settings.value_bytes_max = bytes; },
       "The largest value, up to 16MiB [1MiB].")
+      ->type_name("SIZE")
       ->group(kSettings);
   add_parsed(
       command, "--keys-max", read_count,
-      [&settings](std::uint64_t count) { settings.keys_max = count; }, "The most keys [1000000].")
+      [&settings](std::uint64_t count) { settings.keys_max = count; },
+      "The most keys the bucket may hold [1000000].")
       ->group(kSettings);
   add_parsed(
       command, "--history", read_count,
       [&settings](std::uint64_t count) { settings.history_changes_max = count; },
-      "So many changes are kept for watches that come back [10000].")
+      "Changes kept for watches that reconnect [10000].")
       ->group(kSettings);
   add_parsed(
       command, "--history-size", parse_size,
       [&settings](std::uint64_t bytes) { settings.history_bytes_max = bytes; },
-      "And at most so many bytes of them [16MiB].")
+      "The most bytes of changes kept [16MiB].")
+      ->type_name("SIZE")
       ->group(kSettings);
 }
 
 void add_name(CLI::App& command, BucketFlags& flags) {
-  command.add_option("NAME", flags.bucket, "The bucket.")->required()->type_name("");
+  command.add_option("BUCKET", flags.bucket, "The name of the bucket.")->required()->type_name("");
   add_client_flags(command, flags);
 }
 
 void add_bucket_verbs(CLI::App& kv, Action& action) {
-  CLI::App* bucket = kv.add_subcommand("bucket", "Make, show and delete buckets.");
-  bucket->require_subcommand(1);
-  bucket->footer("Example:\n  baton kv bucket create leases");
+  CLI::App* bucket = add_noun(kv, {.name = "bucket",
+                                   .help = "Create, show and delete buckets.",
+                                   .example = "baton kv bucket create leases"});
 
   const auto created = std::make_shared<CreateFlags>();
   CLI::App* create = add_verb(*bucket,
                               {.name = "create",
-                               .help = "Make a bucket. One that is there already, with the same "
-                                       "settings, is fine.",
+                               .help = "Create a bucket. A bucket that exists with the same "
+                                       "settings is left as it is.",
                                .example = "baton kv bucket create leases --value-max 64KiB"},
                               created, run_create, action);
   add_name(*create, *created);
@@ -137,27 +160,30 @@ void add_bucket_verbs(CLI::App& kv, Action& action) {
   const auto listed = std::make_shared<ListFlags>();
   CLI::App* list = add_verb(*bucket,
                             {.name = "list",
-                             .help = "List the buckets.",
+                             .help = "List buckets.",
                              .example = "baton kv bucket list --json | jq .revision"},
                             listed, run_list, action);
-  list->add_option("PREFIX", listed->prefix, "Only buckets whose names begin so.")->type_name("");
+  list->add_option("PREFIX", listed->prefix, "Only buckets whose names begin with this.")
+      ->type_name("");
   add_client_flags(*list, *listed);
 
   const auto described = std::make_shared<BucketFlags>();
   add_name(*add_verb(*bucket,
                      {.name = "describe",
-                      .help = "Show a bucket's settings and counts.",
+                      .help = "Show the settings and counts of a bucket.",
                       .example = "baton kv bucket describe leases"},
                      described, run_describe, action),
            *described);
 
-  const auto deleted = std::make_shared<BucketFlags>();
-  add_name(*add_verb(*bucket,
-                     {.name = "delete",
-                      .help = "Remove a bucket and every key in it. Its watches end.",
-                      .example = "baton kv bucket delete leases"},
-                     deleted, run_delete, action),
-           *deleted);
+  const auto deleted = std::make_shared<DeleteFlags>();
+  CLI::App* del = add_verb(*bucket,
+                           {.name = "delete",
+                            .help = "Delete a bucket and every key in it, which ends its watches. "
+                                    "Asks first, on a terminal.",
+                            .example = "baton kv bucket delete leases"},
+                           deleted, run_delete, action);
+  add_name(*del, *deleted);
+  add_yes_flag(*del, deleted->yes);
 }
 
 }  // namespace
@@ -171,13 +197,14 @@ std::string about_kv(std::string_view verb, std::string_view bucket, std::string
 }
 
 void add_bucket_argument(CLI::App& command, BucketFlags& flags) {
-  command.add_option("BUCKET", flags.bucket, "The bucket.")->required()->type_name("");
+  command.add_option("BUCKET", flags.bucket, "The name of the bucket.")->required()->type_name("");
   add_client_flags(command, flags);
 }
 
 void add_key_arguments(CLI::App& command, KeyFlags& flags) {
   add_bucket_argument(command, flags);
-  command.add_option("KEY", flags.key, "The key: letters, digits and . _ - / :")
+  command
+      .add_option("KEY", flags.key, "The key, of letters, digits and the characters . _ - / and :.")
       ->required()
       ->type_name("");
 }
@@ -187,11 +214,11 @@ Result<std::uint64_t> read_revision(std::string_view text) {
 }
 
 void add_kv_commands(CLI::App& app, Action& action) {
-  CLI::App* kv =
-      app.add_subcommand("kv", "Keys with revisions: read, write, compare-and-set and watch them.");
-  kv->require_subcommand(1);
-  kv->footer(
-      "Example:\n  baton kv bucket create leases\n  baton kv cas leases leader me --revision 0");
+  CLI::App* kv = add_noun(
+      app,
+      {.name = "kv",
+       .help = "Keys with revisions: read, write, compare-and-set and watch them.",
+       .example = "baton kv bucket create leases\n  baton kv cas leases leader me --revision 0"});
   add_bucket_verbs(*kv, action);
   add_kv_keys(*kv, action);
   add_kv_watch(*kv, action);

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +18,7 @@
 #include <baton/client.h>
 
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_client/kv_flags.h"
 #include "cli_client/kv_output.h"
@@ -86,6 +89,12 @@ ExitCode run_put(const PutFlags& flags) {
   });
 }
 
+/// In a pipe the bytes as they are. On a terminal nothing that would move its cursor or change its
+/// colours.
+std::string shown_value(const std::string& value) {
+  return is_terminal(STDOUT_FILENO) ? terminal_text(value) : value;
+}
+
 ExitCode run_get(const GetFlags& flags) {
   const std::string what = about_kv("get", flags.bucket, flags.key);
   return with_kv(flags, what, [&](KvClient& client, const Output& out) {
@@ -96,8 +105,8 @@ ExitCode run_get(const GetFlags& flags) {
     if (out.json()) {
       Output::object(to_json(*entry));
     } else {
-      // As it is: whoever pipes it wants these bytes.
-      std::fwrite(entry->value.data(), 1, entry->value.size(), stdout);
+      const std::string shown = flags.raw ? entry->value : shown_value(entry->value);
+      std::fwrite(shown.data(), 1, shown.size(), stdout);
       if (!flags.raw) std::fputc('\n', stdout);
     }
     return ExitCode::ok;
@@ -155,18 +164,19 @@ Result<std::uint64_t> read_expected(std::string_view text) {
 
 void add_value_flags(CLI::App& command, PutFlags& flags) {
   add_key_arguments(command, flags);
-  command.add_option("VALUE", flags.value, "The value; - reads standard input.")->type_name("");
-  command.add_option("--file", flags.file, "The content of this file.");
+  command.add_option("VALUE", flags.value, "The value; - reads it from standard input.")
+      ->type_name("");
+  command.add_option("--file", flags.file, "Take the value from this file.")->type_name("FILE");
   add_parsed(
       command, "--ttl", read_ttl, [&flags](Milliseconds value) { flags.options.ttl = value; },
-      "The key goes after so long, unless it is written again [it stays].");
+      "Remove the key after this long, unless it is written again [never].");
 }
 
 void add_put(CLI::App& kv, Action& action) {
   const auto flags = std::make_shared<PutFlags>();
   CLI::App* put = add_verb(kv,
                            {.name = "put",
-                            .help = "Write a key, whatever is there. Prints its revision.",
+                            .help = "Write a key, whatever its value is now. Prints its revision.",
                             .example = "baton kv put settings colour blue\n"
                                        "  baton kv put sessions s1 - --ttl 30s < session.json"},
                            flags, run_put, action);
@@ -174,7 +184,7 @@ void add_put(CLI::App& kv, Action& action) {
   add_parsed(
       *put, "--revision", read_revision,
       [flags = flags.get()](std::uint64_t value) { flags->options.expected_revision = value; },
-      "Only if the key is at this revision; 0: only if there is none.");
+      "Write only if the key is at this revision; 0: only if there is no such key.");
 }
 
 void add_cas(CLI::App& kv, Action& action) {
@@ -204,24 +214,25 @@ void add_kv_keys(CLI::App& kv, Action& action) {
   const auto got = std::make_shared<GetFlags>();
   CLI::App* get = add_verb(kv,
                            {.name = "get",
-                            .help = "Print a key's value; with --json its revision, too.",
+                            .help = "Print the value of a key; with --json also its revision.",
                             .example = "baton kv get settings colour\n"
                                        "  baton kv get leases leader --json | jq .revision"},
                            got, run_get, action);
   add_key_arguments(*get, *got);
-  get->add_flag("--raw", got->raw, "Add no newline.");
+  get->add_flag("--raw", got->raw,
+                "Write the bytes as they are: no newline, and binary values also to a terminal.");
 
   const auto deleted = std::make_shared<DeleteFlags>();
   CLI::App* del = add_verb(kv,
                            {.name = "del",
-                            .help = "Remove a key.",
+                            .help = "Delete a key.",
                             .example = "baton kv del leases leader --revision 7"},
                            deleted, run_delete, action);
   add_key_arguments(*del, *deleted);
   add_parsed(
       *del, "--revision", read_expected,
       [flags = deleted.get()](std::uint64_t value) { flags->options.expected_revision = value; },
-      "Only if the key is at this revision.");
+      "Delete only if the key is at this revision.");
 
   const auto listed = std::make_shared<ListFlags>();
   CLI::App* list = add_verb(kv,
@@ -230,11 +241,11 @@ void add_kv_keys(CLI::App& kv, Action& action) {
                              .example = "baton kv list leases worker. --json"},
                             listed, run_list, action);
   add_bucket_argument(*list, *listed);
-  list->add_option("PREFIX", listed->prefix, "Only keys that begin so.")->type_name("");
+  list->add_option("PREFIX", listed->prefix, "Only keys that begin with this.")->type_name("");
   add_parsed(
-      *list, "--max", read_expected,
+      *list, "-n,--max", read_expected,
       [flags = listed.get()](std::uint64_t value) { flags->max = value; },
-      "End after so many keys [no limit].");
+      "The most keys to list [no limit].");
 }
 
 }  // namespace baton::cli

@@ -125,6 +125,21 @@ std::string describe(const client::BucketInfo& bucket) {
   return out;
 }
 
+std::string terminal_text(std::string_view value) {
+  if (!is_utf8(value)) {
+    return fmt::format("({} that are not text; --raw writes them as they are)",
+                       counted(value.size(), "byte"));
+  }
+  std::string out;
+  while (true) {
+    const auto end = value.find('\n');
+    out += printable(value.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    out.push_back('\n');
+    value.remove_prefix(end + 1);
+  }
+}
+
 std::string list_text(const std::vector<client::BucketInfo>& buckets) {
   if (buckets.empty()) return "no buckets";
   Rows rows{{"NAME", "KEYS", "BYTES", "REVISION", "WATCHES"}};

@@ -22,6 +22,8 @@ Json to_json(const client::KvWatchEvent& event);
 // Text for people.
 
 std::string describe(const client::BucketInfo& bucket);
+/// A value as a terminal may show it: text with its line ends; of other bytes only their number.
+std::string terminal_text(std::string_view value);
 std::string list_text(const std::vector<client::BucketInfo>& buckets);
 std::string list_text(const std::vector<client::KvEntry>& entries);
 std::string describe(const client::KvWatchEvent& event);

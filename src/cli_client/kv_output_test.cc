@@ -88,5 +88,13 @@ TEST(KvOutput, ABucketIsDescribed) {
   EXPECT_EQ(to_json(bucket)["settings"]["history_changes_max"], 10);
 }
 
+// `kv get` on a terminal.
+TEST(KvText, ATerminalGetsNothingThatMovesItsCursor) {
+  EXPECT_EQ(terminal_text("two\nlines\tü"), "two\nlines\tü");
+  EXPECT_EQ(terminal_text("\x1b[2Jgone"), "\\x1b[2Jgone");
+  EXPECT_EQ(terminal_text(std::string("\xff\x00", 2)),
+            "(2 bytes that are not text; --raw writes them as they are)");
+}
+
 }  // namespace
 }  // namespace baton::cli

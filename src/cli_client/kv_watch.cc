@@ -15,6 +15,7 @@
 
 #include <baton/client.h>
 
+#include "base/time.h"
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
 #include "cli_client/commands.h"
@@ -57,10 +58,10 @@ class Watching {
     const std::lock_guard lock(mutex_);
     if (error_) return out_.fail(what_, *error_);
     if (count_ > 0 || enough_ || is_interrupted()) return ExitCode::ok;
-    return out_.fail(
-        what_,
-        fmt::format("no change came within {} ms", flags_.wait.value_or(Milliseconds{0}).count()),
-        ExitCode::nothing_to_lease);
+    return out_.fail(what_,
+                     fmt::format("no change came within {}",
+                                 format_duration(flags_.wait.value_or(Milliseconds{0}))),
+                     ExitCode::nothing_to_lease);
   }
 
  private:
@@ -122,6 +123,12 @@ ExitCode run_watch(const WatchFlags& flags) {
   // A bucket that is not there, or no broker at all, shows at once.
   const auto bucket = client->describe_bucket(flags.bucket);
   if (!bucket) return out.fail(what, bucket.error());
+  if (flags.options.resume_after.value_or(0) > bucket->revision) {
+    return out.fail(what,
+                    fmt::format("--after is {}, ahead of the bucket, which is at revision {}",
+                                *flags.options.resume_after, bucket->revision),
+                    ExitCode::usage);
+  }
   watch_for_interrupt();
   return Watching(flags).run(*client);
 }
@@ -138,28 +145,31 @@ void add_kv_watch(CLI::App& kv, Action& action) {
   CLI::App* watch = add_verb(
       kv,
       {.name = "watch",
-       .help = "Show what is there, then every change as it comes, until interrupted. After a "
-               "broken connection it goes on where it was.",
+       .help = "Show the keys that exist, then every change as it happens, until interrupted. "
+               "A broken connection is mended, and no change is left out.",
        .example = "baton kv watch leases worker.\n"
                   "  baton kv watch leases --after 120 --json"},
       flags, run_watch, action);
   add_bucket_argument(*watch, *flags);
-  watch->add_option("PREFIX", flags->prefix, "Only keys that begin so.")->type_name("");
-  watch->add_option("--key", flags->options.key, "Only this key.");
+  watch->add_option("PREFIX", flags->prefix, "Only keys that begin with this.")->type_name("");
+  watch->add_option("--key", flags->options.key, "Only this key.")->type_name("KEY");
   add_parsed(
       *watch, "--after", read_revision,
       [flags = flags.get()](std::uint64_t value) { flags->options.resume_after = value; },
-      "Go on after this revision, without what is there already.");
-  watch->add_option("--session", flags->options.session,
-                    "The key that stands for this watch: if it dies without a word, the others "
-                    "see that its session is lost.");
+      "Show only the changes after this revision, and not the keys that exist.");
+  watch
+      ->add_option("--session", flags->options.session,
+                   "The key that stands for this watch: when the watch breaks off, other watches "
+                   "see that its session is lost.")
+      ->type_name("KEY");
   add_parsed(
-      *watch, "--max", read_max, [flags = flags.get()](std::uint64_t value) { flags->max = value; },
-      "End after so many keys and changes [no limit].");
+      *watch, "-n,--max", read_max,
+      [flags = flags.get()](std::uint64_t value) { flags->max = value; },
+      "End after this many keys and changes [no limit].");
   add_parsed(
       *watch, "--wait", read_wait,
       [flags = flags.get()](Milliseconds value) { flags->wait = value; },
-      "End when nothing came for so long [never].");
+      "End when no change came for this long [never].");
 }
 
 }  // namespace baton::cli

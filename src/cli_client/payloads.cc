@@ -14,6 +14,7 @@
 #include "cli_base/command.h"
 #include "cli_base/output.h"
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "stream/limits.h"
 
 namespace baton::cli {
@@ -73,15 +74,18 @@ Result<std::string> read_payload_file(const std::string& path, const PayloadWord
 void add_payload_flags(CLI::App& command, PayloadFlags& flags, const PayloadWords& words) {
   command
       .add_option("MESSAGE", flags.messages,
-                  fmt::format("A {}; - reads one per line.", words.payload))
+                  fmt::format("A {}; - reads one per line from standard input.", words.payload))
       ->type_name("");
-  command.add_option("--file", flags.file, "The content of this file.");
+  command
+      .add_option("--file", flags.file, fmt::format("Take the {} from this file.", words.payload))
+      ->type_name("FILE");
   add_parsed(
       command, "--size", read_bytes, [&flags](std::uint64_t bytes) { flags.size = bytes; },
-      fmt::format("A {} of so many bytes.", words.payload));
+      fmt::format("Make up a {} of this size.", words.payload))
+      ->type_name("SIZE");
   add_parsed(
       command, "--count", read_count, [&flags](std::uint64_t count) { flags.count = count; },
-      "So often [1].");
+      fmt::format("Times to {} [1].", words.verb));
 }
 
 Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& words) {
@@ -111,18 +115,27 @@ Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& word
   return repeated(flags.messages, flags.count);
 }
 
-Progress::Progress(bool json) : on_(!json && ::isatty(STDERR_FILENO) == 1) {}
-
-void Progress::show(std::uint64_t sent, std::optional<std::uint64_t> total) {
-  if (!on_ || Clock::now() - last_ < kProgressEvery) return;
-  last_ = Clock::now();
+std::string Progress::add(Clock::time_point now) {
+  ++done_;
+  if (!on_ || now - last_ < kProgressEvery) return {};
+  last_ = now;
   shown_ = true;
-  const std::string of = total ? fmt::format(" of {}", format_count(*total)) : std::string();
-  fmt::print(stderr, "\r{}{} sent\x1b[K", format_count(sent), of);
+  return total_ ? fmt::format("{} of {}", format_count(done_), format_count(*total_))
+                : format_count(done_);
 }
 
-void Progress::clear() const {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+PayloadReport::PayloadReport(Options options)
+    : options_(std::move(options)),
+      progress_(options_.many && !options_.out.json() && is_terminal(STDERR_FILENO),
+                options_.total) {}
+
+void PayloadReport::advance() {
+  const std::string far = progress_.add(Progress::Clock::now());
+  if (!far.empty()) fmt::print(stderr, "\r{} {}\x1b[K", far, options_.words.done);
+}
+
+void PayloadReport::clear_progress() const {
+  if (progress_.shown()) fmt::print(stderr, "\r\x1b[K");
 }
 
 void PayloadReport::show(const Json& result, const std::string& line) const {
@@ -136,11 +149,13 @@ void PayloadReport::show(const Json& result, const std::string& line) const {
 
 void PayloadReport::stored(const Json& result, const std::string& line) {
   ++stored_;
+  advance();
   show(result, line);
 }
 
 void PayloadReport::duplicate(const Json& result, const std::string& line) {
   ++duplicates_;
+  advance();
   show(result, line);
 }
 
@@ -151,10 +166,12 @@ void PayloadReport::failed(const Json& result, const client::Error& error) {
   // A thousand fail for one reason: it is told once.
   const std::string why = reason(error);
   if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
+  clear_progress();
   fmt::print(stderr, "baton: {}: {}\n", options_.what, why);
 }
 
 ExitCode PayloadReport::finish(std::chrono::steady_clock::duration took) const {
+  clear_progress();
   const double seconds = std::chrono::duration<double>(took).count();
   const std::uint64_t sent = stored_ + duplicates_;
   const double rate = static_cast<double>(sent) / std::max(seconds, 1e-9);

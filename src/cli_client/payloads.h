@@ -51,18 +51,23 @@ Result<std::string> read_payload_file(const std::string& path, const PayloadWord
 /// Reads the file, if one is named. Exactly one source must be given.
 Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& words);
 
-/// A line that is written over itself, on a terminal only.
+/// How many payloads were confirmed, on a line that is written over itself; on a terminal only.
+/// Told by the thread that gets the confirmations: what is handed to the SDK is not sent yet.
 class Progress {
  public:
-  explicit Progress(bool json);
-
-  void show(std::uint64_t sent, std::optional<std::uint64_t> total);
-  void clear() const;
-
- private:
   using Clock = std::chrono::steady_clock;
 
+  /// `on`: somebody looks on.
+  Progress(bool on, std::optional<std::uint64_t> total) : on_(on), total_(total) {}
+
+  /// One more; answers the line to show, empty when the last one is young.
+  std::string add(Clock::time_point now);
+  [[nodiscard]] bool shown() const { return shown_; }
+
+ private:
   bool on_;
+  std::optional<std::uint64_t> total_;
+  std::uint64_t done_ = 0;
   bool shown_ = false;
   Clock::time_point last_ = Clock::now();
 };
@@ -80,9 +85,10 @@ class PayloadReport {
     bool quiet = false;  // No results, only the summary.
     bool many = false;
     bool has_duplicates = false;  // There can be some.
+    std::optional<std::uint64_t> total{};
   };
 
-  explicit PayloadReport(Options options) : options_(std::move(options)) {}
+  explicit PayloadReport(Options options);
 
   /// One was stored: as JSON, and for people.
   void stored(const Json& result, const std::string& line);
@@ -94,8 +100,12 @@ class PayloadReport {
 
  private:
   void show(const Json& result, const std::string& line) const;
+  /// Shows how far it is.
+  void advance();
+  void clear_progress() const;
 
   Options options_;
+  Progress progress_;
   std::set<std::string> reasons_;
   std::uint64_t stored_ = 0;
   std::uint64_t duplicates_ = 0;

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_client/queue_flags.h"
 
@@ -25,6 +26,11 @@ constexpr std::string_view kSettings = "Settings";
 
 struct SettingsFlags : QueueFlags {
   client::QueueSettings settings;
+  bool any = false;  // A setting was given.
+};
+
+struct DeleteFlags : QueueFlags {
+  bool yes = false;
 };
 
 struct ListFlags : ClientFlags {
@@ -34,6 +40,9 @@ struct ListFlags : ClientFlags {
 Result<Milliseconds> read_duration(std::string_view text) { return parse_milliseconds(text); }
 Result<std::uint64_t> read_number(std::string_view text) {
   return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max());
+}
+Result<std::uint64_t> read_payload_max(std::string_view text) {
+  return parse_size_between(text, 1, limits::kPayloadBytesMax);
 }
 Result<std::uint64_t> read_attempts(std::string_view text) {
   return parse_number(text, 0, limits::kMaxAttemptsMax);
@@ -46,14 +55,15 @@ class SettingsAdder {
       : command_(command), flags_(std::move(flags)) {}
 
   template <class T, class Field>
-  void add(const std::string& name, Result<T> (*parse)(std::string_view),
-           Field client::QueueSettings::* field, const std::string& help) {
-    add_parsed(
-        command_, name, parse,
-        [flags = flags_, field](T value) {
-          flags->settings.*field = static_cast<typename Field::value_type>(std::move(value));
-        },
-        help)
+  CLI::Option* add(const std::string& name, Result<T> (*parse)(std::string_view),
+                   Field client::QueueSettings::* field, const std::string& help) {
+    return add_parsed(
+               command_, name, parse,
+               [flags = flags_, field](T value) {
+                 flags->settings.*field = static_cast<typename Field::value_type>(std::move(value));
+                 flags->any = true;
+               },
+               help)
         ->group(std::string(kSettings));
   }
 
@@ -66,6 +76,7 @@ class SettingsAdder {
         command_, name, parse,
         [flags = flags_, field](std::pair<std::string, T> entry) {
           (flags->settings.*field).insert_or_assign(std::move(entry.first), entry.second);
+          flags->any = true;
         },
         help)
         ->group(std::string(kSettings));
@@ -82,34 +93,48 @@ void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags
   using S = client::QueueSettings;
   SettingsAdder adder(command, flags);
   adder.add("--visibility-timeout", read_duration, &S::visibility_timeout,
-            "How long a lease lasts [30s].");
+            "How long a lease lasts without being extended [30s].");
   adder.add("--max-attempts", read_attempts, &S::max_attempts,
             "Failed attempts before a message is dead-lettered [16]; 0 = no limit.");
   adder.add("--dead-letter", read_text, &S::dead_letter_queue,
-            "The dead-letter queue [NAME.dlq], made when first needed.");
+            "The dead-letter queue [QUEUE.dlq], created when first needed.");
   adder.add("--retry-delay", read_duration, &S::retry_delay,
-            "Before the second attempt; doubles each time [100ms].");
-  adder.add("--retry-delay-max", read_duration, &S::retry_delay_max, "... up to this [60s].");
-  adder.add("--release-on-disconnect", parse_bool, &S::release_on_disconnect,
-            "true [default]: a lost consumer's messages go to others at once.");
-  adder.add("--payload-max", parse_size, &S::payload_bytes_max, "The largest payload [1MiB].");
-  adder.add("--messages-max", read_number, &S::messages_max, "The most messages [0 = no limit].");
-  adder.add("--bytes-max", parse_size, &S::bytes_max, "The most bytes [0 = no limit].");
+            "Wait this long before the second attempt; doubles each time [100ms].");
+  adder.add("--retry-delay-max", read_duration, &S::retry_delay_max,
+            "The longest wait between two attempts [60s].");
+  adder.add(
+      "--release-on-disconnect", parse_bool, &S::release_on_disconnect,
+      "true [default]: the messages of a consumer whose connection breaks go to others at once. "
+      "false: they wait for their deadline.");
+  adder
+      .add("--payload-max", read_payload_max, &S::payload_bytes_max,
+           "The largest payload, up to 16MiB [1MiB].")
+      ->type_name("SIZE");
+  adder.add("--messages-max", read_number, &S::messages_max,
+            "The most messages the queue may hold; 0 = no limit [0].");
+  adder
+      .add("--bytes-max", parse_size, &S::bytes_max,
+           "The most bytes the queue may hold; 0 = no limit [0].")
+      ->type_name("SIZE");
   adder.add("--retention", read_duration, &S::retention,
-            "Drop messages older than this [0 = never].");
-  adder.add("--dedup-window", read_duration, &S::dedup_window, "Remember dedup ids so long [5m].");
+            "Drop messages older than this; 0 = never [0].");
+  adder.add("--dedup-window", read_duration, &S::dedup_window,
+            "How long a dedup id is remembered [5m].");
   adder.add("--dedup-ids-max", read_number, &S::dedup_ids_max,
-            "Remember at most so many; beyond, messages with one are refused [1000000].");
+            "The most dedup ids remembered; at the limit, messages with a new one are refused "
+            "[1000000].");
   adder.add("--fairness-cost", parse_fairness_cost, &S::fairness_cost,
-            "What a fairness key's turn is measured in: message [default] or byte.");
-  adder.add_to_map("--weight", parse_weight, &S::weights,
-                   "Turns of a fairness key, 1 to 1000 [1]; 0 removes. Repeatable.");
-  adder.add_to_map("--throttle", parse_throttle, &S::throttles,
-                   "Messages a second of a throttle key; KEY=off removes. Repeatable.");
+            "What the turn of a fairness key is measured in: message [default] or byte.");
+  adder.add_to_map(
+      "--weight", parse_weight, &S::weights,
+      "The share of a fairness key, 1 to 1000 [1]; 0 removes the setting. Repeatable.");
+  adder.add_to_map(
+      "--throttle", parse_throttle, &S::throttles,
+      "The most messages a second of a throttle key; KEY=off removes the setting. Repeatable.");
 }
 
 void add_queue_name(CLI::App& command, QueueFlags& flags) {
-  command.add_option("NAME", flags.queue, "The queue.")->required()->type_name("");
+  command.add_option("QUEUE", flags.queue, "The name of the queue.")->required()->type_name("");
 }
 
 void print(const Output& out, const QueueInfo& queue, std::string_view done) {
@@ -122,14 +147,24 @@ void print(const Output& out, const QueueInfo& queue, std::string_view done) {
 
 ExitCode run_create(const SettingsFlags& flags) {
   return with_client(flags, "queue create", [&](QueueClient& client, const Output& out) {
+    // Only for what is said: two who create it at the same time may both be told that they did.
+    const bool existed = client.describe_queue(flags.queue).has_value();
     const auto queue = client.create_queue(flags.queue, flags.settings);
     if (!queue) return out.fail(about("create", flags.queue), queue.error());
-    print(out, *queue, "created");
+    if (existed && !out.json()) {
+      Output::text(fmt::format("queue {} exists already, with these settings", queue->name));
+    } else {
+      print(out, *queue, "created");
+    }
     return ExitCode::ok;
   });
 }
 
 ExitCode run_update(const SettingsFlags& flags) {
+  if (!flags.any) {
+    return flags.output().fail(about("update", flags.queue),
+                               "nothing to change: give at least one setting", ExitCode::usage);
+  }
   return with_client(flags, "queue update", [&](QueueClient& client, const Output& out) {
     const auto queue = client.update_queue(flags.queue, flags.settings);
     if (!queue) return out.fail(about("update", flags.queue), queue.error());
@@ -138,8 +173,18 @@ ExitCode run_update(const SettingsFlags& flags) {
   });
 }
 
-ExitCode run_delete(const QueueFlags& flags) {
+std::uint64_t depth_of(const client::QueueStats& stats) {
+  return stats.ready + stats.leased + stats.delayed;
+}
+
+ExitCode run_delete(const DeleteFlags& flags) {
   return with_client(flags, "queue delete", [&](QueueClient& client, const Output& out) {
+    const auto queue = client.describe_queue(flags.queue);
+    if (!queue) return out.fail(about("delete", flags.queue), queue.error());
+    if (!confirmed(flags.yes, fmt::format("Delete queue {} and its {}?", queue->name,
+                                          counted(depth_of(queue->stats), "message")))) {
+      return out.not_confirmed(about("delete", flags.queue));
+    }
     const auto status = client.delete_queue(flags.queue);
     if (!status) return out.fail(about("delete", flags.queue), status.error());
     if (out.json()) {
@@ -202,53 +247,59 @@ void add_queue_argument(CLI::App& command, QueueFlags& flags) {
 }
 
 void add_queue_commands(CLI::App& app, Action& action) {
-  CLI::App* queue = app.add_subcommand("queue", "Make queues, send, lease, and look after them.");
-  queue->require_subcommand(1);
-  queue->footer("Example:\n  baton queue create jobs --visibility-timeout 1m");
+  CLI::App* queue =
+      add_noun(app, {.name = "queue",
+                     .help = "Create queues, send messages, lease them, and look after them.",
+                     .example = "baton queue create jobs --visibility-timeout 1m\n"
+                                "  baton queue send jobs hello"});
 
   const auto created = std::make_shared<SettingsFlags>();
   CLI::App* create = add_verb(
       *queue,
       {.name = "create",
-       .help = "Make a queue.",
-       .example =
-           "baton queue create jobs --visibility-timeout 1m --max-attempts 5 --weight vip=10"},
+       .help = "Create a queue. A queue that exists with the same settings is left as it is.",
+       .example = "baton queue create jobs --visibility-timeout 1m --max-attempts 5 \\\n"
+                  "    --weight vip=10"},
       created, run_create, action);
   add_queue_name(*create, *created);
   add_settings(*create, created);
   add_client_flags(*create, *created);
 
   const auto updated = std::make_shared<SettingsFlags>();
-  CLI::App* update = add_verb(*queue,
-                              {.name = "update",
-                               .help = "Change the settings given, live; the others stay.",
-                               .example = "baton queue update jobs --throttle smtp=100/20"},
-                              updated, run_update, action);
+  CLI::App* update =
+      add_verb(*queue,
+               {.name = "update",
+                .help = "Change settings of a running queue. Settings that are not given stay.",
+                .example = "baton queue update jobs --throttle smtp=100/20"},
+               updated, run_update, action);
   add_queue_name(*update, *updated);
   add_settings(*update, updated);
   add_client_flags(*update, *updated);
 
-  const auto deleted = std::make_shared<QueueFlags>();
-  add_queue_argument(*add_verb(*queue,
-                               {.name = "delete",
-                                .help = "Remove a queue and every message in it.",
-                                .example = "baton queue delete jobs"},
-                               deleted, run_delete, action),
-                     *deleted);
+  const auto deleted = std::make_shared<DeleteFlags>();
+  CLI::App* del = add_verb(*queue,
+                           {.name = "delete",
+                            .help = "Delete a queue and every message in it. Asks first, on a "
+                                    "terminal.",
+                            .example = "baton queue delete jobs"},
+                           deleted, run_delete, action);
+  add_queue_argument(*del, *deleted);
+  add_yes_flag(*del, deleted->yes);
 
   const auto listed = std::make_shared<ListFlags>();
   CLI::App* list = add_verb(*queue,
                             {.name = "list",
-                             .help = "List the queues.",
+                             .help = "List queues.",
                              .example = "baton queue list --json | jq .stats.ready"},
                             listed, run_list, action);
-  list->add_option("PREFIX", listed->prefix, "Only queues whose names begin so.")->type_name("");
+  list->add_option("PREFIX", listed->prefix, "Only queues whose names begin with this.")
+      ->type_name("");
   add_client_flags(*list, *listed);
 
   const auto described = std::make_shared<QueueFlags>();
   add_queue_argument(*add_verb(*queue,
                                {.name = "describe",
-                                .help = "Show a queue's settings and numbers.",
+                                .help = "Show the settings and counts of a queue.",
                                 .example = "baton queue describe jobs"},
                                described, run_describe, action),
                      *described);

@@ -137,8 +137,7 @@ class Leasing {
       const std::string time = flags_.hold_for.count() > 0
                                    ? "for " + format_duration(flags_.hold_for)
                                    : std::string("until interrupted");
-      fmt::print(stderr, "holding {} message{} {}\n", held_.size(), held_.size() == 1 ? "" : "s",
-                 time);
+      fmt::print(stderr, "holding {} {}\n", counted(held_.size(), "message"), time);
     }
     const auto forever = flags_.hold_for.count() == 0;
     const auto end = Clock::now() + flags_.hold_for;
@@ -162,6 +161,7 @@ class Leasing {
     // Without us the broker releases by itself, so an interrupted command does not wait for long.
     const auto closed = stream_->close(
         g_interrupted != 0 ? std::min(flags_.timeout, kInterruptedTimeout) : flags_.timeout);
+    tell_released(closed.has_value());
     if (g_interrupted != 0) return ExitCode::ok;
     // What failed is told per item; this is for a broker that did not answer at all.
     if (!closed && failed_ == 0) return out_.fail(what_, closed.error());
@@ -170,8 +170,16 @@ class Leasing {
       return out_.fail(what_, why, ExitCode::partial);
     }
     if (count_ > 0) return ExitCode::ok;
-    return out_.fail(what_, fmt::format("no message within {}", format_duration(flags_.wait)),
+    return out_.fail(what_, fmt::format("no message came within {}", format_duration(flags_.wait)),
                      ExitCode::nothing_to_lease);
+  }
+
+  /// What --hold held is said to be free again, as it was said to be held.
+  void tell_released(bool confirmed) const {
+    if (!flags_.hold || held_.empty() || out_.json()) return;
+    const std::size_t released = held_.size() - std::min<std::size_t>(failed_, held_.size());
+    fmt::print(stderr, "{} {}\n", confirmed ? "released" : "the broker will release",
+               counted(released, "message"));
   }
 
   /// On the SDK's thread; read only after close().
@@ -248,30 +256,36 @@ Result<std::uint64_t> read_in_flight(std::string_view text) {
 
 void add_lease_flags(CLI::App& command, LeaseFlags& flags) {
   add_parsed(
-      command, "--max", read_max, [&flags](std::uint64_t value) { flags.max = value; },
-      "Take so many messages [1]; 0 = all that come (with --ack or --nack).");
-  command.add_flag("--ack", flags.ack, "Ack each message after printing it: it is done and gone.");
-  command.add_flag("--nack", flags.nack,
-                   "Nack each message after printing it: a failed attempt, to be tried again.");
+      command, "-n,--max", read_max, [&flags](std::uint64_t value) { flags.max = value; },
+      "Lease this many messages [1]; 0 = all that come (with --ack or --nack).");
+  command.add_flag("--ack", flags.ack,
+                   "Ack each message after printing it, which removes it from the queue.");
+  command.add_flag(
+      "--nack", flags.nack,
+      "Nack each message after printing it: a failed attempt, which the queue retries.");
   command.add_flag(
       "--hold", flags.hold,
-      "Keep the leases, extending them, until interrupted or for --hold-for; then release.");
+      "Keep the leases, extending them, until interrupted or for --hold-for; then release them.");
   add_parsed(
       command, "--hold-for", read_duration,
-      [&flags](Milliseconds value) { flags.hold_for = value; }, "With --hold: how long.");
+      [&flags](Milliseconds value) { flags.hold_for = value; },
+      "With --hold: release the messages after this long.");
   add_parsed(
       command, "--delay", read_duration, [&flags](Milliseconds value) { flags.nack_delay = value; },
-      "With --nack: try again after so long, instead of the queue's backoff.");
-  command.add_option("--reason", flags.nack_reason,
-                     "With --nack: kept as the message's last error.");
+      "With --nack: retry after this long, instead of the queue's backoff.");
+  command
+      .add_option("--reason", flags.nack_reason,
+                  "With --nack: stored as the last error of the message.")
+      ->type_name("REASON");
   add_parsed(
       command, "--wait", read_duration, [&flags](Milliseconds value) { flags.wait = value; },
-      "End when no message came for so long [5s].");
-  command.add_option("--consumer", flags.consumer, "A consumer id [made by the broker].");
+      "End when no message came for this long [5s].");
+  command.add_option("--consumer", flags.consumer, "The consumer id [chosen by the broker].")
+      ->type_name("ID");
   add_parsed(
       command, "--max-in-flight", read_in_flight,
       [&flags](std::uint64_t value) { flags.max_in_flight = static_cast<std::uint32_t>(value); },
-      "Hold at most so many messages at once, 1 to 100000.");
+      "The most messages held at once, 1 to 100000.");
 }
 
 }  // namespace

@@ -32,13 +32,14 @@ struct SendFlags : QueueFlags {
   NewMessage message;  // All but the payload.
 };
 
-PayloadReport new_report(const SendFlags& flags, bool many) {
+PayloadReport new_report(const SendFlags& flags, bool many, std::optional<std::uint64_t> total) {
   return PayloadReport({.out = flags.output(),
                         .what = about("send", flags.queue),
                         .words = kWords,
                         .quiet = flags.quiet,
                         .many = many,
-                        .has_duplicates = true});
+                        .has_duplicates = true,
+                        .total = total});
 }
 
 void add(PayloadReport& report, const EnqueueResult& result) {
@@ -58,7 +59,7 @@ ExitCode send_one(const SendFlags& flags, std::string payload) {
                        if (!results) return out.fail(about("send", flags.queue), results.error());
                        const EnqueueResult& result = results->at(0);
                        if (!result.ok()) return out.fail(about("send", flags.queue), *result.error);
-                       PayloadReport report = new_report(flags, false);
+                       PayloadReport report = new_report(flags, false, 1);
                        add(report, result);
                        return report.finish({});
                      });
@@ -70,21 +71,17 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
   auto producer = client::Producer::open({.connection = flags.connection(), .queue = flags.queue});
   if (!producer) return out.fail(what, producer.error());
   PayloadReport report =
-      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown);
-  Progress progress(out.json());
+      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown, work.total);
   const auto began = Clock::now();
-  std::uint64_t sent = 0;
   work.each([&](std::string payload) {
     NewMessage message = flags.message;
     message.payload = std::move(payload);
     // The callbacks run one at a time, and all of them before close() returns.
     (*producer)->send(std::move(message),
                       [&report](const EnqueueResult& result) { add(report, result); });
-    progress.show(++sent, work.total);
   });
   // Failures of single messages are in the report already.
   static_cast<void>((*producer)->close(flags.timeout));
-  progress.clear();
   return report.finish(Clock::now() - began);
 }
 
@@ -110,42 +107,49 @@ Result<Milliseconds> read_duration(std::string_view text) { return parse_millise
 
 void add_message_flags(CLI::App& command, SendFlags& flags) {
   NewMessage& message = flags.message;
-  command.add_option("--key", message.fairness_key, "The fairness key: who shares with whom.");
+  command
+      .add_option("--key", message.fairness_key,
+                  "The fairness key: messages of one key wait in line behind each other only.")
+      ->type_name("KEY");
   command.add_option("--throttle-key", message.throttle_keys, "A throttle key. Repeatable.")
+      ->type_name("KEY")
       ->allow_extra_args(false);
   add_parsed_many(
       command, "--header", parse_header,
       [&message](std::pair<std::string, std::string> header) {
         message.headers.insert_or_assign(std::move(header.first), std::move(header.second));
       },
-      "Repeatable.");
+      "A header of the message. Repeatable.");
   add_parsed(
       command, "--delay", read_duration, [&message](Milliseconds value) { message.delay = value; },
-      "Not visible before so long.");
-  command.add_option("--dedup-id", message.dedup_id,
-                     "A second message with this id within the window stores nothing.");
+      "Hide the message for this long after sending it.");
+  command
+      .add_option("--dedup-id", message.dedup_id,
+                  "Within the dedup window, a second message with this id is not stored.")
+      ->type_name("ID");
   add_parsed(
       command, "--expires-after", read_duration,
       [&message](Milliseconds value) { message.expires_after = value; },
-      "Dropped when nobody took it so long.");
+      "Drop the message when nobody leased it within this time.");
 }
 
 }  // namespace
 
 void add_queue_send(CLI::App& queue, Action& action) {
   const auto flags = std::make_shared<SendFlags>();
-  CLI::App* command =
-      add_verb(queue,
-               {.name = "send",
-                .help = "Send messages. Prints their ids once they are stored; of more than 10, a "
-                        "summary.",
-                .example = "baton queue send jobs hello --key tenant-a --header type=greeting\n"
-                           "  baton queue send jobs --count 100000 --size 1KiB\n"
-                           "  seq 1000 | baton queue send jobs -"},
-               flags, run_send, action);
+  CLI::App* command = add_verb(
+      queue,
+      {.name = "send",
+       .help = "Send messages. Prints the id of each message once it is stored; of more than 10 "
+               "messages, a summary.",
+       .example = "baton queue send jobs hello --key tenant-a --header type=greeting\n"
+                  "  baton queue send jobs --count 100000 --size 1KiB\n"
+                  "  seq 1000 | baton queue send jobs -"},
+      flags, run_send, action);
   add_queue_argument(*command, *flags);
   add_payload_flags(*command, flags->payloads, kWords);
-  command->add_flag("--quiet", flags->quiet, "Print no ids; with --json, print only the summary.");
+  command->add_flag("-q,--quiet", flags->quiet,
+                    "Print no ids; with --json, print only the summary.");
   add_message_flags(*command, *flags);
 }
 

@@ -1,6 +1,3 @@
-#include <unistd.h>
-
-#include <iostream>
 #include <limits>
 #include <memory>
 #include <string>
@@ -13,6 +10,7 @@
 
 #include "api_base/api_limits.h"
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_client/queue_flags.h"
 
@@ -64,29 +62,22 @@ ExitCode run_peek(const PeekFlags& flags) {
   });
 }
 
-bool confirmed(const std::string& question) {
-  fmt::print(stderr, "{} [y/N] ", question);
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "yes";
-}
-
 ExitCode run_purge(const PurgeFlags& flags) {
   const std::string what = about("purge", flags.queue);
   return with_client(flags, what, [&](QueueClient& client, const Output& out) {
-    if (!flags.yes) {
-      const bool terminal = ::isatty(STDIN_FILENO) == 1;
-      if (!terminal ||
-          !confirmed(fmt::format("Remove every waiting message of {}?", flags.queue))) {
-        return out.fail(what, "not confirmed: give --yes", ExitCode::usage);
-      }
+    const auto queue = client.describe_queue(flags.queue);
+    if (!queue) return out.fail(what, queue.error());
+    const std::uint64_t waiting = queue->stats.ready + queue->stats.delayed;
+    if (!confirmed(flags.yes, fmt::format("Remove {} of queue {}?",
+                                          counted(waiting, "waiting message"), queue->name))) {
+      return out.not_confirmed(what);
     }
     const auto purged = client.purge(flags.queue);
     if (!purged) return out.fail(what, purged.error());
     if (out.json()) {
       Output::object(Json{{"purged", *purged}});
     } else {
-      Output::text(fmt::format("purged {} messages", format_count(*purged)));
+      Output::text(fmt::format("purged {}", counted(*purged, "message")));
     }
     return ExitCode::ok;
   });
@@ -126,6 +117,12 @@ ExitCode run_cancel(const CancelFlags& flags) {
   });
 }
 
+std::string why_skipped(const RedriveFlags& flags) {
+  if (!flags.options.to.empty()) return fmt::format("there is no queue '{}'", flags.options.to);
+  return "the queue that they came from does not exist, or they are no dead letters; give --to "
+         "QUEUE";
+}
+
 ExitCode run_redrive(const RedriveFlags& flags) {
   const std::string what = about("redrive", flags.queue);
   return with_client(flags, what, [&](QueueClient& client, const Output& out) {
@@ -135,14 +132,15 @@ ExitCode run_redrive(const RedriveFlags& flags) {
       Output::object(Json{
           {"matched", report->matched}, {"moved", report->moved}, {"skipped", report->skipped}});
     } else if (flags.options.dry_run) {
-      Output::text(fmt::format("would move {} of {} messages", format_count(report->matched),
-                               format_count(report->matched + report->skipped)));
+      Output::text(fmt::format("would move {}", counted(report->matched, "message")));
     } else {
-      Output::text(fmt::format("moved {} messages ({} matched, {} skipped)",
-                               format_count(report->moved), format_count(report->matched),
-                               format_count(report->skipped)));
+      Output::text(fmt::format("moved {}", counted(report->moved, "message")));
     }
-    return ExitCode::ok;
+    if (report->skipped == 0) return ExitCode::ok;
+    return out.fail(
+        what,
+        fmt::format("skipped {}: {}", counted(report->skipped, "message"), why_skipped(flags)),
+        ExitCode::partial);
   });
 }
 
@@ -158,25 +156,28 @@ void add_redrive(CLI::App& queue, Action& action) {
   CLI::App* command =
       add_verb(queue,
                {.name = "redrive",
-                .help = "Move dead letters back to the queues they came from. NAME is the "
+                .help = "Move dead letters back to the queues they came from. QUEUE is the "
                         "dead-letter queue.",
                 .example = "baton queue redrive jobs.dlq --reason-contains timeout --rate 100\n"
                            "  baton queue redrive jobs.dlq --dry-run"},
                flags, run_redrive, action);
   add_queue_argument(*command, *flags);
   client::RedriveOptions& options = flags->options;
-  command->add_option("--to", options.to, "Move them to this queue instead.");
+  command->add_option("--to", options.to, "Move them to this queue instead.")->type_name("QUEUE");
   add_parsed(
       *command, "--max", read_number,
       [&options](std::uint64_t value) { options.messages_max = value; },
-      "Move at most so many [0 = all].");
-  command->add_option("--source", options.source_queue, "Only those that came from this queue.");
-  command->add_option("--reason-contains", options.reason_contains,
-                      "Only those whose last error holds this text.");
+      "The most messages to move; 0 = all [0].");
+  command->add_option("--source", options.source_queue, "Only messages that came from this queue.")
+      ->type_name("QUEUE");
+  command
+      ->add_option("--reason-contains", options.reason_contains,
+                   "Only messages whose last error contains this text.")
+      ->type_name("REASON");
   add_parsed(
       *command, "--rate", parse_rate, [&options](double value) { options.rate = value; },
-      "At most so many a second [0 = as fast as it goes].");
-  command->add_flag("--dry-run", options.dry_run, "Only count.");
+      "The most messages a second; 0 = no limit [0].");
+  command->add_flag("--dry-run", options.dry_run, "Count the messages, but move none.");
 }
 
 }  // namespace
@@ -190,21 +191,22 @@ void add_queue_tools(CLI::App& queue, Action& action) {
                             peeked, run_peek, action);
   add_queue_argument(*peek, *peeked);
   add_parsed(
-      *peek, "--max", read_peek_max,
+      *peek, "-n,--max", read_peek_max,
       [flags = peeked.get()](std::uint64_t value) {
         flags->max = static_cast<std::uint32_t>(value);
       },
-      "Show at most so many, 1 to 1000 [10].");
-  peek->add_option("--id", peeked->id, "Only this message.");
+      "The most messages to show, 1 to 1000 [10].");
+  peek->add_option("--id", peeked->id, "Show only this message.")->type_name("ID");
 
   const auto purged = std::make_shared<PurgeFlags>();
-  CLI::App* purge = add_verb(queue,
-                             {.name = "purge",
-                              .help = "Remove every waiting message; leased ones stay.",
-                              .example = "baton queue purge jobs --yes"},
-                             purged, run_purge, action);
+  CLI::App* purge = add_verb(
+      queue,
+      {.name = "purge",
+       .help = "Remove every waiting message; leased messages stay. Asks first, on a terminal.",
+       .example = "baton queue purge jobs --yes"},
+      purged, run_purge, action);
   add_queue_argument(*purge, *purged);
-  purge->add_flag("--yes", purged->yes, "Do not ask.");
+  add_yes_flag(*purge, purged->yes);
 
   const auto cancelled = std::make_shared<CancelFlags>();
   CLI::App* cancel =
@@ -214,7 +216,7 @@ void add_queue_tools(CLI::App& queue, Action& action) {
                 .example = "baton queue cancel jobs 0190a5e2-7b1c-7def-8a3b-0123456789ab"},
                cancelled, run_cancel, action);
   add_queue_argument(*cancel, *cancelled);
-  cancel->add_option("ID", cancelled->ids, "Their ids.")->required()->type_name("");
+  cancel->add_option("ID", cancelled->ids, "The ids of the messages.")->required()->type_name("");
 
   add_redrive(queue, action);
 }

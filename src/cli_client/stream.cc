@@ -10,6 +10,7 @@
 #include <baton/client.h>
 
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_client/commands.h"
 #include "cli_client/stream_flags.h"
 #include "cli_client/stream_output.h"
@@ -26,27 +27,29 @@ constexpr std::uint64_t kPartitionsMax = 1'024;
 struct SettingsFlags : StreamFlags {
   std::uint32_t partitions = 1;
   client::StreamSettings settings;
+
+  [[nodiscard]] bool any() const {
+    return settings.retention || settings.retention_bytes || settings.segment_bytes ||
+           settings.fsync || settings.batch_bytes_max;
+  }
+};
+
+struct DeleteFlags : StreamFlags {
+  bool yes = false;
 };
 
 struct ListFlags : ClientFlags {
   std::string prefix;
 };
 
-Result<std::uint64_t> read_size_between(std::string_view text, std::uint64_t min,
-                                        std::uint64_t max) {
-  BATON_TRY(const std::uint64_t bytes, parse_size(text));
-  if (bytes >= min && bytes <= max) return bytes;
-  return Error{Errc::invalid_argument, fmt::format("'{}' is not from {} to {}", text,
-                                                   format_bytes(min), format_bytes(max))};
-}
 Result<std::uint64_t> read_partitions(std::string_view text) {
   return parse_number(text, 1, kPartitionsMax);
 }
 Result<std::uint64_t> read_segment_size(std::string_view text) {
-  return read_size_between(text, limits::kSegmentBytesMin, limits::kSegmentBytesMax);
+  return parse_size_between(text, limits::kSegmentBytesMin, limits::kSegmentBytesMax);
 }
 Result<std::uint64_t> read_batch_size(std::string_view text) {
-  return read_size_between(text, 1, limits::kStreamBatchBytesMax);
+  return parse_size_between(text, 1, limits::kStreamBatchBytesMax);
 }
 
 void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags) {
@@ -58,29 +61,32 @@ void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags
         if (retention.age) settings.retention = retention.age;
         if (retention.bytes) settings.retention_bytes = retention.bytes;
       },
-      "Drop old segments by age (7d) or by a partition's size (100GB); both if given twice; 0 = "
-      "keep for ever [0].")
+      "Delete old records by age (7d) or when a partition is larger than this (100GB); give it "
+      "twice for both; 0 = keep everything [0].")
       ->group(kSettings);
   add_parsed(
       command, "--segment-size", read_segment_size,
       [&settings](std::uint64_t bytes) { settings.segment_bytes = bytes; },
-      "Of a file of a partition [256MiB].")
+      "The size of the files of a partition [256MiB].")
+      ->type_name("SIZE")
       ->group(kSettings);
   add_parsed(
       command, "--fsync", parse_fsync,
       [&settings](std::string mode) { settings.fsync = std::move(mode); },
-      "always: before a record is confirmed [default]; interval:MS; never.")
+      "When records reach the disk: always (before each is confirmed) [default], interval:MS or "
+      "never.")
       ->type_name("MODE")
       ->group(kSettings);
   add_parsed(
       command, "--batch-max", read_batch_size,
       [&settings](std::uint64_t bytes) { settings.batch_bytes_max = bytes; },
-      "The largest batch [1MiB].")
+      "The largest batch of records, up to 16MiB [1MiB].")
+      ->type_name("SIZE")
       ->group(kSettings);
 }
 
 void add_stream_name(CLI::App& command, StreamFlags& flags) {
-  command.add_option("NAME", flags.stream, "The stream.")->required()->type_name("");
+  command.add_option("STREAM", flags.stream, "The name of the stream.")->required()->type_name("");
 }
 
 void print(const Output& out, const StreamInfo& stream, std::string_view done) {
@@ -95,15 +101,25 @@ void print(const Output& out, const StreamInfo& stream, std::string_view done) {
 ExitCode run_create(const SettingsFlags& flags) {
   const std::string what = about_stream("create", flags.stream);
   return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    // Only for what is said: two who create it at the same time may both be told that they did.
+    const bool existed = client.describe_stream(flags.stream).has_value();
     const auto stream = client.create_stream(flags.stream, flags.partitions, flags.settings);
     if (!stream) return out.fail(what, stream.error());
-    print(out, *stream, "created");
+    if (existed && !out.json()) {
+      Output::text(fmt::format("stream {} exists already, with these settings", stream->name));
+    } else {
+      print(out, *stream, "created");
+    }
     return ExitCode::ok;
   });
 }
 
 ExitCode run_update(const SettingsFlags& flags) {
   const std::string what = about_stream("update", flags.stream);
+  if (!flags.any()) {
+    return flags.output().fail(what, "nothing to change: give at least one setting",
+                               ExitCode::usage);
+  }
   return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
     const auto stream = client.update_stream(flags.stream, flags.settings);
     if (!stream) return out.fail(what, stream.error());
@@ -112,9 +128,23 @@ ExitCode run_update(const SettingsFlags& flags) {
   });
 }
 
-ExitCode run_delete(const StreamFlags& flags) {
+std::uint64_t records_of(const StreamInfo& stream) {
+  std::uint64_t records = 0;
+  for (const auto& partition : stream.details) {
+    records += static_cast<std::uint64_t>(partition.next_offset - partition.first_offset);
+  }
+  return records;
+}
+
+ExitCode run_delete(const DeleteFlags& flags) {
   const std::string what = about_stream("delete", flags.stream);
   return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+    const auto stream = client.describe_stream(flags.stream);
+    if (!stream) return out.fail(what, stream.error());
+    if (!confirmed(flags.yes, fmt::format("Delete stream {}, its groups and its {}?", stream->name,
+                                          counted(records_of(*stream), "record")))) {
+      return out.not_confirmed(what);
+    }
     const auto status = client.delete_stream(flags.stream);
     if (!status) return out.fail(what, status.error());
     if (out.json()) {
@@ -158,8 +188,9 @@ void add_create(CLI::App& stream, Action& action) {
   CLI::App* create = add_verb(
       stream,
       {.name = "create",
-       .help = "Make a stream.",
-       .example = "baton stream create events --partitions 3 --retention 7d --retention 100GB"},
+       .help = "Create a stream. A stream that exists with the same settings is left as it is.",
+       .example = "baton stream create events --partitions 3 --retention 7d \\\n"
+                  "    --retention 100GB"},
       flags, run_create, action);
   add_stream_name(*create, *flags);
   add_parsed(
@@ -167,18 +198,19 @@ void add_create(CLI::App& stream, Action& action) {
       [flags = flags.get()](std::uint64_t count) {
         flags->partitions = static_cast<std::uint32_t>(count);
       },
-      "Into how many logs it is cut, 1 to 1024 [1]. They stay.");
+      "The number of partitions, 1 to 1024 [1]. It cannot be changed later.");
   add_settings(*create, flags);
   add_client_flags(*create, *flags);
 }
 
 void add_update(CLI::App& stream, Action& action) {
   const auto flags = std::make_shared<SettingsFlags>();
-  CLI::App* update = add_verb(stream,
-                              {.name = "update",
-                               .help = "Change the settings given, live; the others stay.",
-                               .example = "baton stream update events --retention 30d"},
-                              flags, run_update, action);
+  CLI::App* update =
+      add_verb(stream,
+               {.name = "update",
+                .help = "Change settings of a running stream. Settings that are not given stay.",
+                .example = "baton stream update events --retention 30d"},
+               flags, run_update, action);
   add_stream_name(*update, *flags);
   add_settings(*update, flags);
   add_client_flags(*update, *flags);
@@ -216,34 +248,38 @@ Status check_partition(const StreamInfo& stream, std::uint64_t partition) {
 
 void add_stream_commands(CLI::App& app, Action& action) {
   CLI::App* stream =
-      app.add_subcommand("stream", "Make streams, append records to them, and read them.");
-  stream->require_subcommand(1);
-  stream->footer("Example:\n  baton stream create events --partitions 3");
+      add_noun(app, {.name = "stream",
+                     .help = "Create streams, append records to them, and read them.",
+                     .example = "baton stream create events --partitions 3\n"
+                                "  baton stream append events hello"});
   add_create(*stream, action);
   add_update(*stream, action);
 
-  const auto deleted = std::make_shared<StreamFlags>();
-  add_stream_argument(*add_verb(*stream,
-                                {.name = "delete",
-                                 .help = "Remove a stream, its groups and every record in it.",
-                                 .example = "baton stream delete events"},
-                                deleted, run_delete, action),
-                      *deleted);
+  const auto deleted = std::make_shared<DeleteFlags>();
+  CLI::App* del = add_verb(*stream,
+                           {.name = "delete",
+                            .help = "Delete a stream, its groups and every record in it. Asks "
+                                    "first, on a terminal.",
+                            .example = "baton stream delete events"},
+                           deleted, run_delete, action);
+  add_stream_argument(*del, *deleted);
+  add_yes_flag(*del, deleted->yes);
 
   const auto listed = std::make_shared<ListFlags>();
   CLI::App* list = add_verb(*stream,
                             {.name = "list",
-                             .help = "List the streams.",
+                             .help = "List streams.",
                              .example = "baton stream list --json | jq .details[].next_offset"},
                             listed, run_list, action);
-  list->add_option("PREFIX", listed->prefix, "Only streams whose names begin so.")->type_name("");
+  list->add_option("PREFIX", listed->prefix, "Only streams whose names begin with this.")
+      ->type_name("");
   add_client_flags(*list, *listed);
 
   const auto described = std::make_shared<StreamFlags>();
   add_stream_argument(
       *add_verb(*stream,
                 {.name = "describe",
-                 .help = "Show a stream's settings, and each partition with its groups.",
+                 .help = "Show the settings of a stream, and each partition with its groups.",
                  .example = "baton stream describe events"},
                 described, run_describe, action),
       *described);

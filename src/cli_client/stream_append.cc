@@ -35,12 +35,13 @@ struct AppendFlags : StreamFlags {
   NewRecord record;  // All but the value.
 };
 
-PayloadReport new_report(const AppendFlags& flags, bool many) {
+PayloadReport new_report(const AppendFlags& flags, bool many, std::optional<std::uint64_t> total) {
   return PayloadReport({.out = flags.output(),
                         .what = about_stream("append", flags.stream),
                         .words = kWords,
                         .quiet = flags.quiet,
-                        .many = many});
+                        .many = many,
+                        .total = total});
 }
 
 void add(PayloadReport& report, const AppendResult& result) {
@@ -58,7 +59,7 @@ ExitCode append_one(const AppendFlags& flags, std::string value) {
     if (!results) return out.fail(what, results.error());
     const AppendResult& result = results->at(0);
     if (!result.ok()) return out.fail(what, *result.error);
-    PayloadReport report = new_report(flags, false);
+    PayloadReport report = new_report(flags, false, 1);
     add(report, result);
     return report.finish({});
   });
@@ -73,21 +74,17 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
                                                 .compression = flags.compression});
   if (!producer) return out.fail(what, producer.error());
   PayloadReport report =
-      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown);
-  Progress progress(out.json());
+      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown, work.total);
   const auto began = Clock::now();
-  std::uint64_t sent = 0;
   work.each([&](std::string value) {
     NewRecord record = flags.record;
     record.value = std::move(value);
     // The callbacks run one at a time, but for records refused at once; those run here.
     (*producer)->send(std::move(record),
                       [&report](const AppendResult& result) { add(report, result); });
-    progress.show(++sent, work.total);
   });
   // Failures of single records are in the report already.
   static_cast<void>((*producer)->close(flags.timeout));
-  progress.clear();
   return report.finish(Clock::now() - began);
 }
 
@@ -115,9 +112,11 @@ ExitCode run_append(const AppendFlags& flags) {
 
 void add_record_flags(CLI::App& command, AppendFlags& flags) {
   NewRecord& record = flags.record;
-  command.add_option_function<std::string>(
-      "--key", [&record](const std::string& key) { record.key = key; },
-      "Records of a key go to one partition, in order.");
+  command
+      .add_option_function<std::string>(
+          "--key", [&record](const std::string& key) { record.key = key; },
+          "Records of one key go to one partition, in order.")
+      ->type_name("KEY");
   add_parsed(
       command, "--partition", read_partition,
       [&record](std::uint64_t value) { record.partition = static_cast<std::uint32_t>(value); },
@@ -128,11 +127,11 @@ void add_record_flags(CLI::App& command, AppendFlags& flags) {
         record.headers.push_back(
             {.name = std::move(header.first), .value = std::move(header.second)});
       },
-      "Repeatable.");
+      "A header of the record. Repeatable.");
   add_parsed(
       command, "--compression", parse_record_compression,
       [&flags](client::RecordCompression codec) { flags.compression = codec; },
-      "Of the batches: none [default], lz4, zstd, gzip or snappy.");
+      "How batches are compressed: none [default], lz4, zstd, gzip or snappy.");
 }
 
 }  // namespace
@@ -142,19 +141,21 @@ void add_stream_append(CLI::App& stream, Action& action) {
   CLI::App* command = add_verb(
       stream,
       {.name = "append",
-       .help = "Append records. Prints their places once they are stored; of more than 10, "
-               "a summary.",
+       .help = "Append records. Prints the partition and offset of each record once it is stored; "
+               "of more than 10 records, a summary.",
        .example = "baton stream append events hello --key tenant-a --header type=greeting\n"
-                  "  baton stream append events --count 100000 --size 1KiB --compression "
-                  "zstd\n"
+                  "  baton stream append events --count 100000 --size 1KiB \\\n"
+                  "    --compression zstd\n"
                   "  seq 1000 | baton stream append events -"},
       flags, run_append, action);
   add_stream_argument(*command, *flags);
   add_payload_flags(*command, flags->payloads, kWords);
-  command->add_option("--producer", flags->producer,
-                      "Append under this name: whoever did before is shut out.");
-  command->add_flag("--quiet", flags->quiet,
-                    "Print no places; with --json, print only the summary.");
+  command
+      ->add_option("--producer", flags->producer,
+                   "Append as this producer. An older process of the same name is fenced off.")
+      ->type_name("NAME");
+  command->add_flag("-q,--quiet", flags->quiet,
+                    "Print no offsets; with --json, print only the summary.");
   add_record_flags(*command, *flags);
 }
 

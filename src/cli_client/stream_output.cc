@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/time.h"
+#include "cli_base/terminal.h"
 
 namespace baton::cli {
 namespace {
@@ -94,7 +97,7 @@ std::string offset_text(const std::optional<std::int64_t>& offset) {
 std::string retention_text(const client::StreamSettings& settings) {
   const auto age = settings.retention.value_or(std::chrono::milliseconds{0});
   const auto bytes = settings.retention_bytes.value_or(0);
-  if (age.count() == 0 && bytes == 0) return "for ever";
+  if (age.count() == 0 && bytes == 0) return "no limit";
   if (bytes == 0) return format_duration(age);
   if (age.count() == 0) return format_bytes(bytes) + " a partition";
   return fmt::format("{} or {} a partition", format_duration(age), format_bytes(bytes));
@@ -114,12 +117,34 @@ std::string owner_text(const client::GroupMember& member) {
   return fmt::format("{}.{}", member.connection, member.subscription);
 }
 
+/// Whether nobody gets the records of this partition.
+bool is_idle(const client::GroupInfo& group) {
+  return group.single_active ? holder_of(group) == nullptr : group.members.empty();
+}
+
 std::string holder_text(const client::GroupInfo& group) {
+  if (is_idle(group)) return group.lag > 0 ? paint(Tone::alarm, "nobody") : "nobody";
   if (!group.single_active) return fmt::format("everybody ({})", group.members.size());
   const client::GroupMember* const holder = holder_of(group);
-  if (holder == nullptr) return "nobody";
   return holder->activity == Activity::active ? owner_text(*holder)
                                               : owner_text(*holder) + " (stepping down)";
+}
+
+/// What must not go unnoticed: records that wait and nobody who takes them, a line for each group.
+std::string alarms(const std::vector<client::GroupInfo>& partitions) {
+  std::map<std::pair<std::string, std::string>, std::uint64_t> behind;
+  for (const auto& group : partitions) {
+    if (is_idle(group)) behind[{group.stream, group.group}] += group.lag;
+  }
+  std::string out;
+  for (const auto& [name, lag] : behind) {
+    if (lag == 0) continue;
+    const std::string line =
+        fmt::format("!! {} / {} has no consumer and is {} behind", printable(name.first),
+                    printable(name.second), counted(lag, "record"));
+    out += paint(Tone::alarm, line) + "\n";
+  }
+  return out;
 }
 
 std::string waiting_text(const client::GroupInfo& group) {
@@ -266,7 +291,7 @@ std::string list_text(const std::vector<client::GroupInfo>& groups) {
                     fmt::format("{}", group.partition), holder_text(group), waiting_text(group),
                     offset_text(group.offset), format_count(group.lag)});
   }
-  return format_table(rows);
+  return alarms(groups) + format_table(rows);
 }
 
 std::string describe(const std::vector<client::GroupInfo>& partitions) {
@@ -274,6 +299,7 @@ std::string describe(const std::vector<client::GroupInfo>& partitions) {
   std::string out =
       fmt::format("{} / {}  {}\n", printable(partitions[0].stream), printable(partitions[0].group),
                   partitions[0].single_active ? "single active" : "not single active");
+  out += alarms(partitions);
   Rows seats{{"PARTITION", "ACTIVE", "SINCE", "EPOCH", "OFFSET", "LAG", "HAND-OVER", "WHY"}};
   Rows members{{"PARTITION", "OWNER", "STATUS", "CONNECTION", "TICKET", "SINCE"}};
   for (const auto& group : partitions) {

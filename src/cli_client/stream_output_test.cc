@@ -103,6 +103,20 @@ TEST(GroupText, ShowsWhoIsActiveWhoWaitsAndWhy) {
             "events  billing          2  a             1   1 000    5");
 }
 
+// As `worker status` does: what must not go unnoticed stands above the table.
+TEST(GroupText, AGroupThatLagsWithoutAConsumerIsLoud) {
+  client::GroupInfo idle = group();
+  idle.members.clear();
+  idle.lag = 20'000;
+  const std::string alarm = "!! events / billing has no consumer and is 20 000 records behind\n";
+  EXPECT_TRUE(list_text(std::vector{idle}).starts_with(alarm)) << list_text(std::vector{idle});
+  EXPECT_NE(describe(std::vector{idle}).find(alarm), std::string::npos);
+  idle.single_active = false;
+  EXPECT_TRUE(list_text(std::vector{idle}).starts_with(alarm));
+  idle.lag = 0;
+  EXPECT_EQ(list_text(std::vector{idle}).find("!!"), std::string::npos);
+}
+
 TEST(GroupJson, HasTheNamesOfTheSchema) {
   const Json json = to_json(group());
   EXPECT_EQ(json["last_hand_over_us"], 1'500);

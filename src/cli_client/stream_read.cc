@@ -37,11 +37,17 @@ struct ReadFlags : StreamFlags {
   bool follow = false;
 };
 
+/// A reader, and what it reads.
+struct PartitionReader {
+  std::uint32_t partition = 0;
+  std::unique_ptr<StreamReader> reader;
+};
+
 /// Reads partitions and prints what they hold: one after the other, or all at once when it follows
 /// them. One thread per partition that is read at the same time; all joined in run().
 class Reading {
  public:
-  Reading(const ReadFlags& flags, std::vector<std::unique_ptr<StreamReader>> readers)
+  Reading(const ReadFlags& flags, std::vector<PartitionReader> readers)
       : flags_(flags),
         out_(flags.output()),
         what_(about_stream("read", flags.stream)),
@@ -52,13 +58,13 @@ class Reading {
     if (flags_.follow) {
       for (auto& reader : readers_) {
         threads.emplace_back([this, &reader] {
-          read(*reader);
+          read(reader);
           note_end();
         });
       }
     } else {
       threads.emplace_back([this] {
-        for (auto& reader : readers_) read(*reader);
+        for (auto& reader : readers_) read(reader);
         note_end();
       });
     }
@@ -69,12 +75,15 @@ class Reading {
   }
 
  private:
-  void read(StreamReader& reader) {
+  void read(const PartitionReader& from) {
     while (!over_) {
-      auto records = reader.next();
+      auto records = from.reader->next();
       const std::lock_guard lock(mutex_);
       if (!records) {
-        if (!error_) error_ = records.error();
+        if (!error_) {
+          error_ = records.error();
+          error_->text = fmt::format("partition {}: {}", from.partition, error_->text);
+        }
         over_ = true;
         return;
       }
@@ -108,14 +117,14 @@ class Reading {
       changed_.wait_for(lock, kSlice);
       if (!over_ && !is_interrupted()) continue;
       over_ = true;
-      for (auto& reader : readers_) reader->stop();
+      for (auto& reader : readers_) reader.reader->stop();
     }
   }
 
   const ReadFlags& flags_;
   Output out_;
   std::string what_;
-  std::vector<std::unique_ptr<StreamReader>> readers_;
+  std::vector<PartitionReader> readers_;
   std::atomic<bool> over_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -137,14 +146,15 @@ ExitCode run_read(const ReadFlags& flags) {
     } else {
       for (std::uint32_t i = 0; i < stream->partitions; ++i) partitions.push_back(i);
     }
-    std::vector<std::unique_ptr<StreamReader>> readers;
+    std::vector<PartitionReader> readers;
     readers.reserve(partitions.size());
     for (const std::uint32_t partition : partitions) {
-      readers.push_back(client.read({.stream = flags.stream,
-                                     .partition = partition,
-                                     .from = flags.from,
-                                     .max_records = flags.max,
-                                     .follow = flags.follow}));
+      readers.push_back({.partition = partition,
+                         .reader = client.read({.stream = flags.stream,
+                                                .partition = partition,
+                                                .from = flags.from,
+                                                .max_records = flags.max,
+                                                .follow = flags.follow})});
     }
     watch_for_interrupt();
     return Reading(flags, std::move(readers)).run();
@@ -155,30 +165,31 @@ ExitCode run_read(const ReadFlags& flags) {
 
 void add_stream_read(CLI::App& stream, Action& action) {
   const auto flags = std::make_shared<ReadFlags>();
-  CLI::App* command =
-      add_verb(stream,
-               {.name = "read",
-                .help = "Print records, without a group: one partition, or one after the other. "
-                        "With --follow, all of them as they come, until interrupted.",
-                .example = "baton stream read events --partition 0 --from first --max 10\n"
-                           "  baton stream read events --from 15m --json\n"
-                           "  baton stream read events --from next --follow"},
-               flags, run_read, action);
+  CLI::App* command = add_verb(
+      stream,
+      {.name = "read",
+       .help = "Print records without a group: one partition, or all of them one after the "
+               "other. With --follow, all partitions at once as records come, until "
+               "interrupted.",
+       .example = "baton stream read events --partition 0 --from first --max 10\n"
+                  "  baton stream read events --from 15m --json\n"
+                  "  baton stream read events --from next --follow"},
+      flags, run_read, action);
   add_stream_argument(*command, *flags);
   add_parsed(
       *command, "--partition", read_partition,
       [flags = flags.get()](std::uint64_t value) { flags->partition = value; },
-      "Only this one [all].");
+      "Only this partition [all].");
   add_parsed(
       *command, "--from", read_from,
       [flags = flags.get()](const client::StartFrom& from) { flags->from = from; },
-      "first [default], last (the last batch), next (what comes), an offset, a time "
-      "(2026-01-31T08:30:00Z) or an age (15m).");
+      "Where to begin: first [default], last (the last batch), next (only new records), an "
+      "offset, a time (2026-01-31T08:30:00Z) or an age (15m).");
   add_parsed(
-      *command, "--max", read_positive,
+      *command, "-n,--max", read_positive,
       [flags = flags.get()](std::uint64_t value) { flags->max = value; },
-      "End after so many records [no limit].");
-  command->add_flag("--follow", flags->follow, "Go on at the end, as records come.");
+      "End after this many records [no limit].");
+  command->add_flag("-f,--follow", flags->follow, "At the end, wait for new records.");
 }
 
 }  // namespace baton::cli

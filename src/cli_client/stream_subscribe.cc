@@ -14,6 +14,8 @@
 
 #include <baton/client.h>
 
+#include "base/names.h"
+#include "base/time.h"
 #include "cli_base/interrupt.h"
 #include "cli_client/commands.h"
 #include "cli_client/stream_flags.h"
@@ -56,12 +58,12 @@ class Subscribing {
       if (const auto ended = (*consumer)->wait(kSlice); ended && !ended->has_value()) break;
     }
     const auto stopped = (*consumer)->stop(flags_.timeout);
-    if (!stopped) return out_.fail(what_, stopped.error());
+    if (!stopped) return end_with(stopped.error());
     if (count_ > 0 || is_interrupted() || enough_) return ExitCode::ok;
-    return out_.fail(
-        what_,
-        fmt::format("no record came within {} ms", flags_.wait.value_or(Milliseconds{0}).count()),
-        ExitCode::nothing_to_lease);
+    return out_.fail(what_,
+                     fmt::format("no record came within {}",
+                                 format_duration(flags_.wait.value_or(Milliseconds{0}))),
+                     ExitCode::nothing_to_lease);
   }
 
  private:
@@ -135,9 +137,18 @@ class Subscribing {
   }
 
   /// What goes wrong and is put right again: people see it, the exit code does not tell.
-  void complain(const client::Error& error) const {
+  void complain(const client::Error& error) {
     if (out_.json() || is_interrupted()) return;
-    fmt::print(stderr, "baton: {}: {}\n", what_, reason(error));
+    // Every partition of a stream fails for the same reason: it is told once.
+    const std::lock_guard lock(mutex_);
+    const std::string why = reason(error);
+    if (why == told_) return;
+    told_ = why;
+    fmt::print(stderr, "baton: {}: {}\n", what_, why);
+  }
+  ExitCode end_with(const client::Error& error) {
+    const std::lock_guard lock(mutex_);
+    return reason(error) == told_ ? exit_code_of(error.code) : out_.fail(what_, error);
   }
 
   const SubscribeFlags& flags_;
@@ -146,10 +157,15 @@ class Subscribing {
   std::atomic<bool> enough_ = false;
   std::atomic<std::uint64_t> count_ = 0;
   std::atomic<Clock::duration> last_{};
+  std::mutex mutex_;
+  std::string told_;  // Under mutex_: the last complaint.
 };
 
 ExitCode run_subscribe(const SubscribeFlags& flags) {
   const std::string what = about_stream("subscribe", flags.stream);
+  // An empty name would mean no group: nothing stored, though a group was asked for.
+  const Status named = validate_name("--group", flags.group, flags.group.size());
+  if (!named) return flags.output().fail(what, named.error());
   // A stream or partition that is not there, or no broker at all, shows at once.
   const ExitCode there =
       with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
@@ -165,27 +181,32 @@ ExitCode run_subscribe(const SubscribeFlags& flags) {
 }
 
 void add_subscribe_flags(CLI::App& command, SubscribeFlags& flags) {
-  command.add_option("--group", flags.group, "Whose offsets are stored.")->required();
+  command.add_option("-g,--group", flags.group, "The consumer group, whose offsets are stored.")
+      ->type_name("GROUP")
+      ->required();
   command.add_flag("--single-active", flags.single_active,
-                   "Of the group, one consumer at a time gets a partition's records.");
+                   "Give the records of a partition to one consumer of the group at a time.");
   add_parsed(
       command, "--partition", read_partition,
-      [&flags](std::uint64_t value) { flags.partition = value; }, "Only this one [all].");
+      [&flags](std::uint64_t value) { flags.partition = value; }, "Only this partition [all].");
   add_parsed(
       command, "--store-every", read_positive,
       [&flags](std::uint64_t value) { flags.store_every = value; },
-      "Store the offset after so many records, besides every second and at the end.");
+      "Store the offset after this many records, besides every second and at the end.");
   add_parsed(
       command, "--from", read_from, [&flags](const client::StartFrom& from) { flags.from = from; },
-      "Where a group begins that has stored no offset: next [default], first, last, an offset, a "
+      "Where a group without a stored offset begins: next [default], first, last, an offset, a "
       "time (2026-01-31T08:30:00Z) or an age (15m).");
-  command.add_option("--owner", flags.owner, "A label by which people know this consumer.");
+  command
+      .add_option("--owner", flags.owner,
+                  "A label for this consumer, shown by 'baton group describe'.")
+      ->type_name("NAME");
   add_parsed(
-      command, "--max", read_positive, [&flags](std::uint64_t value) { flags.max = value; },
-      "End after so many records [no limit].");
+      command, "-n,--max", read_positive, [&flags](std::uint64_t value) { flags.max = value; },
+      "End after this many records [no limit].");
   add_parsed(
       command, "--wait", read_wait, [&flags](Milliseconds value) { flags.wait = value; },
-      "End when no record came for so long [never].");
+      "End when no record came for this long [never].");
 }
 
 }  // namespace
@@ -195,11 +216,11 @@ void add_stream_subscribe(CLI::App& stream, Action& action) {
   CLI::App* command = add_verb(
       stream,
       {.name = "subscribe",
-       .help = "Read as a consumer of a group: prints the records, and with "
-               "--single-active when it becomes active and when it steps down. "
-               "Interrupted, it finishes, stores its offsets and leaves.",
-       .example = "baton stream subscribe events --group billing --single-active --from "
-                  "first --owner $HOSTNAME\n"
+       .help = "Read as a consumer of a group. Prints the records, and with --single-active when "
+               "the consumer becomes active and when it steps down. When interrupted, the consumer "
+               "stores its offsets and leaves the group.",
+       .example = "baton stream subscribe events --group billing --single-active \\\n"
+                  "    --from first --owner $HOSTNAME\n"
                   "  baton stream subscribe events --group audit --max 100 --wait 5s --json"},
       flags, run_subscribe, action);
   add_stream_argument(*command, *flags);

@@ -277,38 +277,36 @@ Result<std::uint64_t> read_runs(std::string_view text) { return parse_number(tex
 }  // namespace
 
 void add_bench_commands(CLI::App& app, Action& action) {
-  CLI::App* bench = app.add_subcommand("bench", "Measure.");
-  bench->require_subcommand(1);
-  bench->footer("Example:\n  baton bench failover --runs 20");
+  CLI::App* bench = add_noun(app, {.name = "bench",
+                                   .help = "Measure how fast Baton is on this machine.",
+                                   .example = "baton bench failover --runs 20"});
   const auto flags = std::make_shared<FailoverFlags>();
   flags->stores = {default_store(process_environment())};
   CLI::App* command = add_verb(
       *bench,
       {.name = "failover",
        .help = "Measure how long partitions wait for a new owner when a worker joins, leaves, is "
-               "killed, or restarts under a static id: two workers, four partitions, processes of "
-               "this program.",
-       .example =
-           "baton bench failover --store baton://127.0.0.1:7470 --runs 20\n"
-           "  baton bench failover --store nats://127.0.0.1:4222 --profile reference --out ."},
+               "killed, or restarts under a static id. Starts two workers with four partitions.",
+       .example = "baton bench failover --store baton://127.0.0.1:7470 --runs 20\n"
+                  "  baton bench failover --store nats://127.0.0.1:4222 --profile reference"},
       flags, run_failover, action);
-  command
-      ->add_option("--store", flags->stores,
-                   "May be given several times. " + std::string(kStoreHelp))
+  command->add_option("--store", flags->stores, std::string(kStoreHelp) + " Repeatable.")
       ->type_name("URL")
       ->allow_extra_args(false);
   command
       ->add_option("--profile", flags->profiles,
-                   "default, reference or fast; may be given several times [default].")
+                   "The times of the workers: default [default], reference or fast. Repeatable.")
       ->type_name("NAME")
       ->allow_extra_args(false);
   add_parsed(
       *command, "--runs", read_runs,
       [flags = flags.get()](std::uint64_t value) { flags->runs = value; },
-      "How often each is measured [20].");
-  command->add_option("--out", flags->out_folder, "Write failover.json and failover.svg there.")
+      "Times to measure each of them [20].");
+  command
+      ->add_option("--out", flags->out_folder,
+                   "Write failover.json and failover.svg into this folder.")
       ->type_name("FOLDER");
-  command->add_flag("--json", flags->json, "Print one JSON document at the end.");
+  add_json_flag(*command, flags->json);
 }
 
 }  // namespace baton::cli

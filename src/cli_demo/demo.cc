@@ -78,12 +78,12 @@ void add_demo_command(CLI::App& app, Action& action) {
   CLI::App* command = add_verb(
       app,
       {.name = "demo",
-       .help = "Show queues, streams, workers and a pipeline at work, on a broker of its own; ends "
-               "by itself.",
-       .example =
-           "baton demo        (about 20 s; exits with 1 when anything is not as it should be)"},
+       .help =
+           "Show queues, streams, workers and a pipeline at work, on a broker of its own. Takes "
+           "about 20 seconds; exits with 1 when anything is not as it should be.",
+       .example = "baton demo"},
       flags, run_demo, action);
-  command->add_flag("--json", flags->json, "Print one JSON document at the end.");
+  add_json_flag(*command, flags->json);
 }
 
 }  // namespace baton::cli

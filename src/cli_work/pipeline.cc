@@ -54,29 +54,34 @@ ExitCode run_check(const CheckFlags& flags) {
 }  // namespace
 
 void add_pipeline_commands(CLI::App& app, Action& action) {
-  CLI::App* pipeline = app.add_subcommand(
-      "pipeline",
-      "From a source, through workers, into a database: nothing skipped, nothing twice.");
-  pipeline->require_subcommand(1);
+  CLI::App* pipeline =
+      add_noun(app, {.name = "pipeline",
+                     .help = "Write the records of a stream, queue or topic into a database.",
+                     .example = "baton pipeline init orders > config.yaml\n"
+                                "  baton pipeline check config.yaml\n"
+                                "  baton pipeline run config.yaml"});
 
   auto init = std::make_shared<InitFlags>();
-  CLI::App* verb = add_verb(*pipeline,
-                            {"init", "Print a commented config: the example of orders.",
-                             "baton pipeline init orders > config.yaml"},
-                            init, run_init, action);
-  verb->add_option("name", init->name, "The pipeline's name")->required();
-  verb->add_option("--address", init->address, "The broker it speaks of [127.0.0.1:7470].")
+  CLI::App* verb =
+      add_verb(*pipeline,
+               {"init", "Print an example config with comments: orders from a stream into SQLite.",
+                "baton pipeline init orders > config.yaml"},
+               init, run_init, action);
+  verb->add_option("NAME", init->name, "The name of the pipeline.")->required()->type_name("");
+  verb->add_option("-a,--address", init->address, "The broker in the config [127.0.0.1:7470].")
+      ->type_name("HOST:PORT")
       ->envname("BATON_ADDRESS");
 
   auto check = std::make_shared<CheckFlags>();
-  verb = add_verb(*pipeline,
-                  {"check", "Validate a config, connect to everything, verify the tables.",
-                   "baton pipeline check config.yaml --apply"},
-                  check, run_check, action);
-  verb->add_option("config", check->file, "The config file")->required();
+  verb = add_verb(
+      *pipeline,
+      {"check", "Check a config: connect to source, sink and dead letters, and compare the tables.",
+       "baton pipeline check config.yaml --apply"},
+      check, run_check, action);
+  verb->add_option("CONFIG", check->file, "The config file.")->required()->type_name("");
   verb->add_flag("--apply", check->apply,
-                 "Make what is missing: tables, what takes the dead letters.");
-  verb->add_flag("--json", check->json, "Output for programs.");
+                 "Create what is missing: tables, and the place for dead letters.");
+  add_json_flag(*verb, check->json);
 
   add_pipeline_run(*pipeline, action);
   add_pipeline_status(*pipeline, action);

@@ -354,12 +354,17 @@ CLI::App* add_letter_verb(CLI::App& parent, const Verb& verb,
                           const std::shared_ptr<LetterFlags>& flags,
                           ExitCode (*run_it)(const LetterFlags&), Action& action) {
   CLI::App* command = add_verb(parent, verb, flags, run_it, action);
-  command->add_option("name", flags->name, "The pipeline's name")->required();
-  command->add_option("--config", flags->config,
-                      "Its config file, if its letters are elsewhere than in the queue NAME.dlq.");
-  command->add_option("--address", flags->address, "The broker, without a config [127.0.0.1:7470].")
+  command->add_option("NAME", flags->name, "The name of the pipeline.")->required()->type_name("");
+  command
+      ->add_option("--config", flags->config,
+                   "The pipeline's config file. Needed when its dead letters are not in the queue "
+                   "NAME.dlq.")
+      ->type_name("FILE");
+  command
+      ->add_option("-a,--address", flags->address, "The broker, without --config [127.0.0.1:7470].")
+      ->type_name("HOST:PORT")
       ->envname("BATON_ADDRESS");
-  command->add_flag("--json", flags->json, "Output for programs.");
+  add_json_flag(*command, flags->json);
   return command;
 }
 
@@ -367,44 +372,57 @@ void add_where(CLI::App& command, LetterFlags& flags) {
   add_parsed_many(
       command, "--where", parse_where,
       [&flags](const auto& condition) { flags.where.push_back(condition); },
-      "Only those with class, code, stage, source, partition or offset as said.")
+      "Only dead letters whose class, code, stage, source, partition or offset has this value.")
       ->type_name("FIELD=VALUE");
+}
+
+Result<std::uint64_t> read_shown(std::string_view text) { return parse_number(text, 1, kShownMax); }
+Result<std::uint64_t> read_limit(std::string_view text) {
+  return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());
 }
 
 }  // namespace
 
 void add_pipeline_dead_letters(CLI::App& pipeline, Action& action) {
-  CLI::App* dlq = pipeline.add_subcommand("dlq", "The records that could not be written.");
-  dlq->require_subcommand(1);
+  CLI::App* dlq = add_noun(
+      pipeline, {.name = "dlq",
+                 .help = "Look at the dead letters: records that could not be written.",
+                 .example = "baton pipeline dlq ls orders\n  baton pipeline dlq redrive orders"});
 
   auto ls = std::make_shared<LetterFlags>();
   CLI::App* verb = add_letter_verb(
       *dlq, {"ls", "List dead letters.", "baton pipeline dlq ls orders --where stage=schema"}, ls,
       run_ls, action);
   add_where(*verb, *ls);
-  verb->add_option("--limit", ls->limit, "At most so many [1000].")
-      ->check(CLI::Range(1U, kShownMax));
+  add_parsed(
+      *verb, "-n,--limit", read_shown,
+      [ls = ls.get()](std::uint64_t value) { ls->limit = static_cast<std::uint32_t>(value); },
+      fmt::format("The most dead letters to list, 1 to {0} [{0}].", kShownMax));
 
   auto show = std::make_shared<LetterFlags>();
   verb = add_letter_verb(*dlq,
-                         {"show", "Show one, whole: why it is there, headers, value.",
+                         {"show", "Show one dead letter: the reason, its headers and its value.",
                           "baton pipeline dlq show orders ID"},
                          show, run_show, action);
-  verb->add_option("id", show->id, "Its id, as ls says")->required();
+  verb->add_option("ID", show->id, "The id, as 'ls' prints it.")->required()->type_name("");
 
   auto redrive = std::make_shared<LetterFlags>();
   verb = add_letter_verb(
       *dlq,
-      {"redrive", "Send them back into the pipeline's source, to be tried again.",
-       "baton pipeline dlq redrive orders --where class=poison --rate 100 --dry-run"},
+      {"redrive", "Send dead letters back to the source of the pipeline, which tries them again.",
+       "baton pipeline dlq redrive orders --where class=poison --rate 100"},
       redrive, run_redrive, action);
   add_where(*verb, *redrive);
-  verb->add_option("--limit", redrive->limit, "At most so many [all].")
-      ->check(CLI::Range(1U, std::numeric_limits<std::uint32_t>::max()));
+  add_parsed(
+      *verb, "-n,--limit", read_limit,
+      [redrive = redrive.get()](std::uint64_t value) {
+        redrive->limit = static_cast<std::uint32_t>(value);
+      },
+      "The most dead letters to send back [all].");
   add_parsed(
       *verb, "--rate", parse_redrive_rate, [&rate = redrive->rate](double value) { rate = value; },
-      "So many a second at most [no limit].");
-  verb->add_flag("--dry-run", redrive->dry_run, "Only count.");
+      "The most dead letters a second [no limit].");
+  verb->add_flag("--dry-run", redrive->dry_run, "Count the dead letters, but send none back.");
 }
 
 }  // namespace baton::cli

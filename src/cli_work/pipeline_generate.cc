@@ -138,35 +138,53 @@ ExitCode run_generate(const GenerateFlags& flags) {
   return ExitCode::ok;
 }
 
+Result<std::uint64_t> read_count(std::string_view text) { return parse_number(text, 1, kCountMax); }
+Result<std::uint64_t> read_seed(std::string_view text) {
+  return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max());
+}
+Result<std::uint64_t> read_partitions(std::string_view text) {
+  return parse_number(text, 1, 65'536);
+}
+
 }  // namespace
 
 void add_pipeline_generate(CLI::App& pipeline, Action& action) {
   auto flags = std::make_shared<GenerateFlags>();
-  CLI::App* verb = add_verb(pipeline,
-                            {"generate", "Make orders from a seed: valid, invalid, broken, twice.",
-                             "baton pipeline generate orders --count 1000 --invalid 2% --to "
-                             "baton://127.0.0.1:7470/orders"},
-                            flags, run_generate, action);
-  verb->add_option("what", flags->what, "orders")->required();
-  verb->add_option("--count", flags->count, "How many [1000].")
-      ->check(CLI::Range(std::uint64_t{1}, kCountMax));
-  verb->add_option("--seed", flags->seed, "The same seed makes the same orders [1].")
-      ->check(CLI::Range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
+  CLI::App* verb = add_verb(
+      pipeline,
+      {"generate", "Generate orders from a seed: valid, invalid, broken and duplicate ones.",
+       "baton pipeline generate orders --count 1000 --invalid 2% \\\n"
+       "    --to baton://127.0.0.1:7470/orders"},
+      flags, run_generate, action);
+  verb->add_option("WHAT", flags->what, "What to generate: orders.")->required()->type_name("");
+  add_parsed(
+      *verb, "--count", read_count,
+      [flags = flags.get()](std::uint64_t value) { flags->count = value; },
+      "The number of orders [1000].");
+  add_parsed(
+      *verb, "--seed", read_seed,
+      [flags = flags.get()](std::uint64_t value) { flags->seed = value; },
+      "The same seed generates the same orders [1].");
   const auto share = [&](const std::string& name, double& target, const std::string& help) {
     add_parsed(
         *verb, name, parse_percent, [&target](double percent) { target = percent; }, help)
         ->type_name("PERCENT");
   };
-  share("--invalid", flags->invalid, "Against one rule of the schema [0].");
-  share("--broken", flags->broken, "Not JSON [0].");
-  share("--duplicate", flags->duplicate, "An order that was there before [0].");
-  verb->add_option(
-      "--to", flags->to,
-      "- for standard output, baton://HOST:PORT/STREAM, baton-queue://HOST:PORT/QUEUE, "
-      "kafka://HOST:PORT/TOPIC or nats://HOST:PORT/STREAM/SUBJECT.{partition} [-].");
-  verb->add_option("--partitions", flags->partitions, "Of a nats subject [1].")
-      ->check(CLI::Range(1, 65'536));
-  verb->add_flag("--json", flags->json, "The counts for programs.");
+  share("--invalid", flags->invalid, "The share of orders that break a rule of the schema [0%].");
+  share("--broken", flags->broken, "The share of orders that are not JSON [0%].");
+  share("--duplicate", flags->duplicate, "The share of orders that repeat an earlier one [0%].");
+  verb->add_option("--to", flags->to,
+                   "Where to write them: - for standard output, baton://HOST:PORT/STREAM, "
+                   "baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT/TOPIC or "
+                   "nats://HOST:PORT/STREAM/SUBJECT.{partition} [-].")
+      ->type_name("URL");
+  add_parsed(
+      *verb, "--partitions", read_partitions,
+      [flags = flags.get()](std::uint64_t value) {
+        flags->partitions = static_cast<std::uint32_t>(value);
+      },
+      "The number of partitions of a NATS subject, 1 to 65536 [1].");
+  add_json_flag(*verb, flags->json);
 }
 
 }  // namespace baton::cli

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "cli_base/interrupt.h"
+#include "cli_base/parse.h"
 #include "cli_work/commands.h"
 #include "cli_work/pipeline_config.h"
 #include "cli_work/pipeline_progress.h"
@@ -142,6 +143,8 @@ ExitCode run_run(const RunFlags& flags) {
   return exit_code_of(*ending);
 }
 
+Result<std::uint64_t> read_workers(std::string_view text) { return parse_number(text, 1, 256); }
+
 }  // namespace
 
 void add_pipeline_run(CLI::App& pipeline, Action& action) {
@@ -149,15 +152,20 @@ void add_pipeline_run(CLI::App& pipeline, Action& action) {
   CLI::App* verb = add_verb(
       pipeline,
       {"run",
-       "Run it until SIGTERM or SIGINT, which drain; SIGHUP reads the config again. Ends with 0: "
-       "drained, 7: not all of it, 75: the sink was out for longer than max_outage, or has another "
-       "owner.",
+       "Run a pipeline until SIGTERM or SIGINT, which drain it; SIGHUP reads the config again. "
+       "Exits with 0 when everything was drained, with 7 when not, and with 75 when the sink was "
+       "out "
+       "for longer than max_outage or has another owner.",
        "baton pipeline run config.yaml --workers 8"},
       flags, run_run, action);
-  verb->add_option("config", flags->file, "The config file")->required();
-  verb->add_option("--workers", flags->workers, "Decoding threads, over the config's.")
-      ->check(CLI::Range(1, 256));
-  verb->add_flag("--json", flags->json, "Output for programs.");
+  verb->add_option("CONFIG", flags->file, "The config file.")->required()->type_name("");
+  add_parsed(
+      *verb, "--workers", read_workers,
+      [flags = flags.get()](std::uint64_t value) {
+        flags->workers = static_cast<std::uint32_t>(value);
+      },
+      "Decoding threads, 1 to 256 [the config's].");
+  add_json_flag(*verb, flags->json);
 }
 
 }  // namespace baton::cli

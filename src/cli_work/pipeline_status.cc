@@ -52,10 +52,12 @@ void add_pipeline_status(CLI::App& pipeline, Action& action) {
                             {"status", "Show a running pipeline: progress, lag, breaker, errors.",
                              "baton pipeline status orders --watch"},
                             flags, run_status, action);
-  verb->add_option("name", flags->name, "Which one must be there [any].");
-  verb->add_option("--http", flags->http, "Where it answers [127.0.0.1:7472].");
-  verb->add_flag("--watch", flags->watch, "Again every second.");
-  verb->add_flag("--json", flags->json, "Output for programs.");
+  verb->add_option("NAME", flags->name, "The name that the pipeline must have [any].")
+      ->type_name("");
+  verb->add_option("--http", flags->http, "The pipeline's status address [127.0.0.1:7472].")
+      ->type_name("HOST:PORT");
+  verb->add_flag("-w,--watch", flags->watch, "Show it again every second.");
+  add_json_flag(*verb, flags->json);
 }
 
 }  // namespace baton::cli

@@ -43,13 +43,11 @@ void add_worker_guard(CLI::App& app, Action& action) {
 }
 
 void add_worker_commands(CLI::App& app, Action& action) {
-  CLI::App* worker = app.add_subcommand(
-      "worker", "Divide partitions among processes that agree through a key-value store.");
-  worker->require_subcommand(1);
-  worker->footer(
-      "Example:\n"
-      "  baton worker run --group orders --partitions 64 -- ./handler {partition}\n"
-      "  baton worker status --group orders");
+  CLI::App* worker = add_noun(
+      app, {.name = "worker",
+            .help = "Divide partitions among processes that agree through a key-value store.",
+            .example = "baton worker run --group orders --partitions 64 -- ./handler {partition}\n"
+                       "  baton worker status --group orders"});
   add_worker_run(*worker, action);
   add_worker_status(*worker, action);
   add_worker_guard(app, action);

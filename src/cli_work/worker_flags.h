@@ -19,8 +19,9 @@ struct GroupOfWorkersFlags {
 };
 
 inline constexpr const char* kStoreHelp =
-    "baton://HOST:PORT, nats://HOST:PORT[,...] or etcd://HOST:PORT[,...], each with /BUCKET if it "
-    "is not baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS or 127.0.0.1:7470].";
+    "The store: baton://HOST:PORT, nats://HOST:PORT[,...] or etcd://HOST:PORT[,...], with /BUCKET "
+    "at the end if the bucket is not baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS, "
+    "or 127.0.0.1:7470].";
 
 /// For errors of our own layers: they have the numbers of the wire.
 inline client::Error to_client_error(const Error& error) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/time.h"
+#include "cli_base/terminal.h"
 #include "partition/names.h"
 
 namespace baton::cli {
@@ -41,6 +42,11 @@ bool is_silent(const Session& session, WallTime now) {
   return lives && now > session.renewed + session.lease;
 }
 
+Tone tone_of(const WorkerReport::Row& row) {
+  if (row.silent || row.document.blind || row.document.dead()) return Tone::alarm;
+  return row.document.state == SessionState::active ? Tone::good : Tone::notice;
+}
+
 /// Everything but the ordinary in capitals.
 std::string state_text(const WorkerReport::Row& row) {
   std::string text(to_string(row.document.state));
@@ -50,31 +56,42 @@ std::string state_text(const WorkerReport::Row& row) {
   if (row.document.blind) text += " BLIND";
   if (row.document.fenced) text += " FENCED";
   if (row.silent) text += " SILENT";
-  return text;
+  return paint(tone_of(row), text);
 }
 
-std::string worker_table(const WorkerReport& report) {
-  std::vector<std::vector<std::string>> rows{{"WORKER", "STATE", "HOLDS", "WEIGHT", "STATIC",
-                                              "LEASE", "RENEWED", "AGE", "HOST", "SESSION"}};
+/// A former life of a worker, of which nothing is left to do.
+bool is_over(const WorkerReport::Row& row) { return row.document.dead() && row.holds == 0; }
+
+/// The columns that matter least are the last ones; they go first.
+std::string worker_table(const WorkerReport& report, std::size_t columns) {
+  std::vector<std::vector<std::string>> rows{{"WORKER", "STATE", "HOLDS", "LEASE", "RENEWED", "AGE",
+                                              "WEIGHT", "STATIC", "HOST", "SESSION"}};
   for (const WorkerReport::Row& row : report.workers) {
+    if (is_over(row)) continue;
     const Session& session = row.document;
     rows.push_back({worker_name(row.session), state_text(row), fmt::format("{}", row.holds),
-                    fmt::format("{}", session.weight), session.static_id ? "yes" : "no",
                     format_duration(session.lease), age(report.at, session.renewed) + " ago",
-                    age(report.at, session.since), printable(session.host), row.session});
+                    age(report.at, session.since), fmt::format("{}", session.weight),
+                    session.static_id ? "yes" : "no", printable(session.host), row.session});
   }
-  return format_table(rows);
+  std::string table = format_table(rows);
+  while (table_width(table) > columns && rows.front().size() > 2) {
+    for (auto& row : rows) row.pop_back();
+    table = format_table(rows);
+  }
+  return table;
 }
 
 std::string partition_table(const WorkerReport& report) {
   std::vector<std::vector<std::string>> rows{{"PARTITION", "OWNER", "EPOCH", "FOR", "WHY", "NEXT"}};
   for (std::size_t i = 0; i < report.holdings.size(); ++i) {
     const Holding& holding = report.holdings[i];
-    rows.push_back({fmt::format("{}", i),
-                    holding.owner.empty() ? "NOBODY" : worker_name(holding.owner),
-                    fmt::format("{}", holding.epoch), age(report.at, holding.since),
-                    std::string(to_string(holding.why)),
-                    holding.next.empty() ? "" : "-> " + worker_name(holding.next)});
+    rows.push_back(
+        {fmt::format("{}", i),
+         holding.owner.empty() ? paint(Tone::alarm, "NOBODY") : worker_name(holding.owner),
+         fmt::format("{}", holding.epoch), age(report.at, holding.since),
+         std::string(to_string(holding.why)),
+         holding.next.empty() ? "" : "-> " + worker_name(holding.next)});
   }
   return format_table(rows);
 }
@@ -200,14 +217,21 @@ std::vector<std::string> alarms(const WorkerReport& report) {
   return out;
 }
 
-std::string describe(const WorkerReport& report) {
+std::string describe(const WorkerReport& report, std::size_t columns) {
   const auto living =
       std::ranges::count_if(report.workers, [](const auto& row) { return !row.document.dead(); });
   std::string out = fmt::format("group {} at {}: {} partition{}, {} worker{}", report.group,
                                 report.store, report.partitions, report.partitions == 1 ? "" : "s",
                                 living, living == 1 ? "" : "s");
-  for (const std::string& alarm : alarms(report)) out += "\n!! " + alarm;
-  if (!report.workers.empty()) out += "\n\n" + worker_table(report);
+  for (const std::string& alarm : alarms(report)) {
+    out += "\n" + paint(Tone::alarm, "!! " + alarm);
+  }
+  const auto over = std::ranges::count_if(report.workers, is_over);
+  if (over < std::ssize(report.workers)) out += "\n\n" + worker_table(report, columns);
+  if (over > 0) {
+    out += fmt::format("\n({} not shown: left or evicted, and holding nothing)",
+                       counted(static_cast<std::uint64_t>(over), "former session"));
+  }
   if (!report.holdings.empty()) out += "\n\n" + partition_table(report);
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,10 @@ struct ReportAbout {
 WorkerReport make_report(const ReportAbout& about, const std::vector<partition::Entry>& entries);
 
 Json to_json(const WorkerReport& report);
-std::string describe(const WorkerReport& report);
+/// Alarms first. Columns of the workers' table that do not fit into `columns` are left out, as are
+/// sessions that are over and hold nothing; --json has them.
+std::string describe(const WorkerReport& report,
+                     std::size_t columns = std::numeric_limits<std::size_t>::max());
 /// What must not go unnoticed, a line each.
 std::vector<std::string> alarms(const WorkerReport& report);
 /// The same for two reports between which nothing has happened but heartbeats.

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli_base/terminal.h"
 #include "partition/documents.h"
 
 namespace baton::cli {
@@ -102,6 +103,27 @@ TEST(WorkerReport, PartitionsWithoutALivingOwnerAreLoud) {
   EXPECT_TRUE(has(text, "!! w1 was EVICTED")) << text;
   EXPECT_TRUE(has(text, "!! 2 of 3 partitions have NO OWNER")) << text;
   EXPECT_TRUE(has(text, "NOBODY")) << text;
+}
+
+// A terminal of 80 columns: the columns that matter least go, and none wraps.
+TEST(WorkerReport, TheTableFitsTheTerminal) {
+  const auto made =
+      report({entry("worker-with-a-long-name.0123456789abcdef", session(SessionState::active)),
+              assignment({"worker-with-a-long-name.0123456789abcdef"})});
+  EXPECT_TRUE(has(describe(made), "SESSION"));
+  const std::string narrow = describe(made, 60);
+  EXPECT_FALSE(has(narrow, "SESSION")) << narrow;
+  EXPECT_TRUE(has(narrow, "HOLDS")) << narrow;
+  const std::size_t begin = narrow.find("WORKER");
+  EXPECT_LE(table_width(narrow.substr(begin, narrow.find("\n\n", begin) - begin)), 60U) << narrow;
+}
+
+TEST(WorkerReport, FormerSessionsThatHoldNothingAreOnlyCounted) {
+  const std::string text =
+      describe(report({entry("w1.a", session(SessionState::gone)),
+                       entry("w1.b", session(SessionState::active)), assignment({"w1.b"})}));
+  EXPECT_FALSE(has(text, "GONE")) << text;
+  EXPECT_TRUE(has(text, "(1 former session not shown")) << text;
 }
 
 TEST(WorkerReport, GarbageIsNamed) {

@@ -14,6 +14,7 @@
 
 #include "cli_base/command.h"
 #include "cli_base/parse.h"
+#include "cli_work/handler_program.h"
 #include "cli_work/worker_events.h"
 #include "cli_work/worker_flags.h"
 #include "cli_work/worker_timing.h"
@@ -110,6 +111,10 @@ ExitCode run_run(const RunFlags& flags) {
   const auto timing =
       resolve_timing(flags.profile, flags.store, flags.times, process_environment());
   if (!timing) return out.fail(what, timing.error());
+  // Before it joins: a worker that cannot run its program keeps partitions from those that can.
+  const Status runs =
+      check_handler(flags.command, process_environment()("PATH").value_or(std::string()));
+  if (!runs) return out.fail(what, runs.error());
   const sigset_t signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // For all threads to come.
   EventPrinter printer({.json = flags.json, .renewals = flags.renewals});
@@ -137,27 +142,31 @@ Result<std::uint64_t> read_weight(std::string_view text) {
 }
 
 void add_identity(CLI::App& command, RunFlags& flags) {
-  command.add_option("--group", flags.group, "The group of workers.")->required();
+  command.add_option("-g,--group", flags.group, "The group of workers.")
+      ->type_name("GROUP")
+      ->required();
   add_parsed(
       command, "--partitions", read_partitions,
       [&flags](std::uint64_t value) { flags.partitions = value; },
-      "How many partitions the group divides; the same for all of its workers.")
+      "The number of partitions that the group divides; the same for all of its workers.")
       ->required();
   command.add_option("--store", flags.store, kStoreHelp)->type_name("URL");
-  command.add_option("--id", flags.id, "This worker's name [made up].")->type_name("NAME");
+  command.add_option("--id", flags.id, "The name of this worker [a random one].")
+      ->type_name("NAME");
   command
       .add_flag("--static", flags.static_id,
-                "The name is for ever: a worker that restarts under it finds its partitions as it "
-                "left them.")
+                "The name is permanent: a worker that restarts under this name gets the partitions "
+                "that it had.")
       ->needs("--id");
   add_parsed(
       command, "--weight", read_weight, [&flags](std::uint64_t value) { flags.weight = value; },
-      "Gets so many times the share of one with weight 1 [1].");
+      "The share of this worker: weight 2 gets twice the partitions of weight 1 [1].");
   command.add_flag("--fenced", flags.fenced,
-                   "What the handlers write to checks epochs: they may go on while the store is "
-                   "away, and a killed worker is replaced at once (Baton's own store).");
-  command.add_flag("--json", flags.json, "Print events as JSON, one object per line.");
-  command.add_flag("--show-renewals", flags.renewals, "Print each renewal of the lease, too.");
+                   "The program writes only to places that check epochs. Then handlers may go on "
+                   "while the store is away, and a killed worker is replaced at once (Baton's own "
+                   "store).");
+  add_json_flag(command, flags.json);
+  command.add_flag("--show-renewals", flags.renewals, "Also print each renewal of the lease.");
 }
 
 void add_times(CLI::App& command, RunFlags& flags) {
@@ -165,8 +174,8 @@ void add_times(CLI::App& command, RunFlags& flags) {
   command
       .add_option(
           "--profile", flags.profile,
-          "default (lease 5s, on NATS 10s; heartbeat a quarter), reference (5s, 2s) or fast "
-          "(1.5s, 0.4s).")
+          "default (lease 5s, on NATS 10s; heartbeat a quarter of it), reference (lease 5s, "
+          "heartbeat 2s) or fast (1.5s, 0.4s).")
       ->type_name("NAME")
       ->group(kTimes);
   const auto parse = +[](std::string_view text) { return parse_milliseconds(text); };
@@ -176,16 +185,18 @@ void add_times(CLI::App& command, RunFlags& flags) {
         ->group(kTimes);
   };
   add("--lease-ttl", flags.times.lease,
-      "Others take over after so long a silence [$LEASE_TTL_SEC, or the profile's].");
+      "Others take over when this worker was silent for this long [$LEASE_TTL_SEC, or the "
+      "profile's].");
   add("--heartbeat", flags.times.heartbeat,
-      "How often the lease is renewed [$HEARTBEAT_SEC, or in proportion to the lease].");
+      "Time between two renewals of the lease [$HEARTBEAT_SEC, or in proportion to the lease].");
   add("--resync", flags.times.resync,
-      "How often the whole group is read anew [$CLAIM_SEC, or the profile's].");
+      "Time between two reads of the whole group [$CLAIM_SEC, or the profile's].");
   add("--drain", flags.times.drain, "How long a handler may take to stop [the profile's].");
   add("--static-grace", flags.times.static_grace,
-      "Partitions of a static id wait so long for its return [the profile's].");
+      "How long the partitions of a static id wait for its return [the profile's].");
   add("--reclaim-grace", flags.times.reclaim_grace,
-      "Before work begins again on a partition just given up [$GRACE_SEC, or the profile's].");
+      "Pause before work begins on a partition that another worker just gave up [$GRACE_SEC, or "
+      "the profile's].");
 }
 
 }  // namespace
@@ -196,22 +207,24 @@ void add_worker_run(CLI::App& worker, Action& action) {
       worker,
       {.name = "run",
        .help =
-           "Hold a share of a group's partitions, and run a program for each. {partition} and "
-           "{epoch} in its arguments are replaced; it also gets BATON_GROUP, BATON_PARTITION and "
-           "BATON_EPOCH. When a partition moves it gets SIGTERM, and SIGKILL once the time to "
-           "drain "
-           "is over or the lease about to end. A handler that ends, with whatever code, is started "
-           "again: after 1s, doubled up to 30s while it keeps failing. SIGTERM or SIGINT: leave; a "
-           "second one: without waiting for handlers, and a static id gives its partitions away. "
-           "SIGHUP, SIGUSR1 and SIGUSR2 go to the handlers. Without a program the partitions are "
-           "only held.",
+           "Hold a share of a group's partitions, and run a program for each. Without a program "
+           "the "
+           "partitions are only held.\n\n"
+           "In the program's arguments {partition} and {epoch} are replaced; its environment has "
+           "BATON_GROUP, BATON_PARTITION and BATON_EPOCH. When a partition moves, its program gets "
+           "SIGTERM, and SIGKILL when --drain has passed or the lease is about to end. A program "
+           "that ends, with any exit code, is started again after 1s, doubled up to 30s while it "
+           "keeps failing.\n\n"
+           "SIGTERM or SIGINT: leave the group when the programs have stopped. A second one: leave "
+           "at once, and give up the partitions of a static id. SIGHUP, SIGUSR1 and SIGUSR2 are "
+           "passed on to the programs.",
        .example = "baton worker run --group orders --partitions 64 -- ./handler {partition}\n"
-                  "  baton worker run --group orders --partitions 64 --store nats://10.0.0.1:4222 "
-                  "--id $HOSTNAME --static -- ./handler {partition}"},
+                  "  baton worker run --group orders --partitions 64 --id $HOSTNAME --static \\\n"
+                  "    --store nats://10.0.0.1:4222 -- ./handler {partition}"},
       flags, run_run, action);
   add_identity(*command, *flags);
   add_times(*command, *flags);
-  command->add_option("COMMAND", flags->command, "The handler and its arguments, after --.")
+  command->add_option("COMMAND", flags->command, "The program and its arguments, behind --.")
       ->type_name("");
 }
 

@@ -13,6 +13,7 @@
 #include "cli_base/command.h"
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_work/worker_flags.h"
 #include "cli_work/worker_report.h"
 #include "coord/kv_store.h"
@@ -24,7 +25,6 @@ namespace {
 constexpr Milliseconds kWatchEvery{500};
 constexpr Milliseconds kSlice{50};
 constexpr std::string_view kNoAnswer = "no answer";  // No report has this shape.
-constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J";
 
 struct StatusFlags : GroupOfWorkersFlags {
   bool watch = false;
@@ -50,7 +50,9 @@ void print(const Output& out, const WorkerReport& report) {
   if (out.json()) {
     Output::object(to_json(report));
   } else {
-    Output::text(describe(report));
+    const bool screen = is_terminal(STDOUT_FILENO);
+    Output::text(screen ? describe(report, terminal_size(STDOUT_FILENO).columns)
+                        : describe(report));
   }
   std::fflush(stdout);
 }
@@ -64,28 +66,52 @@ bool may_come_back(const Error& error) {
   return error.code == Errc::unavailable || error.code == Errc::deadline_exceeded;
 }
 
-/// Prints again whenever something changes; on a terminal also the ages, on a clean screen. A store
-/// that does not answer is said to, once, and asked again.
-ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::string& what) {
-  const Output out = flags.output();
-  const bool screen = !flags.json && ::isatty(STDOUT_FILENO) == 1;
-  std::string shown;
-  watch_for_interrupt();
+void wait_for_next_look() {
+  for (auto waited = Milliseconds{0}; waited < kWatchEvery && !is_interrupted(); waited += kSlice) {
+    std::this_thread::sleep_for(kSlice);
+  }
+}
+
+/// Draws the group on the terminal's alternate screen, ages included. The last view stays, under
+/// what is wrong, while the store does not answer.
+Status watch_on_screen(coord::KvStore& store, const StatusFlags& flags) {
+  const AlternateScreen screen;
+  std::string view;
   while (!is_interrupted()) {
     const auto report = read_report(store, flags);
-    if (!report && !may_come_back(report.error())) {
-      return out.fail(what, to_client_error(report.error()));
+    if (!report && !may_come_back(report.error())) return report.error();
+    if (report) {
+      view = describe(*report, terminal_size(STDOUT_FILENO).columns);
+      AlternateScreen::draw(view);
+    } else {
+      const std::string alarm = "!! the store does not answer: " + printable(report.error().text);
+      AlternateScreen::draw(paint(Tone::alarm, alarm) + "\n" + view);
     }
-    const std::string shape = report ? shape_of(*report) : std::string(kNoAnswer);
-    if (screen) Output::text(kClearScreen);
-    if (screen || shape != shown) show(out, what, report);
-    shown = shape;
-    for (auto waited = Milliseconds{0}; waited < kWatchEvery && !is_interrupted();
-         waited += kSlice) {
-      std::this_thread::sleep_for(kSlice);
-    }
+    wait_for_next_look();
   }
-  return ExitCode::ok;
+  return {};
+}
+
+/// Prints again whenever something changes. A store that does not answer is said to, once, and
+/// asked again.
+Status watch_changes(coord::KvStore& store, const StatusFlags& flags, const std::string& what) {
+  std::string shown;
+  while (!is_interrupted()) {
+    const auto report = read_report(store, flags);
+    if (!report && !may_come_back(report.error())) return report.error();
+    const std::string shape = report ? shape_of(*report) : std::string(kNoAnswer);
+    if (shape != shown) show(flags.output(), what, report);
+    shown = shape;
+    wait_for_next_look();
+  }
+  return {};
+}
+
+ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::string& what) {
+  watch_for_interrupt();
+  const bool screen = !flags.json && is_terminal(STDOUT_FILENO);
+  const Status status = screen ? watch_on_screen(store, flags) : watch_changes(store, flags, what);
+  return status ? ExitCode::ok : flags.output().fail(what, to_client_error(status.error()));
 }
 
 ExitCode run_status(const StatusFlags& flags) {
@@ -116,16 +142,18 @@ void add_worker_status(CLI::App& worker, Action& action) {
   CLI::App* command = add_verb(
       worker,
       {.name = "status",
-       .help = "Show a group: who holds which partition, since when and why; its workers, and what "
-               "is wrong with them.",
+       .help = "Show a group of workers: which worker holds which partition, since when and why, "
+               "and what is wrong. With --watch on a terminal, the view is drawn again twice a "
+               "second and cut to the screen.",
        .example = "baton worker status --group orders\n"
                   "  baton worker status --group orders --store etcd://10.0.0.1:2379 --watch"},
       flags, run_status, action);
-  command->add_option("--group", flags->group, "The group of workers.")->required();
+  command->add_option("-g,--group", flags->group, "The group of workers.")
+      ->type_name("GROUP")
+      ->required();
   command->add_option("--store", flags->store, kStoreHelp)->type_name("URL");
-  command->add_flag("--watch", flags->watch,
-                    "Look twice a second and show what has changed, until interrupted.");
-  command->add_flag("--json", flags->json, "Print JSON, one object per line.");
+  command->add_flag("-w,--watch", flags->watch, "Show changes as they happen, until interrupted.");
+  add_json_flag(*command, flags->json);
   add_parsed(
       *command, "--timeout", +[](std::string_view text) { return parse_milliseconds(text); },
       [flags = flags.get()](Milliseconds value) { flags->timeout = value; },

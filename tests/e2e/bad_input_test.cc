@@ -139,9 +139,7 @@ TEST_F(BadInput, NegativeAndAbsurdNumbersAreRefused) {
            kUsage,
            {"visibility_timeout", "12h"}},
           {{"queue", "create", "x", "--max-attempts", "1000001"}, kUsage, {"1000000"}},
-          {{"queue", "create", "x", "--payload-max", "17MiB"},
-           kUsage,
-           {"payload_bytes_max", "16777216"}},
+          {{"queue", "create", "x", "--payload-max", "17MiB"}, kUsage, {"--payload-max", "16 MiB"}},
           {{"queue", "create", "x", "--dedup-window", "8d"}, kUsage, {"dedup_window", "7d"}},
           {{"queue", "create", "x", "--weight", "a=1001"}, kUsage, {"1000"}},
           {{"queue", "create", "x", "--weight", "a=-1"}, kUsage, {"--weight"}},
@@ -158,12 +156,12 @@ TEST_F(BadInput, NegativeAndAbsurdNumbersAreRefused) {
 
 TEST_F(BadInput, WhatIsNotACommandIsRefused) {
   expect({{{"queue", "send", "jobs", "x", "--no-such-flag"}, kUsage, {"--no-such-flag"}},
-          {{"queue", "explode", "jobs"}, kUsage, {}},
-          {{"explode"}, kUsage, {}},
-          {{}, kUsage, {}},
+          {{"queue", "explode", "jobs"}, kUsage, {"explode", "baton queue --help"}},
+          {{"explode"}, kUsage, {"explode", "baton --help"}},
+          {{}, kUsage, {"give a command", "queue"}},
           {{"server", "--data", "x", "--no-such-flag"}, kUsage, {"--no-such-flag"}},
           {{"server"}, kUsage, {"--data"}},
-          {{"queue", "describe"}, kUsage, {}}});
+          {{"queue", "describe"}, kUsage, {"QUEUE", "baton queue describe --help"}}});
 }
 
 TEST_F(BadInput, MessagesThatAreNotThereAreNamed) {

@@ -100,11 +100,12 @@ TEST_F(Handlers, OneThatIsDoneIsStartedAgainToo) {
   EXPECT_EQ(worker_->leave(), 0);
 }
 
+// One whose name depends on the partition is not looked for before the worker joins.
 TEST_F(Handlers, AProgramThatIsNotThereIsNamed) {
-  start_command({"./no-such-program", "{partition}"}, {}, 1);
+  start_command({"./no-such-program-{partition}"}, {}, 1);
   ASSERT_TRUE(eventually([&] { return !worker_->events("handler_ended").empty(); }));
   EXPECT_EQ(worker_->events("handler_ended")[0]["code"], 127);
-  EXPECT_NE(worker_->err().find("cannot run ./no-such-program: No such file"), std::string::npos)
+  EXPECT_NE(worker_->err().find("cannot run ./no-such-program-0: No such file"), std::string::npos)
       << worker_->err();
   EXPECT_EQ(worker_->leave(), 0);
 }
