@@ -1,6 +1,6 @@
 // One measurement of a running key-value store, printed as one JSON object: compare-and-sets, each
 // on the revision that the one before it answered, with so many under way at once, each on a key of
-// its own. bench/kv.py starts the stores, interleaves the rounds and reports.
+// its own. bench/bench_kv.py starts the stores, interleaves the rounds and reports.
 //
 // Baton and etcd are loaded by the same code: generated stubs, asynchronous unary calls, one
 // connection.
