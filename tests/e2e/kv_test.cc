@@ -346,7 +346,7 @@ TEST_F(KvTest, BadInputIsRefusedWithWhatWouldBeRight) {
   fails({"watch", "none"}, 3, "there is no bucket 'none'");
   fails({"watch", "b", "p", "--key", "k"}, 2, "not of both");
   fails({"bucket", "create", "b"}, 4, "exists with other settings");
-  fails({"bucket", "create", "c", "--value-max", "1GiB"}, 2, "value_bytes_max");
+  fails({"bucket", "create", "c", "--value-max", "1GiB"}, 2, "--value-max");
   fails({"bucket", "create", ""}, 2, "bucket is empty");
   EXPECT_EQ(broker_.cli({"kv", "put", "b", "k", "v"}).exit_code, 0);
   fails({"put", "b", "l", "v"}, 6, "has 1 keys, which is its limit");
