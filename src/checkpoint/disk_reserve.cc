@@ -61,6 +61,11 @@ class TableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   std::uint64_t granted_bytes_ = 0;
 };
 
+/// RocksDB keeps the system's number to itself, and passes its text on.
+bool has_too_many_files(const rocksdb::IOStatus& status) {
+  return status.IsIOError() && status.ToString().find("Too many open files") != std::string::npos;
+}
+
 class ReservedDisk final : public rocksdb::FileSystemWrapper {
  public:
   ReservedDisk(const std::shared_ptr<rocksdb::FileSystem>& files,
@@ -71,7 +76,8 @@ class ReservedDisk final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
                                     rocksdb::IODebugContext* debug) override {
-    rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(path, options, result, debug);
+    rocksdb::IOStatus status =
+        open([&] { return FileSystemWrapper::NewWritableFile(path, options, result, debug); });
     if (status.ok() && std::string_view(path).ends_with(".sst")) {
       *result = std::make_unique<TableFile>(
           std::move(*result),
@@ -79,8 +85,32 @@ class ReservedDisk final : public rocksdb::FileSystemWrapper {
     }
     return status;
   }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* result,
+                                        rocksdb::IODebugContext* debug) override {
+    return open(
+        [&] { return FileSystemWrapper::NewRandomAccessFile(path, options, result, debug); });
+  }
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* result,
+                                      rocksdb::IODebugContext* debug) override {
+    return open([&] { return FileSystemWrapper::NewSequentialFile(path, options, result, debug); });
+  }
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* result,
+                                 rocksdb::IODebugContext* debug) override {
+    return open([&] { return FileSystemWrapper::NewDirectory(path, options, result, debug); });
+  }
 
  private:
+  template <class Open>
+  rocksdb::IOStatus open(const Open& attempt) {
+    rocksdb::IOStatus status = attempt();
+    while (has_too_many_files(status) && reserve_->wait_for_descriptor()) status = attempt();
+    return status;
+  }
+
   std::shared_ptr<DiskReserve> reserve_;
 };
 
@@ -121,6 +151,12 @@ rocksdb::IOStatus DiskReserve::wait_for(const Request& request, rocksdb::FileSys
       return rocksdb::IOStatus::NoSpace("the store closes while it waits for space", request.path);
     }
   }
+}
+
+bool DiskReserve::wait_for_descriptor() {
+  if (!open_) return false;
+  std::unique_lock lock(mutex_);
+  return !closing_.wait_for(lock, kLookAgain, [&] { return closed_; });
 }
 
 void DiskReserve::close() {

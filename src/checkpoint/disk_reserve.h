@@ -18,7 +18,7 @@ namespace baton {
 /// RocksDB 7.8 with atomic flushes does not come back from an error "no space": Flush() answers ok
 /// before anything is written, or Resume() hangs. So it never sees one, unless somebody else takes
 /// the reserve within the time of writing a megabyte; then the store is over and the process must
-/// restart.
+/// restart. The same goes for files that cannot be opened because the process has too many of them.
 class DiskReserve {
  public:
   /// Rows on their way to the disk leave `bytes` of it free, for RocksDB's own records; compactions
@@ -39,6 +39,11 @@ class DiskReserve {
   [[nodiscard]] bool rows_wait() const { return rows_waiting_ > 0; }
   [[nodiscard]] bool compactions_wait() const { return compactions_waiting_ > 0; }
 
+  /// The store is open: from now on, whoever finds no free file descriptor waits for one.
+  void set_open() { open_ = true; }
+  /// Pauses before the next look; false when there is nothing to wait for.
+  bool wait_for_descriptor();
+
   /// Lets everybody who waits fail, now and later: the store closes.
   void close();
 
@@ -46,6 +51,7 @@ class DiskReserve {
   std::uint64_t bytes_;
   std::atomic<int> rows_waiting_ = 0;
   std::atomic<int> compactions_waiting_ = 0;
+  std::atomic<bool> open_ = false;
   std::mutex mutex_;
   std::condition_variable closing_;
   bool closed_ = false;  // Guarded by mutex_.

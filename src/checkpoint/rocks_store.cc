@@ -23,6 +23,7 @@
 #include "checkpoint/disk_reserve.h"
 #include "checkpoint/rocks_settings.h"
 #include "checkpoint/rocks_status.h"
+#include "checkpoint/small_files.h"
 #include "checkpoint/store_folder.h"
 
 namespace baton {
@@ -132,6 +133,7 @@ class Store final : public RocksStore {
   /// Learns where the folder's count of commits stands. Called once, before anything else.
   Status begin() {
     BATON_TRY(commits_, last_commit_in_files());
+    if (reserve_ != nullptr) reserve_->set_open();
     return {};
   }
 
@@ -139,7 +141,9 @@ class Store final : public RocksStore {
     const std::lock_guard lock(commit_mutex_);
     const std::uint64_t number = ++commits_;
     BATON_TRY_STATUS(write(batch, number));
-    return flush(number);
+    BATON_TRY_STATUS(flush(number));
+    merge_files();
+    return {};
   }
 
   Status spill(const RowBatch& batch) override {
@@ -258,6 +262,17 @@ class Store final : public RocksStore {
       BATON_TRY_STATUS(check_running());
       if (reserve_->rows_wait()) return full();
       std::this_thread::sleep_for(pause);
+    }
+  }
+
+  /// Not while the disk is short of room: merging would wait for it.
+  void merge_files() const {
+    if (reserve_->rows_wait() || reserve_->compactions_wait()) return;
+    for (rocksdb::ColumnFamilyHandle* handle : open_.handles) {
+      guarded([&] {
+        merge_small_files(*open_.db, handle);
+        return rocksdb::Status::OK();
+      }).PermitUncheckedError();
     }
   }
 

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "checkpoint/temp_folder.h"
@@ -197,6 +198,27 @@ TEST(RocksStore, ADrainedQueueIsEmptyAndStaysSo) {
   store = open_rocks_store(folder / "store", contract::kTables, tiny);
   ASSERT_TRUE(store.has_value());
   EXPECT_TRUE(contract::keys(**store, contract::whole(kMessages)).empty());
+}
+
+// RocksDB moves a file that overlaps no other down its levels unchanged, and leaves it there.
+TEST(RocksStore, KeysThatComeOneByOneDoNotMakeAFileEach) {
+  const TempFolder folder;
+  auto store = open_rocks_store(folder / "store", contract::kTables);
+  ASSERT_TRUE(store.has_value()) << to_string(store.error());
+  constexpr int kCommits = 150;
+  for (int i = 0; i < kCommits; ++i) {
+    RowBatch batch;
+    batch.put(kIds, fmt::format("{:06}", i), "value");
+    ASSERT_TRUE((*store)->commit(batch).has_value());
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "store")) {
+    if (entry.path().extension() == ".sst") ++files;
+  }
+  EXPECT_LT(files, 50);
+  for (int i = 0; i < kCommits; ++i) {
+    EXPECT_EQ(contract::get(**store, kIds, fmt::format("{:06}", i)), "value");
+  }
 }
 
 }  // namespace

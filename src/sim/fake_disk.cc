@@ -112,12 +112,14 @@ Result<std::unique_ptr<File>> FakeDisk::open(const std::string& path) {
   const std::scoped_lock lock(mutex_);
   const auto found = names_.find(path);
   if (found == names_.end()) return Error{Errc::not_found, fmt::format("{}: no such file", path)};
+  BATON_TRY_STATUS(spend_open(path));
   return std::unique_ptr<File>(std::make_unique<Handle>(*this, found->second, path));
 }
 
 Result<std::unique_ptr<File>> FakeDisk::create(const std::string& path) {
   const std::scoped_lock lock(mutex_);
   BATON_TRY_STATUS(check_folder_of(path));
+  BATON_TRY_STATUS(spend_open(path));
   const auto found = names_.find(path);
   if (found != names_.end()) {
     BATON_TRY_STATUS(change_size(*found->second, 0));
@@ -167,6 +169,7 @@ Status FakeDisk::sync_folder(const std::string& folder) {
   const std::scoped_lock lock(mutex_);
   if (!folders_.contains(folder))
     return Error{Errc::not_found, fmt::format("{}: no such folder", folder)};
+  BATON_TRY_STATUS(spend_open(folder));
   BATON_TRY_STATUS(spend_sync());
   for (const NameChange& change : unsynced_names_) {
     if (change.folder != folder) continue;
@@ -175,6 +178,20 @@ Status FakeDisk::sync_folder(const std::string& folder) {
   std::erase_if(durable_names_, [](const auto& entry) { return entry.second == nullptr; });
   std::erase_if(unsynced_names_, [&](const NameChange& change) { return change.folder == folder; });
   return {};
+}
+
+Status FakeDisk::spend_open(const std::string& path) {
+  if (!opens_left_) return {};
+  if (*opens_left_ == 0) {
+    return Error{Errc::resource_exhausted, fmt::format("{}: Too many open files", path)};
+  }
+  --*opens_left_;
+  return {};
+}
+
+Result<std::uint64_t> FakeDisk::free_bytes(const std::string& /*folder*/) const {
+  const std::scoped_lock lock(mutex_);
+  return capacity_ - std::min(capacity_, used());
 }
 
 Result<std::uint64_t> FakeDisk::random_number() {
@@ -306,6 +323,11 @@ void FakeDisk::crash_names() {
 void FakeDisk::set_capacity(std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
   capacity_ = bytes;
+}
+
+void FakeDisk::set_opens_left(std::optional<std::uint64_t> count) {
+  const std::scoped_lock lock(mutex_);
+  opens_left_ = count;
 }
 
 std::uint64_t FakeDisk::bytes_used() const {

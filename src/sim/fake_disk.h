@@ -34,6 +34,7 @@ class FakeDisk final : public Disk {
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
   Status sync_folder(const std::string& folder) override;
+  [[nodiscard]] Result<std::uint64_t> free_bytes(const std::string& folder) const override;
   Result<std::uint64_t> random_number() override;
 
   /// The power goes and comes back. Each unsynced write is kept, lost, or torn in sectors of 512
@@ -45,6 +46,9 @@ class FakeDisk final : public Disk {
   void kill();
   /// No file may grow when the sizes of all files would be more than `bytes`.
   void set_capacity(std::uint64_t bytes);
+  /// After `count` more files and folders were opened, none can be any more: resource_exhausted.
+  /// None: as many as one likes.
+  void set_opens_left(std::optional<std::uint64_t> count);
   /// The bytes taken by all files.
   [[nodiscard]] std::uint64_t bytes_used() const;
   /// The next write after `count` more of them fails with io_error, having written some sectors of
@@ -89,6 +93,7 @@ class FakeDisk final : public Disk {
   void write_some(Node& node, std::uint64_t offset, std::string_view bytes);
   Status sync(Node& node);
   Status spend_sync();
+  Status spend_open(const std::string& path);
   void crash_node(Node& node);
   void write_torn(std::string& content, const Change& change);
   void crash_names();
@@ -107,6 +112,7 @@ class FakeDisk final : public Disk {
   std::uint64_t capacity_;
   std::optional<std::uint64_t> writes_until_failure_;
   std::optional<std::uint64_t> syncs_until_failure_;
+  std::optional<std::uint64_t> opens_left_;
   std::uint64_t syncs_ = 0;
 };
 

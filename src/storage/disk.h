@@ -32,7 +32,8 @@ class File {
 
 /// The one seam to the operating system's files: the real disk, or a fake that forgets, tears and
 /// fills up. Paths are plain strings; folders end without a slash. A disk without room answers
-/// disk_full; every error names the path. Thread-safe.
+/// disk_full; a process or machine that has as many files open as it may, resource_exhausted; every
+/// error names the path. Thread-safe.
 class Disk {
  public:
   Disk() = default;
@@ -52,6 +53,8 @@ class Disk {
   virtual Status remove(const std::string& path) = 0;
   /// Makes creations, renames and removals in `folder` survive a power loss.
   virtual Status sync_folder(const std::string& folder) = 0;
+  /// The bytes that files in `folder` could still take.
+  [[nodiscard]] virtual Result<std::uint64_t> free_bytes(const std::string& folder) const = 0;
   /// A number nobody can guess and that was not given before, not even before a crash. From the
   /// disk, so that a simulated one draws it from its seed.
   virtual Result<std::uint64_t> random_number() = 0;

@@ -88,6 +88,7 @@ class FileJournal final : public Journal {
   }
   Result<std::shared_ptr<Segment>> begin_segment(Prepared prepared, Position first);
 
+  [[nodiscard]] Status check_free_bytes() const;
   std::optional<std::string> take_spare();
   std::string new_spare_name();
   Result<std::optional<Prepared>> prepare_spare(const std::string& name);
@@ -222,6 +223,12 @@ Result<Position> FileJournal::sync() {
   }
   if (names_changed) {
     Status synced = disk_.sync_folder(folder_);
+    if (!synced && synced.error().code == Errc::resource_exhausted) {
+      const std::scoped_lock lock(mutex_);
+      if (!unsynced_.empty() && unsynced_.front() == segments.back()) segments.pop_back();
+      unsynced_.insert(unsynced_.begin(), segments.begin(), segments.end());
+      return std::move(synced).error();
+    }
     if (!synced) return fail(std::move(synced).error()).error();
   }
   const std::scoped_lock lock(mutex_);
@@ -249,8 +256,15 @@ Status FileJournal::prepare() {
       if (prepared_.size() >= kPreparedSegments) return {};
     }
     std::optional<Prepared> prepared;
+    BATON_TRY_STATUS(check_free_bytes());
     if (const auto name = take_spare()) {
-      BATON_TRY(prepared, prepare_spare(*name));
+      auto ready = prepare_spare(*name);
+      if (!ready) {
+        const std::scoped_lock lock(mutex_);
+        spares_.push_front(*name);
+        return std::move(ready).error();
+      }
+      prepared = *std::move(ready);
     } else {
       BATON_TRY(prepared, prepare_new());
     }
@@ -258,6 +272,21 @@ Status FileJournal::prepare() {
     const std::scoped_lock lock(mutex_);
     prepared_.push_back(*std::move(prepared));
   }
+}
+
+// The first prepared segment is the reserve of acks and deletes, and takes what there is.
+Status FileJournal::check_free_bytes() const {
+  std::uint64_t wanted = options_.leave_free_bytes;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (prepared_.empty() || wanted == 0) return {};
+    if (spares_.empty()) wanted += options_.segment_bytes;
+  }
+  BATON_TRY(const std::uint64_t free, disk_.free_bytes(folder_));
+  if (free >= wanted) return {};
+  return Error{Errc::disk_full,
+               fmt::format("the disk of {} has {} MiB left, and {} MiB are kept for checkpoints",
+                           folder_, free >> 20U, options_.leave_free_bytes >> 20U)};
 }
 
 std::optional<std::string> FileJournal::take_spare() {

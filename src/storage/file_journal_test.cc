@@ -487,5 +487,46 @@ TEST_F(FileJournalTest, MissingParentFolderIsNamed) {
   EXPECT_NE(opened.error().text.find("absent"), std::string::npos);
 }
 
+// The checkpoint that makes room on a full disk needs some itself.
+TEST_F(FileJournalTest, RoundsThatAddDataLeaveTheDiskSomeRoom) {
+  JournalOptions options = kOptions;
+  options.leave_free_bytes = 3 * kSegmentBytes;
+  disk_.set_capacity(6 * kSegmentBytes);
+  journal_ = open_file_journal(disk_, kFolder, options).value();
+  ASSERT_TRUE(journal_->prepare().has_value());
+  append_durably(std::string(journal_->round_bytes_max(), 'a'));
+  ASSERT_TRUE(journal_->prepare().has_value());
+  append_durably(std::string(journal_->round_bytes_max(), 'b'));
+  const Status full = journal_->prepare();
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, Errc::disk_full);
+  EXPECT_EQ(journal_->room().additions, 0U);
+  EXPECT_GE(disk_.free_bytes(kFolder).value(), options.leave_free_bytes);
+  // What frees data goes on, into the reserve.
+  append_durably(std::string(journal_->round_bytes_max(), 'c'));
+  EXPECT_FALSE(journal_->prepare().has_value());
+  EXPECT_GT(journal_->room().everything, 0U);
+}
+
+// Connections can take all descriptors of the process: nothing is lost by it.
+TEST_F(FileJournalTest, WithoutDescriptorsNothingFailsForGood) {
+  open_prepared();
+  append_durably(std::string(journal_->round_bytes_max(), 'a'));
+  ASSERT_TRUE(journal_->prepare().has_value());
+  disk_.set_opens_left(0);
+  append(std::string(journal_->round_bytes_max(), 'b'));  // In the next segment.
+  const auto synced = journal_->sync();
+  ASSERT_FALSE(synced.has_value());
+  EXPECT_EQ(synced.error().code, Errc::resource_exhausted);
+  EXPECT_EQ(journal_->prepare().error().code, Errc::resource_exhausted);
+  append(std::string(journal_->round_bytes_max(), 'c'));
+  disk_.set_opens_left(std::nullopt);
+  EXPECT_EQ(journal_->sync().value(), Position{4});
+  ASSERT_TRUE(journal_->prepare().has_value());
+  disk_.crash();
+  open();
+  EXPECT_EQ(read().size(), 3U);
+}
+
 }  // namespace
 }  // namespace baton

@@ -56,12 +56,13 @@ class Journal {
   /// when no room is prepared; nothing is written then. Any other failure means that the disk's
   /// content is unknown, and the caller ends the process.
   virtual Status append(Position expected, Instant now, std::string_view facts) = 0;
-  /// Makes every round appended before the call durable; answers the first position that is not. A
+  /// Makes every round appended before the call durable; answers the first position that is not.
+  /// Fails with resource_exhausted when no more files can be opened: to be tried again. Any other
   /// failure means that the disk's content is unknown, and the caller ends the process.
   virtual Result<Position> sync() = 0;
   /// Prepares segments ahead of the appends; a journal just opened has none. Fails with disk_full
-  /// when the disk has no room; what is prepared already stays usable, and a later call may
-  /// succeed.
+  /// when the disk has no room, with resource_exhausted when no more files can be opened; what is
+  /// prepared already stays usable, and a later call may succeed.
   virtual Status prepare() = 0;
   [[nodiscard]] virtual Room room() const = 0;
   /// Visits every round from `from` on, in order, as it was when the journal was opened. Fails with
@@ -80,6 +81,9 @@ struct JournalOptions {
   std::uint64_t segment_bytes = std::uint64_t{64} << 20U;
   // Trimmed segments kept for reuse; more are deleted.
   std::size_t spares_max = 8;
+  // Free bytes of the disk that rounds which add data leave alone: the checkpoint, which makes room
+  // again, needs some itself.
+  std::uint64_t leave_free_bytes = 0;
 };
 
 /// Opens or makes the journal in `folder`, whose parent must exist. A torn tail is cut; damage

@@ -210,7 +210,7 @@ Result<Offset> LogOpening::index_again(LogSegment::Parts& parts, Offset until) {
     builder.add(*header, walk.batch_position());
     if (walk.crc_good()) continue;
     damage(header->base_offset, header->next_offset(),
-           at(parts.base, walk.batch_position(), "the checksum of the batch does not fit"));
+           at(parts.base, walk.batch_position(), kBadChecksum));
   }
   parts.greatest = builder.greatest();
   Offset end = walk.offset();
@@ -310,7 +310,7 @@ Result<LogOpening::Tail> LogOpening::scan_last(const File& file, IndexBuilder& b
       producers_.apply(*header, opening_.now);
     } else {
       damage(header->base_offset, header->next_offset(),
-             at(base, walk.batch_position(), "the checksum of the batch does not fit"));
+             at(base, walk.batch_position(), kBadChecksum));
     }
   }
   const Tail tail{walk.position(), walk.offset(), !walk.broken().empty()};

@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@ inline constexpr std::string_view kLogSuffix = ".log";
 inline constexpr std::string_view kIndexSuffix = ".index";
 inline constexpr std::string_view kTimeIndexSuffix = ".timeindex";
 inline constexpr std::string_view kSnapshotSuffix = ".snapshot";
+inline constexpr std::string_view kBadChecksum = "the checksum of the batch does not fit";
 
 /// "00000000000000000042.log".
 std::string log_file_name(Offset base, std::string_view suffix);
@@ -103,9 +106,10 @@ class LogSegment {
   [[nodiscard]] std::size_t time_entries() const;
   [[nodiscard]] Result<OffsetEntry> offset_entry(std::size_t at) const;
   [[nodiscard]] Result<TimeEntry> time_entry(std::size_t at) const;
-  [[nodiscard]] Result<std::uint64_t> position_before(Offset offset) const;
+  [[nodiscard]] Result<std::optional<OffsetEntry>> entry_before(Offset offset) const;
   [[nodiscard]] Result<Offset> offset_before(TimestampMs at) const;
-  [[nodiscard]] Result<Found> find_from(std::uint64_t position, Offset offset) const;
+  [[nodiscard]] Result<Found> find_from(const std::optional<OffsetEntry>& entry,
+                                        Offset offset) const;
 
   Parts parts_;
 };
@@ -120,17 +124,37 @@ struct LogDamage {
   std::string text;
 };
 
+/// Damage that readers come upon while the log is open. Thread-safe.
+class FoundDamages {
+ public:
+  /// Hears of each damage once, from the reader's thread.
+  using Told = std::function<void(const std::string& text)>;
+  explicit FoundDamages(Told told) : told_(std::move(told)) {}
+
+  /// "file at position 7: why", of a reader that met it; said again it is no news.
+  void note(const std::string& text);
+  /// The first one; empty when there is none.
+  [[nodiscard]] std::string first() const;
+
+ private:
+  const Told told_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
 /// What the writer and the readers of a partition share.
 struct SharedLog {
-  SharedLog(SegmentList list, Offset end, std::vector<LogDamage> damage)
+  SharedLog(SegmentList list, Offset end, std::vector<LogDamage> damage, FoundDamages::Told told)
       : segments(std::make_shared<const SegmentList>(std::move(list))),
         visible(end.value),
-        damages(std::move(damage)) {}
+        damages(std::move(damage)),
+        found(std::move(told)) {}
 
   // Take `visible` first: the list is then at least as new.
   Published<SegmentList> segments;
   std::atomic<std::int64_t> visible;
   const std::vector<LogDamage> damages;  // By offset.
+  mutable FoundDamages found;
 };
 
 }  // namespace baton

@@ -63,6 +63,9 @@ class FillingDisk final : public Disk {
   }
   Status remove(const std::string& path) override { return disk_.remove(path); }
   Status sync_folder(const std::string& folder) override { return disk_.sync_folder(folder); }
+  Result<std::uint64_t> free_bytes(const std::string& folder) const override {
+    return disk_.free_bytes(folder);
+  }
   Result<std::uint64_t> random_number() override { return disk_.random_number(); }
 
   FakeDisk& fake() { return disk_; }
@@ -142,6 +145,43 @@ TEST(PartitionFullDisk, ARollThatRunsOutOfRoomIsTriedAgain) {
   EXPECT_EQ(log->describe().segments, 2U);
   disk.fake().crash();
   EXPECT_EQ(open(disk)->next(), Offset{4});
+}
+
+// Connections can take all descriptors of the process. Whatever step of the roll finds none: the
+// append is refused, and a crash in between leaves a log that can be read and written.
+TEST(PartitionOpenFiles, ARollWithoutDescriptorsIsTriedAgain) {
+  const std::string batch = plain_batch(1, 2000);
+  const std::string small = plain_batch(1, 10);
+  for (std::uint64_t opens = 0; opens < 12; ++opens) {
+    FakeDisk disk(opens);
+    std::int64_t end = 3;
+    {
+      const auto log = open(disk);
+      for (int i = 0; i < 3; ++i) ASSERT_TRUE(append(*log, {batch}).has_value());
+      disk.set_opens_left(opens);
+      const Status refused = append(*log, {batch});
+      if (!refused.has_value()) {
+        EXPECT_EQ(refused.error().code, Errc::resource_exhausted);
+        EXPECT_NE(refused.error().text.find("Too many open files"), std::string::npos);
+        EXPECT_EQ(log->next(), Offset{3});
+        // Nor may a smaller one go into the old segment, past the name of the next.
+        EXPECT_FALSE(append(*log, {small}).has_value());
+      } else {
+        ++end;
+      }
+      disk.set_opens_left(std::nullopt);
+      if (opens % 2 == 0) {
+        ASSERT_TRUE(append(*log, {batch}).has_value());
+        ++end;
+      }
+      log->publish(log->sync().value());
+    }
+    disk.crash();
+    const auto log = open(disk);
+    EXPECT_EQ(log->next(), Offset{end}) << opens;
+    EXPECT_FALSE(log->describe().read_only.has_value()) << opens;
+    EXPECT_TRUE(append(*log, {batch}).has_value());
+  }
 }
 
 }  // namespace

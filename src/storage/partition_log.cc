@@ -33,11 +33,12 @@ Status check_options(const PartitionLogOptions& options) {
 /// The writing half. `mutex_` guards what sync() needs, and is never held during input or output.
 class PartitionLog::Writer {
  public:
-  Writer(Disk& disk, std::string folder, const PartitionLogOptions& options, OpenedLog opened)
+  Writer(Disk& disk, std::string folder, const Opening& opening, OpenedLog opened)
       : disk_(disk),
         folder_(std::move(folder)),
-        options_(options),
-        shared_(std::make_shared<SharedLog>(opened.segments, opened.next, opened.damages)),
+        options_(opening.options),
+        shared_(std::make_shared<SharedLog>(opened.segments, opened.next, opened.damages,
+                                            opening.damage_found)),
         segments_(std::move(opened.segments)),
         producers_(std::move(opened.producers)),
         builder_(std::move(opened.builder)),
@@ -105,7 +106,8 @@ class PartitionLog::Writer {
   ProducerTable producers_;
   IndexBuilder builder_;
   std::uint64_t position_;
-  std::string buffer_;  // Reused: the batches of one append, ready to be written at once.
+  bool roll_due_ = false;  // A roll was begun and could not be finished.
+  std::string buffer_;     // Reused: the batches of one append, ready to be written at once.
   Staged staged_;
   Offset staged_next_;
 
@@ -169,7 +171,7 @@ Result<std::vector<AppendOutcome>> PartitionLog::Writer::append(
 
 Status PartitionLog::Writer::make_room(std::uint64_t bytes, std::int64_t records) {
   if (position_ == 0) return {};
-  const bool full = position_ + bytes > options_.segment_bytes ||
+  const bool full = roll_due_ || position_ + bytes > options_.segment_bytes ||
                     next().value - base().value + records > kRelativeOffsetMax;
   return full ? roll() : Status{};
 }
@@ -252,14 +254,20 @@ void PartitionLog::Writer::publish(Offset end) {
 }
 
 // Everything of the closed segment is durable before the next one exists, so that only the last can
-// ever have a torn tail. Until then nothing has changed, and a full disk lets the caller try again.
+// ever have a torn tail. Until then nothing has changed, and a full disk, or too many open files,
+// let the caller try again.
 Status PartitionLog::Writer::roll() {
   Status synced = file_->sync();
   if (!synced) return fail(std::move(synced).error());
+  // The next segment's file may be there already: this one must not grow past its name.
+  roll_due_ = true;
   auto rolled = begin_next();
-  if (!rolled && rolled.error().code == Errc::disk_full) return std::move(rolled).error();
+  const bool bearable = !rolled && (rolled.error().code == Errc::disk_full ||
+                                    rolled.error().code == Errc::resource_exhausted);
+  if (bearable) return std::move(rolled).error();
   if (!rolled) return fail(std::move(rolled).error());
 
+  roll_due_ = false;
   segments_.back() = std::move(rolled->closed);
   segments_.push_back(std::move(rolled->next));
   builder_ = std::move(rolled->builder);
@@ -353,7 +361,8 @@ PartitionDescription PartitionLog::Writer::describe() const {
                                    .bytes = 0,
                                    .segments = segments_.size(),
                                    .producers = producers_.size(),
-                                   .read_only = {}};
+                                   .read_only = {},
+                                   .damaged = shared_->found.first()};
   for (const SegmentExtent& extent : extents()) description.bytes += extent.bytes;
   if (!shared_->damages.empty()) description.read_only = shared_->damages.front().text;
   return description;
@@ -366,8 +375,7 @@ Result<std::unique_ptr<PartitionLog>> PartitionLog::open(Disk& disk, std::string
                                                          const Opening& opening) {
   BATON_TRY_STATUS(check_options(opening.options));
   BATON_TRY(OpenedLog opened, open_log_folder(disk, folder, opening));
-  auto writer =
-      std::make_unique<Writer>(disk, std::move(folder), opening.options, std::move(opened));
+  auto writer = std::make_unique<Writer>(disk, std::move(folder), opening, std::move(opened));
   return std::unique_ptr<PartitionLog>(new PartitionLog(std::move(writer)));
 }
 

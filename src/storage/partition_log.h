@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,6 +50,9 @@ struct PartitionDescription {
   std::size_t producers = 0;
   // Why nothing can be appended, with file and position; none when all is well.
   std::optional<std::string> read_only;
+  // The first damage that a reader met since the log was opened, with file and position; empty when
+  // there is none. Appends go on.
+  std::string damaged;
 };
 
 /// What retention removed.
@@ -74,6 +78,8 @@ class PartitionLog {
     // partition.
     Offset synced_end;
     Instant now;
+    // Hears once of each damage that a reader meets later, from the reader's thread.
+    std::function<void(const std::string& text)> damage_found = {};
   };
 
   /// Opens or makes the partition in `folder`, whose parent must exist. Keeps every whole batch,
@@ -91,8 +97,9 @@ class PartitionLog {
   /// Stores the batches, in order, in one write, and answers for each what became of it. They are
   /// durable after sync() and visible after publish().
   ///
-  /// Fails as a whole, with nothing stored: with disk_full (try again later), read_only (it is
-  /// damaged), invalid_argument (more than kAppendBytesMax). Any other failure means that the
+  /// Fails as a whole, with nothing stored: with disk_full or resource_exhausted (too many open
+  /// files; try again later), read_only (it is damaged), invalid_argument (more than
+  /// kAppendBytesMax). Any other failure means that the
   /// disk's content is unknown, and the caller ends the process.
   Result<std::vector<AppendOutcome>> append(std::span<const CheckedBatch> batches,
                                             LeaderEpoch leader_epoch, Instant now);

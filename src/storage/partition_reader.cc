@@ -32,11 +32,12 @@ std::size_t index_of(const SegmentList& segments, Offset offset) {
   return static_cast<std::size_t>(after - segments.begin()) - 1;
 }
 
-/// Where the whole batches in `bytes` end, of those that begin before `limit`.
+/// Where the good batches in `bytes` end, of those that begin before `limit`.
 struct WholeBatches {
   std::size_t bytes = 0;
   Offset first;
   Offset next;
+  bool damaged = false;  // What follows is a whole batch whose checksum does not fit.
 };
 
 WholeBatches count_whole(std::string_view bytes, Offset limit) {
@@ -46,6 +47,8 @@ WholeBatches count_whole(std::string_view bytes, Offset limit) {
     const auto batch = BatchView::parse(bytes.substr(whole.bytes));
     const bool follows = batch && (whole.bytes == 0 || batch->header().base_offset == whole.next);
     if (!follows) break;
+    whole.damaged = !batch->check_crc().has_value();
+    if (whole.damaged) break;
     if (whole.bytes == 0) whole.first = batch->header().base_offset;
     whole.bytes += batch->bytes().size();
     whole.next = batch->header().next_offset();
@@ -122,15 +125,23 @@ Result<ReadBatches> PartitionReader::read(Offset from, std::size_t bytes_max) {
   }
   place_ = std::move(place);
   const Offset limit = damage != nullptr ? std::min(end, damage->from) : end;
-  return read_segment(from, limit, std::min(bytes_max, kReadBytesMax));
+  auto batches = read_segment(from, limit, std::min(bytes_max, kReadBytesMax));
+  if (!batches) note(batches.error());
+  return batches;
+}
+
+void PartitionReader::note(const Error& error) const {
+  if (error.code == Errc::malformed) log_->found.note(error.text);
 }
 
 Result<ReadBatches> PartitionReader::read_segment(Offset from, Offset limit,
                                                   std::size_t bytes_max) {
   const LogSegment& segment = *place_->segment;
+  Offset first = from;  // Of the batch at the position.
   if (place_->offset != from) {
     BATON_TRY(const LogSegment::Found found, segment.find(from));
     place_->position = found.position;
+    first = found.header.base_offset;
     bytes_max = std::max<std::size_t>(bytes_max, found.header.bytes);
   }
   place_->offset = Offset{-1};
@@ -138,13 +149,14 @@ Result<ReadBatches> PartitionReader::read_segment(Offset from, Offset limit,
   BATON_TRY(std::string bytes,
             segment.file().read_at(position, std::max(bytes_max, kBatchHeaderBytes)));
   WholeBatches whole = count_whole(bytes, limit);
-  if (whole.bytes == 0) {
+  if (whole.bytes == 0 && !whole.damaged) {
     const auto header = decode_batch_header(bytes);
     if (!header) return segment.damaged(position, header.error().text);
     BATON_TRY(bytes, segment.file().read_at(position, header->bytes));
     whole = count_whole(bytes, limit);
   }
-  if (whole.bytes == 0 || whole.first > from || whole.next <= from) {
+  if (whole.bytes == 0 && whole.damaged) return segment.damaged(position, kBadChecksum);
+  if (whole.bytes == 0 || whole.first != first || whole.next <= from) {
     return segment.damaged(position, fmt::format("no batch with offset {}", from.value));
   }
   bytes.resize(whole.bytes);
@@ -154,12 +166,17 @@ Result<ReadBatches> PartitionReader::read_segment(Offset from, Offset limit,
 }
 
 Result<Offset> PartitionReader::offset_for_time(TimestampMs at) const {
+  auto offset = find_time(at);
+  if (!offset) note(offset.error());
+  return offset;
+}
+
+Result<Offset> PartitionReader::find_time(TimestampMs at) const {
   const Offset end{log_->visible.load(std::memory_order_acquire)};
   const auto segments = log_->segments.load();
   for (std::size_t i = 0; i < segments->size(); ++i) {
     const LogSegment& segment = *(*segments)[i];
     const bool closed = i + 1 < segments->size();
-    if (closed && segment.parts().greatest < at) continue;
     const Offset limit = closed ? std::min(end, (*segments)[i + 1]->base()) : end;
     BATON_TRY(const auto found, segment.find_time(at, limit));
     if (!found) continue;

@@ -42,7 +42,8 @@ class PartitionReader {
   /// Batches from the one that contains `from` on: as many as fit into `bytes_max`, at least one,
   /// none at all when `from` is next(). May stop early (at the end of a segment); `next` says where
   /// to go on. Fails with offset_out_of_range when `from` is below first() or above next(), naming
-  /// both; with malformed when the files are damaged there, naming file and position.
+  /// both; with malformed when the files are damaged there, naming file and position. Every
+  /// batch is held against its checksum first.
   Result<ReadBatches> read(Offset from, std::size_t bytes_max);
 
   /// The offset of the first record with at least this timestamp; next() when there is none.
@@ -56,6 +57,9 @@ class PartitionReader {
 
   Result<std::shared_ptr<const LogSegment>> take_segment(Offset from, Offset end) const;
   Result<ReadBatches> read_segment(Offset from, Offset limit, std::size_t bytes_max);
+  [[nodiscard]] Result<Offset> find_time(TimestampMs at) const;
+  /// Remembers that a reader met `error`, if it is damage.
+  void note(const Error& error) const;
 
   std::shared_ptr<const SharedLog> log_;
   // Where the last read ended: the next one most often begins there, and needs no index then.

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "storage/disk.h"
@@ -16,13 +18,15 @@
 namespace baton {
 namespace {
 
-constexpr mode_t kFileMode = 0640;
-constexpr mode_t kFolderMode = 0750;
+constexpr mode_t kFileMode = 0600;
+constexpr mode_t kFolderMode = 0700;
 
 Errc errc_of(int number) {
   switch (number) {
     case ENOSPC:
     case EDQUOT: return Errc::disk_full;
+    case EMFILE:
+    case ENFILE: return Errc::resource_exhausted;
     case ENOENT: return Errc::not_found;
     case EEXIST: return Errc::already_exists;
     default: return Errc::io_error;
@@ -164,8 +168,29 @@ class FolderStream {
   DIR* stream_;
 };
 
+/// A descriptor that is given up when there is no other.
+class Spare {
+ public:
+  explicit Spare(int descriptor) : descriptor_(descriptor) {}
+  Spare(const Spare&) = delete;
+  Spare& operator=(const Spare&) = delete;
+  Spare(Spare&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Spare& operator=(Spare&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~Spare() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
+
 class RealDisk final : public Disk {
  public:
+  RealDisk() { fill_spares(); }
+
   Result<std::unique_ptr<File>> open(const std::string& path) override {
     return open_with(path, O_RDWR, "open");
   }
@@ -205,13 +230,29 @@ class RealDisk final : public Disk {
   }
 
   Status sync_folder(const std::string& folder) override {
-    const int descriptor =
-        retry([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (descriptor < 0) return system_error("open the folder", folder, errno);
+    const std::scoped_lock lock(spares_mutex_);
+    int descriptor = open_folder(folder);
+    // What is written already must become durable, whoever has taken the descriptors.
+    for (; descriptor < 0 && (errno == EMFILE || errno == ENFILE) && !spares_.empty();
+         descriptor = open_folder(folder)) {
+      spares_.pop_back();
+    }
+    if (descriptor < 0) {
+      const Error error = system_error("open the folder", folder, errno);
+      fill_spares();
+      return error;
+    }
     Status status =
         done_or_error(retry([&] { return ::fsync(descriptor); }), "sync the folder", folder);
     ::close(descriptor);
+    fill_spares();
     return status;
+  }
+
+  Result<std::uint64_t> free_bytes(const std::string& folder) const override {
+    struct statvfs status{};
+    if (::statvfs(folder.c_str(), &status) < 0) return system_error("examine", folder, errno);
+    return std::uint64_t{status.f_bavail} * status.f_frsize;
   }
 
   Result<std::uint64_t> random_number() override {
@@ -224,6 +265,23 @@ class RealDisk final : public Disk {
   }
 
  private:
+  static constexpr std::size_t kSpares = 8;
+
+  static int open_folder(const std::string& folder) {
+    return retry([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  }
+
+  void fill_spares() {
+    while (spares_.size() < kSpares) {
+      const int descriptor = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+      if (descriptor < 0) return;
+      spares_.emplace_back(descriptor);
+    }
+  }
+
+  std::mutex spares_mutex_;
+  std::vector<Spare> spares_;
+
   static Result<std::unique_ptr<File>> open_with(const std::string& path, int flags,
                                                  std::string_view action) {
     const int descriptor =

@@ -136,6 +136,11 @@ Status check_frame(std::string_view bytes) {
   if (bytes.size() < kVersionEnd + sizeof(std::uint32_t) || !bytes.starts_with(kMagic)) {
     return bad_snapshot("it does not begin like one");
   }
+  // First of all: a damaged version must not be taken for a newer one.
+  const std::size_t body = bytes.size() - sizeof(std::uint32_t);
+  if (Decoder(bytes.substr(body)).fixed<std::uint32_t>() != crc32c(bytes.substr(0, body))) {
+    return bad_snapshot("the checksum does not fit");
+  }
   const auto version = Decoder(bytes.substr(kMagic.size())).fixed<std::uint32_t>();
   if (version > kVersion) {
     return Error{
@@ -143,10 +148,6 @@ Status check_frame(std::string_view bytes) {
         fmt::format("producer snapshot: version {}; the latest known is {}", version, kVersion)};
   }
   if (version != kVersion) return bad_snapshot(fmt::format("version {}", version));
-  const std::size_t body = bytes.size() - sizeof(std::uint32_t);
-  if (Decoder(bytes.substr(body)).fixed<std::uint32_t>() != crc32c(bytes.substr(0, body))) {
-    return bad_snapshot("the checksum does not fit");
-  }
   return {};
 }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
 namespace baton {
 namespace {
 
@@ -152,8 +155,15 @@ TEST(ProducerTable, ADamagedSnapshotIsRefused) {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(ProducerTable::decode_snapshot(bytes.substr(0, size)).has_value()) << size;
   }
-  std::string newer = bytes;
+}
+
+// A version is believed when the checksum vouches for it.
+TEST(ProducerTable, ASnapshotOfANewerVersionIsToldFromADamagedOne) {
+  std::string newer = with_batches(3).encode_snapshot(Offset{30});
   newer[8] = 2;
+  EXPECT_EQ(ProducerTable::decode_snapshot(newer).error().code, Errc::malformed);
+  newer.resize(newer.size() - sizeof(std::uint32_t));
+  Encoder(newer).fixed(crc32c(newer));
   EXPECT_EQ(ProducerTable::decode_snapshot(newer).error().code, Errc::store_too_new);
 }
 
