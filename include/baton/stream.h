@@ -39,6 +39,7 @@ struct PartitionInfo {
   std::uint64_t bytes = 0;
   std::uint32_t segments = 0;
   std::string read_only{};  // Why nothing can be appended; empty when all is well.
+  std::string damaged{};    // Damaged records that a reader met; empty when there are none.
   std::vector<PartitionGroup> groups{};
 };
 

@@ -96,7 +96,7 @@ struct StreamMetric {
   std::uint64_t (*value)(const StreamStats&);
 };
 
-constexpr std::array<StreamMetric, 11> kStreamMetrics = {{
+constexpr std::array<StreamMetric, 12> kStreamMetrics = {{
     {"baton_streams", "Streams.", kGauge, [](const StreamStats& all) { return all.streams; }},
     {"baton_stream_batches_total", "Batches taken.", kCounter,
      [](const StreamStats& all) { return all.batches; }},
@@ -108,6 +108,8 @@ constexpr std::array<StreamMetric, 11> kStreamMetrics = {{
      [](const StreamStats& all) { return all.refused; }},
     {"baton_partitions_read_only", "Partitions found damaged.", kGauge,
      [](const StreamStats& all) { return all.partitions_read_only; }},
+    {"baton_stream_damages_total", "Places of damaged records that readers met.", kCounter,
+     [](const StreamStats& all) { return all.damages; }},
     {"baton_groups", "Groups, one for each partition.", kGauge,
      [](const StreamStats& all) { return all.groups.groups; }},
     {"baton_groups_without_active", "Groups with consumers and no active one: must be 0.", kGauge,

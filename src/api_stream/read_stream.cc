@@ -22,6 +22,13 @@ std::string encode_response(const Chunk& chunk) {
   return frame;
 }
 
+/// Damage of what is stored is no fault of the request.
+grpc::Status read_failure(const Error& error) {
+  const grpc::Status status = to_status(error);
+  if (error.code != Errc::malformed) return status;
+  return {grpc::StatusCode::DATA_LOSS, status.error_message(), status.error_details()};
+}
+
 }  // namespace
 
 Result<Offset> resolve(const ReadFrom& from, const PartitionReader& reader) {
@@ -62,7 +69,7 @@ void ReadStream::read() {
     }
     if (!offset_.has_value()) {
       const Result<Offset> from = resolve(wanted_.from, *reader_);
-      if (!from.has_value()) return end(to_status(from.error()));
+      if (!from.has_value()) return end(read_failure(from.error()));
       offset_ = *from;
     }
     const Offset at = offset_.value_or(Offset{0});
@@ -80,7 +87,7 @@ void ReadStream::read() {
 bool ReadStream::take_chunk(Result<Chunk> chunk) {
   if (!chunk.has_value()) {
     reader_->release();
-    end(to_status(chunk.error()));
+    end(read_failure(chunk.error()));
     return false;
   }
   if (chunk->empty()) {

@@ -31,6 +31,7 @@ void describe_partition(const StreamDescription::Partition& in, v1::Partition& o
   out.set_bytes(in.log.bytes);
   out.set_segments(static_cast<std::uint32_t>(in.log.segments));
   out.set_read_only(in.log.read_only.value_or(""));
+  out.set_damaged(in.log.damaged);
   for (const GroupProgress& progress : in.groups) {
     v1::PartitionGroup& group = *out.add_groups();
     group.set_group(progress.group);

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "broker/shard_marks.h"
+
 namespace baton {
 namespace {
 
@@ -24,32 +26,118 @@ Error io_error(std::string_view what, const std::string& path) {
   return {code, fmt::format("cannot {} '{}': {}", what, path, std::strerror(errno))};
 }
 
+/// What FORMAT says.
+struct Format {
+  std::size_t shards = 0;
+  std::string id;  // Empty: the folder was made before shards were marked.
+};
+
+Result<Format> read_format(const std::string& path) {
+  const std::string file = path + "/FORMAT";
+  std::ifstream in(file);
+  std::string name;
+  std::string word;
+  std::size_t version = 0;
+  Format format;
+  if (!in.is_open()) {
+    return Error{Errc::not_found,
+                 fmt::format("'{}' is not there: '{}' is no data folder of baton", file, path)};
+  }
+  in >> name >> version >> word >> format.shards;
+  if (name == "baton-data" && version > kFormat) {
+    return Error{
+        Errc::store_too_new,
+        fmt::format("'{}' says format {}; this version knows {}: run the newer version of baton",
+                    file, version, kFormat)};
+  }
+  bool sound = !in.fail() && name == "baton-data" && word == "shards" && format.shards != 0 &&
+               format.shards <= kShardsMax;
+  if (sound && in >> word) sound = word == "id" && in >> format.id;
+  if (!sound) {
+    return Error{
+        Errc::store_corrupt,
+        fmt::format("'{}' cannot be understood; restore it from a copy of the data folder", file)};
+  }
+  return format;
+}
+
+Status write_format(const std::string& path, const Format& format) {
+  return write_small_file(
+      path, "FORMAT",
+      fmt::format("baton-data {}\nshards {}\nid {}\n", kFormat, format.shards, format.id));
+}
+
 Status make_folder(const std::string& path) {
   std::error_code failure;
-  std::filesystem::create_directories(path, failure);
+  const auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, failure);
   if (failure) {
     return Error{Errc::io_error,
                  fmt::format("cannot make the folder '{}': {}", path, failure.message())};
   }
+  return make_private_folder(path);
+}
+
+/// A file that a broker wrote in the shard folder at `path`, beside the marks; empty if there is
+/// none.
+std::string something_in(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entries(path, failure);
+  for (; !failure && entries != std::filesystem::recursive_directory_iterator{};
+       entries.increment(failure)) {
+    const bool mark = entries->path().stem() == kShardMark;
+    if (!mark && !entries->is_directory(failure)) return entries->path().string();
+  }
   return {};
 }
 
-/// Writes the file beside its place, syncs it, and moves it there: it is whole or not there.
-Status write_file(const std::string& folder, const std::string& name, const std::string& text) {
-  const std::string path = folder + "/" + name;
-  const std::string draft = path + ".new";
-  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return io_error("make", draft);
-  const bool written =
-      ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::fsync(file) == 0;
-  ::close(file);
-  if (!written || ::rename(draft.c_str(), path.c_str()) != 0) return io_error("write", path);
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return io_error("open", folder);
-  const bool synced = ::fsync(directory) == 0;
-  ::close(directory);
-  if (!synced) return io_error("sync", folder);
+/// A folder without FORMAT must be empty, but for what a making that was interrupted leaves.
+Status check_empty(const std::string& path) {
+  std::error_code failure;
+  if (std::filesystem::exists(path + "/FORMAT", failure)) return {};
+  std::filesystem::directory_iterator entries(path, failure);
+  for (; !failure && entries != std::filesystem::directory_iterator{}; entries.increment(failure)) {
+    const std::string name = entries->path().filename().string();
+    if (name == "LOCK" || name == "FORMAT.new" || name == "lost+found") continue;
+    const bool shard = name.starts_with("shard-");
+    if (!shard) {
+      return Error{Errc::failed_precondition,
+                   fmt::format("'{}' is no data folder of baton, and not empty: it holds '{}'; "
+                               "choose an empty folder, or one that a broker made",
+                               path, name)};
+    }
+    if (const std::string file = something_in(entries->path()); !file.empty()) {
+      return Error{Errc::store_corrupt,
+                   fmt::format("'{}/FORMAT' is missing, but '{}' is there: restore FORMAT from a "
+                               "copy of the data folder",
+                               path, file)};
+    }
+  }
+  if (failure) {
+    return Error{Errc::io_error,
+                 fmt::format("cannot list the folder '{}': {}", path, failure.message())};
+  }
+  return {};
+}
+
+/// Marks every shard, and only then gives the folder its id: until then it has none.
+Status mark_all(const std::string& path, Format& format) {
+  format.id = draw_folder_id();
+  for (std::size_t shard = 0; shard < format.shards; ++shard) {
+    BATON_TRY_STATUS(mark_shard(path, format.id, shard));
+  }
+  return write_format(path, format);
+}
+
+/// One that was made before there were marks is marked now; without room for that, next time.
+Status check_marks(const std::string& path, Format& format) {
+  if (format.id.empty()) {
+    const Status marked = mark_all(path, format);
+    return marked.has_value() || marked.error().code == Errc::disk_full ? Status{} : marked;
+  }
+  for (std::size_t shard = 0; shard < format.shards; ++shard) {
+    BATON_TRY_STATUS(check_shard_marks(path, format.id, shard));
+  }
   return {};
 }
 
@@ -82,7 +170,7 @@ std::string DataFolder::streams_of(const std::string& path, std::size_t shard) {
 
 Status DataFolder::lock(const std::string& path) {
   const std::string file = path + "/LOCK";
-  lock_fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  lock_fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock_fd_ < 0) return io_error("open", file);
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return io_error("lock", file);
@@ -92,37 +180,8 @@ Status DataFolder::lock(const std::string& path) {
 }
 
 Result<std::size_t> DataFolder::shards_of(const std::string& path) {
-  const std::string file = path + "/FORMAT";
-  std::ifstream in(file);
-  std::string name;
-  std::string word;
-  std::size_t format = 0;
-  std::size_t shards = 0;
-  if (!in.is_open()) {
-    return Error{Errc::not_found,
-                 fmt::format("'{}' is not there: '{}' is no data folder of baton", file, path)};
-  }
-  in >> name >> format >> word >> shards;
-  if (name == "baton-data" && format > kFormat) {
-    return Error{
-        Errc::store_too_new,
-        fmt::format("'{}' says format {}; this version knows {}: run the newer version of baton",
-                    file, format, kFormat)};
-  }
-  if (in.fail() || name != "baton-data" || word != "shards" || shards == 0 || shards > kShardsMax) {
-    return Error{
-        Errc::store_corrupt,
-        fmt::format("'{}' cannot be understood; restore it from a copy of the data folder", file)};
-  }
-  return shards;
-}
-
-Status DataFolder::make(const std::string& path, std::size_t shards) const {
-  for (std::size_t shard = 0; shard < shards; ++shard) {
-    BATON_TRY_STATUS(make_folder(fmt::format("{}/shard-{}", path, shard)));
-  }
-  // Last: a folder without it was never finished.
-  return write_file(path, "FORMAT", fmt::format("baton-data {}\nshards {}\n", kFormat, shards));
+  BATON_TRY(const Format format, read_format(path));
+  return format.shards;
 }
 
 Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards) {
@@ -131,15 +190,20 @@ Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards)
                  fmt::format("shards is {}; it may be 1 to {}", shards, kShardsMax)};
   }
   BATON_TRY_STATUS(make_folder(path));
+  // Before anything is written into it.
+  BATON_TRY_STATUS(check_empty(path));
   DataFolder folder;
   BATON_TRY_STATUS(folder.lock(path));
-  Result<std::size_t> known = shards_of(path);
-  if (!known.has_value() && known.error().code == Errc::not_found) {
-    BATON_TRY_STATUS(folder.make(path, shards));
-    known = shards;
+  Result<Format> format = read_format(path);
+  if (!format.has_value() && format.error().code == Errc::not_found) {
+    format = Format{.shards = shards, .id = {}};
+    BATON_TRY_STATUS(mark_all(path, *format));
+  } else if (!format.has_value()) {
+    return std::move(format).error();
+  } else {
+    BATON_TRY_STATUS(check_marks(path, *format));
   }
-  if (!known.has_value()) return std::move(known).error();
-  folder.shards_ = *known;
+  folder.shards_ = format->shards;
   return folder;
 }
 

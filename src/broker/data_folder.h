@@ -11,10 +11,13 @@ namespace baton {
 ///
 /// ```
 ///   LOCK           held (flock) by the broker that runs
-///   FORMAT         "baton-data 1" and "shards N"
-///   shard-0/       journal/  checkpoint/  streams/
+///   FORMAT         "baton-data 1", "shards N" and "id X"
+///   shard-0/       SHARD  journal/  checkpoint/  streams/    (shard_marks.h)
 ///   shard-1/ ...
 /// ```
+///
+/// A folder without FORMAT is taken for a new one only when it holds nothing. All of it belongs to
+/// its owner alone.
 class DataFolder {
  public:
   DataFolder() = default;
@@ -24,8 +27,10 @@ class DataFolder {
   DataFolder& operator=(DataFolder&& other) noexcept;
   ~DataFolder();
 
-  /// Locks the folder, making it (for `shards` shards) when it is new. Fails with folder_in_use,
-  /// store_too_new, store_corrupt or io_error, naming the file and what to do.
+  /// Locks the folder, making it (for `shards` shards) when it is new; marks the shards of one that
+  /// was made before there were marks. Fails with folder_in_use, store_too_new, store_corrupt (also
+  /// when shards are mixed up), failed_precondition (foreign files) or io_error, naming the file
+  /// and what to do.
   static Result<DataFolder> open(const std::string& path, std::size_t shards);
   /// The number of shards of the folder at `path`, without locking it.
   static Result<std::size_t> shards_of(const std::string& path);
@@ -37,7 +42,6 @@ class DataFolder {
 
  private:
   Status lock(const std::string& path);
-  Status make(const std::string& path, std::size_t shards) const;
 
   int lock_fd_ = -1;
   std::size_t shards_ = 0;

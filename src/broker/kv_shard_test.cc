@@ -159,7 +159,7 @@ TEST_F(KvShardTest, OnAFullDiskWritesAreRefusedAndRemovalsAreNot) {
   // Only the reserve is left.
   options_.small_round_bytes = journal_->room().additions + (std::uint64_t{2} << 20U);
   start();
-  shard_->set_disk_full(true);
+  shard_->set_shortage(Shard::Shortage::disk);
   const auto refused = execute(make_put("k", "2"));
   ASSERT_TRUE(refused.error.has_value());
   EXPECT_EQ(refused.error->code, Errc::disk_full);

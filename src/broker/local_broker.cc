@@ -1,6 +1,7 @@
 #include "broker/local_broker.h"
 
 #include <algorithm>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -8,6 +9,8 @@
 #include <spdlog/spdlog.h>
 
 #include "base/limits.h"
+#include "base/reading_files.h"
+#include "broker/owner_only.h"
 #include "broker/shard_facts.h"
 #include "queue/machine.h"
 
@@ -41,6 +44,33 @@ std::size_t default_shards() {
   return std::max<std::size_t>(1, std::thread::hardware_concurrency() / 2);
 }
 
+/// Files that disagree are an error: assertions on what they hold end the process as damage does.
+Result<std::unique_ptr<Shard>> recover_shard(const Shard::Options& options,
+                                             const Shard::Parts& parts, Instant start) {
+  const ReadingFiles reading(parts.streams_folder.substr(0, parts.streams_folder.rfind('/')));
+  try {
+    return Shard::recover(options, parts, start);
+  } catch (const std::exception& thrown) {
+    return Error{Errc::store_corrupt,
+                 fmt::format("its files do not fit together ({}); restore the data folder from a "
+                             "copy",
+                             thrown.what())};
+  }
+}
+
+/// What former versions made was readable by every user of the machine.
+void tighten(const std::string& data) {
+  const Tightened all = make_owner_only(data);
+  if (all.changed != 0) {
+    spdlog::info("event=permissions_tightened data=\"{}\" files={}", data, all.changed);
+  }
+  if (all.failed != 0) {
+    spdlog::warn(
+        "event=permissions_open data=\"{}\" files={} reason=\"they belong to another user\"", data,
+        all.failed);
+  }
+}
+
 }  // namespace
 
 LocalBroker::LocalBroker(BrokerOptions options)
@@ -60,6 +90,7 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
                     "without --shards, or with that number",
                     broker->options_.data, broker->folder_.shards())};
   }
+  tighten(broker->options_.data);
   std::vector<std::unique_ptr<Shard>> shards;
   Instant start = BrokerClock::wall();
   for (std::size_t number = 0; number < broker->folder_.shards(); ++number) {
@@ -98,15 +129,17 @@ Result<std::unique_ptr<Shard>> LocalBroker::open_shard(std::size_t number, Insta
   shard.machine.shards = folder_.shards();
   // Ids must differ between shards and between lives; they need not be secret.
   shard.seed = static_cast<std::uint64_t>(start.ns) ^ (std::uint64_t{number} << 56U);
-  auto recovered = Shard::recover(shard,
-                                  {.journal = *journal,
-                                   .store = *store,
-                                   .disk = *disk_,
-                                   .streams_folder = DataFolder::streams_of(options_.data, number)},
-                                  start);
+  auto recovered = recover_shard(shard,
+                                 {.journal = *journal,
+                                  .store = *store,
+                                  .disk = *disk_,
+                                  .streams_folder = DataFolder::streams_of(options_.data, number)},
+                                 start);
   if (!recovered.has_value()) {
     Error error = std::move(recovered).error();
     error.text = fmt::format("'{}/shard-{}': {}", options_.data, number, error.text);
+    // To whoever starts a broker it is no limit of ours.
+    if (error.code == Errc::resource_exhausted) error.code = Errc::io_error;
     return error;
   }
   journals_.push_back(std::move(journal));

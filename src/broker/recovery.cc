@@ -174,7 +174,11 @@ Status Shard::boot_up(Instant now) {
   Encoder out(facts);
   out.u8(static_cast<std::uint8_t>(FactLayer::shard));
   encode(out, Booted{boot_});
-  BATON_TRY_STATUS(journal_.prepare());
+  // On a full disk some room is enough: whoever acks, purges and deletes makes more.
+  const Status prepared = journal_.prepare();
+  if (!prepared.has_value() && journal_.room().everything < options_.small_round_bytes) {
+    return prepared;
+  }
   BATON_TRY_STATUS(journal_.append(journal_.next(), now, facts));
   BATON_TRY(const Position durable, journal_.sync());
   BATON_ASSERT(durable == journal_.next());

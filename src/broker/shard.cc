@@ -18,7 +18,12 @@ bool adds_data(const QueueCommand& command) {
          std::holds_alternative<CreateQueueCommand>(command);
 }
 
-Error disk_is_full() {
+Error no_room(Shard::Shortage shortage) {
+  if (shortage == Shard::Shortage::files) {
+    return {Errc::unavailable,
+            "the broker has as many files open as it may (too many open files): there is no room "
+            "for new messages and values until some are closed; leases, acks and removals go on"};
+  }
   return {Errc::disk_full,
           "the disk of the data folder is full: there is no room for new messages and values; "
           "leases, acks and removals go on"};
@@ -196,8 +201,8 @@ void Shard::run_kv_call(std::unique_ptr<Call> call, Held& held, Instant now) {
 
 /// What adds data and finds no room. On a full disk there is no telling when there will be some.
 void Shard::turn_away(std::unique_ptr<Call> call, Held& held) {
-  if (disk_full_) {
-    refuse(call->command, disk_is_full());
+  if (shortage_ != Shortage::none) {
+    refuse(call->command, no_room(shortage_));
     held.calls.push_back(std::move(call));
   } else {
     deferred_.push_back(std::move(call));
@@ -242,7 +247,8 @@ bool Shard::store_is_behind() const {
 /// On a full disk a checkpoint is what makes room: of acks and purges, soon.
 Duration Shard::checkpoint_interval() const {
   constexpr Duration kSoon = std::chrono::seconds{1};
-  return disk_full_ ? std::min(kSoon, options_.checkpoint_interval) : options_.checkpoint_interval;
+  return shortage_ == Shortage::disk ? std::min(kSoon, options_.checkpoint_interval)
+                                     : options_.checkpoint_interval;
 }
 
 /// Whether what a command adds fits into prepared room, with the rest of its round.
@@ -336,6 +342,17 @@ void Shard::drop_waiting() {
   waiting_.clear();
   deferred_.clear();
   retries_.clear();
+}
+
+Status Shard::finish(Instant now) {
+  BATON_ASSERT(facts_.empty());
+  const Status finished = streams_.finish();
+  const std::string facts = std::exchange(facts_, {});
+  BATON_TRY_STATUS(finished);
+  if (facts.empty()) return {};
+  BATON_TRY_STATUS(journal_.append(journal_.next(), std::max(now, now_), facts));
+  BATON_TRY_STATUS(journal_.sync());
+  return {};
 }
 
 ShardStats Shard::stats() const {

@@ -148,9 +148,11 @@ class Shard {
   std::optional<CheckpointJob> next_checkpoint(Position durable, Instant now);
   /// It is in the store: the journal before it can go.
   void checkpoint_done(Position position, Instant now);
-  /// Whether the journal found no more disk. Additions are refused while it is so and room is
-  /// short; while room is short for another reason they wait.
-  void set_disk_full(bool full) { disk_full_ = full; }
+  /// Why there is no more room for additions: none, a full disk, or too many open files.
+  enum class Shortage : std::uint8_t { none, disk, files };
+  /// Additions are refused while there is a shortage and room is short; while room is short for
+  /// another reason they wait.
+  void set_shortage(Shortage shortage) { shortage_ = shortage; }
   /// Makes the next checkpoint due now.
   void request_checkpoint() { checkpoint_requested_ = true; }
   [[nodiscard]] std::uint64_t checkpoints_done() const { return checkpoints_done_; }
@@ -163,6 +165,9 @@ class Shard {
 
   /// Drops the calls that wait inside: the shard will run no more rounds.
   void drop_waiting();
+  /// The last act of a shard that stops in order: partitions are synced, and the journal learns
+  /// where they end.
+  Status finish(Instant now);
 
   [[nodiscard]] ShardStats stats() const;
   [[nodiscard]] const QueueMachine& machine() const { return machine_; }
@@ -235,7 +240,7 @@ class Shard {
   std::uint64_t sealed_after_spill_ = 0;
   std::uint64_t checkpoints_done_ = 0;
   std::uint64_t checkpoints_sealed_ = 0;
-  bool disk_full_ = false;
+  Shortage shortage_ = Shortage::none;
   ShardStats stats_;
 };
 

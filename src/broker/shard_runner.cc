@@ -26,7 +26,8 @@ ShardRunner::ShardRunner(Parts parts)
     : parts_(std::move(parts)),
       durable_(parts_.journal.next().value),
       checkpointed_(parts_.shard->checkpointed().value),
-      synced_at_(parts_.clock.now()) {
+      synced_at_(parts_.clock.now()),
+      spills_(parts_.store) {
   published_ = parts_.shard->stats();
 }
 
@@ -92,8 +93,12 @@ void ShardRunner::stop() {
   held_wake_.notify_one();
   releasing_.join();
   store_worker_.stop();
+  spill_worker_.stop();
   checkpoint_worker_.stop();
   keeper_.stop();
+  if (const Status done = parts_.shard->finish(parts_.clock.now()); !done.has_value()) {
+    spdlog::error("event=finish_failed error=\"{}\"", to_string(done.error()));
+  }
   // Whoever waits for these hears that they were dropped, while the broker is still whole.
   parts_.shard->drop_waiting();
   calls_.clear();
@@ -129,7 +134,7 @@ void ShardRunner::decide() {
     std::vector<StoreResult> results = std::exchange(results_, {});
     const std::uint64_t wanted = checkpoints_wanted_;
     const std::optional<Position> written = std::exchange(checkpoint_written_, std::nullopt);
-    parts_.shard->set_disk_full(journal_full_ || store_full_);
+    parts_.shard->set_shortage(store_full_ ? Shard::Shortage::disk : journal_shortage_);
     lock.unlock();
 
     if (written.has_value()) parts_.shard->checkpoint_done(*written, parts_.clock.now());
@@ -210,21 +215,29 @@ void ShardRunner::keep_room() {
 
 void ShardRunner::prepare() {
   const Status prepared = parts_.journal.prepare();
-  const bool full = !prepared.has_value();
+  Shard::Shortage shortage = Shard::Shortage::none;
+  if (!prepared.has_value()) {
+    const bool files = prepared.error().code == Errc::resource_exhausted;
+    shortage = files ? Shard::Shortage::files : Shard::Shortage::disk;
+  }
   {
     const std::scoped_lock lock(inbox_mutex_);
-    if (full != journal_full_) {
-      if (full) {
-        spdlog::error("event=journal_full error=\"{}\"", to_string(prepared.error()));
-      } else {
-        spdlog::info("event=journal_room_again");
+    if (shortage != journal_shortage_) {
+      switch (shortage) {
+        case Shard::Shortage::none: spdlog::info("event=journal_room_again"); break;
+        case Shard::Shortage::disk:
+          spdlog::error("event=journal_full error=\"{}\"", to_string(prepared.error()));
+          break;
+        case Shard::Shortage::files:
+          spdlog::error("event=too_many_open_files error=\"{}\"", to_string(prepared.error()));
+          break;
       }
     }
-    journal_full_ = full;
+    journal_shortage_ = shortage;
     inbox_news_ = true;
   }
   inbox_wake_.notify_one();
-  if (full) std::this_thread::sleep_for(kRetryAfter);
+  if (shortage != Shard::Shortage::none) std::this_thread::sleep_for(kRetryAfter);
   const std::scoped_lock lock(inbox_mutex_);
   preparing_ = false;
 }
@@ -267,7 +280,7 @@ bool ShardRunner::sync_needed(const std::deque<Held>& batch) const {
 
 void ShardRunner::sync() {
   const Instant before = parts_.clock.now();
-  const Result<Position> durable = parts_.journal.sync();
+  const Result<Position> durable = sync_journal();
   if (!durable.has_value()) fatal("the journal cannot be synced", durable.error());
   synced_at_ = parts_.clock.now();
   ++syncs_;
@@ -279,6 +292,18 @@ void ShardRunner::sync() {
     inbox_news_ = true;
   }
   inbox_wake_.notify_one();
+}
+
+/// Waits for a descriptor when there is none: what is written is not lost, and nobody is told yet.
+Result<Position> ShardRunner::sync_journal() {
+  Result<Position> durable = parts_.journal.sync();
+  if (durable.has_value() || durable.error().code != Errc::resource_exhausted) return durable;
+  spdlog::error("event=too_many_open_files error=\"{}\"", to_string(durable.error()));
+  while (!durable.has_value() && durable.error().code == Errc::resource_exhausted) {
+    std::this_thread::sleep_for(kRetryAfter);
+    durable = parts_.journal.sync();
+  }
+  return durable;
 }
 
 /// Each partition once, however many rounds appended to it.
@@ -316,22 +341,55 @@ void ShardRunner::release_one(Held& held) {
 }
 
 void ShardRunner::run_job(const StoreJob& job) {
-  Result<StoreResult> result = run_store_job(parts_.store, job);
-  if (!result.has_value() && std::holds_alternative<SpillJob>(job)) {
-    spdlog::error("event=spill_failed error=\"{}\"", to_string(result.error()));
-    while (!result.has_value()) {
-      note_store_full(result.error().code == Errc::disk_full);
-      if (give_up_when_stopping()) return;  // The journal has it.
-      std::this_thread::sleep_for(kRetryAfter);
-      result = run_store_job(parts_.store, job);
-    }
-    note_store_full(false);
-    spdlog::info("event=spill_works_again");
-  }
+  Result<StoreResult> result = run_store_job(spills_, job);
+  const auto* const spill = std::get_if<SpillJob>(&job);
+  if (!result.has_value() && spill != nullptr) return hold_spill(*spill, result.error());
   if (!result.has_value()) fatal("the checkpoint cannot be read", result.error());
+  take_result(*std::move(result));
+}
+
+/// The rows are in the buffer, where reads find them: only the checkpoint waits for them.
+void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
+  bool first = false;
+  {
+    const std::scoped_lock lock(held_spills_mutex_);
+    first = held_spills_.empty();
+    held_spills_.push_back(job.rows.bytes());
+  }
+  if (!first) return;
+  spdlog::error("event=spill_failed error=\"{}\"", to_string(error));
+  note_store_full(error.code == Errc::disk_full);
+  spill_worker_.post([this] { retry_spills(); });
+}
+
+void ShardRunner::retry_spills() {
+  while (true) {
+    if (give_up_when_stopping()) return;  // The journal has it.
+    std::this_thread::sleep_for(kRetryAfter);
+    std::vector<std::uint64_t> held;
+    {
+      const std::scoped_lock lock(held_spills_mutex_);
+      held = held_spills_;
+    }
+    const Status spilled = spills_.flush();
+    if (!spilled.has_value()) {
+      note_store_full(spilled.error().code == Errc::disk_full);
+      continue;
+    }
+    for (const std::uint64_t bytes : held) take_result(SpillDone{bytes});
+    const std::scoped_lock lock(held_spills_mutex_);
+    held_spills_.erase(held_spills_.begin(), held_spills_.begin() + std::ssize(held));
+    // What was held in the meantime is tried again.
+    if (held_spills_.empty()) break;
+  }
+  note_store_full(false);
+  spdlog::info("event=spill_works_again");
+}
+
+void ShardRunner::take_result(StoreResult result) {
   {
     const std::scoped_lock lock(inbox_mutex_);
-    results_.push_back(*std::move(result));
+    results_.push_back(std::move(result));
   }
   inbox_wake_.notify_one();
 }

@@ -13,6 +13,7 @@
 #include "broker/broker.h"
 #include "broker/clock.h"
 #include "broker/shard.h"
+#include "broker/spill_buffer.h"
 #include "broker/worker.h"
 #include "storage/checkpoint_store.h"
 #include "storage/journal.h"
@@ -24,6 +25,7 @@ namespace baton {
 ///   deciding     owns the Shard: takes what waits, decides a round, appends it
 ///   releasing    fsyncs what was appended, then lets out what rested on it
 ///   store        spills and reads rows, in order
+///   spill        brings to the disk, when it has room again, what the store held in memory
 ///   checkpoint   writes sealed deltas
 ///   keeper       prepares and trims journal segments
 ///
@@ -75,12 +77,16 @@ class ShardRunner {
   std::optional<std::deque<Held>> take_held(Duration patience);
   bool sync_needed(const std::deque<Held>& batch) const;
   void sync();
+  Result<Position> sync_journal();
   static void sync_partitions(const std::deque<Held>& batch);
   void release_one(Held& held);
 
   // Working.
   void remove_partitions(const std::vector<std::string>& folders);
   void run_job(const StoreJob& job);
+  void hold_spill(const SpillJob& job, const Error& error);
+  void retry_spills();
+  void take_result(StoreResult result);
   void run_checkpoint(const CheckpointJob& job);
   void prepare();
   void note_store_full(bool full);
@@ -102,8 +108,10 @@ class ShardRunner {
   std::uint64_t checkpoints_made_ = 0;
   bool inbox_news_ = false;  // Something else than calls: durability, room, a checkpoint.
   bool stopping_ = false;
-  bool journal_full_ = false;  // No room on the disk for the journal's next segment,
-  bool store_full_ = false;    // or for the checkpoint's rows.
+  // Why the journal's next segment cannot be made; and whether the disk has no room for the
+  // checkpoint's rows.
+  Shard::Shortage journal_shortage_ = Shard::Shortage::none;
+  bool store_full_ = false;
   bool preparing_ = false;
   bool idle_ = false;
   bool gave_up_ = false;
@@ -127,7 +135,13 @@ class ShardRunner {
   std::uint64_t asked_seal_ = 0;
   std::atomic<bool> checkpoint_waits_{false};
 
+  // Spills that wait in the buffer for room on the disk, in bytes: for those who retry.
+  SpillBuffer spills_;
+  std::mutex held_spills_mutex_;
+  std::vector<std::uint64_t> held_spills_;
+
   Worker store_worker_;
+  Worker spill_worker_;
   Worker checkpoint_worker_;
   Worker keeper_;
   std::thread deciding_;

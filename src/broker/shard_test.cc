@@ -176,7 +176,7 @@ TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
   round();
   const Instant idle = shard_->next_deadline();
   EXPECT_GE(idle, now_ + seconds{30});
-  shard_->set_disk_full(true);
+  shard_->set_shortage(Shard::Shortage::disk);
   EXPECT_LE(shard_->next_deadline(), now_ + seconds{1});
   now_ = now_ + seconds{1};
   EXPECT_TRUE(shard_->next_checkpoint(journal_->next(), now_).has_value());
@@ -187,7 +187,7 @@ TEST_F(ShardTest, AnAdditionThatFindsNoRoomOnAFullDiskIsRefusedAndALeaseIsNot) {
   create("q");
   send("q", 1, 10);
   round();
-  shard_->set_disk_full(true);
+  shard_->set_shortage(Shard::Shortage::disk);
   const std::uint64_t room = journal_->room().additions;
   send("q", 1, 10);
   for (std::uint64_t taken = 0; taken < room; taken += std::uint64_t{1} << 20U) {

@@ -25,6 +25,13 @@ std::optional<Error> refusal_of(const AppendOutcome& outcome) {
   return Error{Errc::internal, "a verdict without a meaning"};
 }
 
+/// A state that passes: descriptors come back when connections go.
+Error too_many_files(const Error& error) {
+  return {Errc::unavailable,
+          fmt::format("the broker has as many files open as it may (too many open files): {}",
+                      error.text)};
+}
+
 bool is_duplicate(const AppendOutcome& outcome) {
   return outcome.verdict == ProducerVerdict::duplicate ||
          outcome.verdict == ProducerVerdict::old_duplicate;
@@ -81,7 +88,9 @@ Status StreamShard::start(std::uint64_t boot, Recorder recorder, Instant now) {
       BATON_TRY(const auto files, disk_.list(folder_of(id, partition)));
       // One that nobody has used yet is made by its first use.
       if (files.empty() && stream.synced[number] == Offset{0}) continue;
-      BATON_TRY_STATUS(open(stream, partition, now));
+      BATON_TRY(const auto opened, open(stream, partition, now));
+      // What opening found is durable now: from here on, its loss is damage.
+      catalog_.note_synced(id, partition, opened->synced_end());
     }
   }
   for (const auto& [id, partitions] : catalog_.deleted()) remove_files(id, partitions);
@@ -130,6 +139,11 @@ Result<std::shared_ptr<StreamPartition>> StreamShard::open(const StreamInfo& str
   opening.options.retention = stream.settings.retention_rules();
   opening.synced_end = stream.synced[number.value];
   opening.now = now;
+  opening.damage_found = [damages = damages_, name = stream.name, number](const std::string& text) {
+    ++*damages;
+    spdlog::error("event=records_damaged stream=\"{}\" partition={} where=\"{}\"", name,
+                  number.value, text);
+  };
   BATON_TRY(auto log, PartitionLog::open(disk_, folder_of(stream.id, number), opening));
   for (const auto& [name, producer] : stream.producers)
     log->fence(producer.id, producer.epoch, now);
@@ -257,13 +271,17 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
     }
   };
   const auto partition = open(stream, number, now);
-  if (!partition.has_value()) return refuse(partition.error());
+  if (!partition.has_value()) {
+    const bool files = partition.error().code == Errc::resource_exhausted;
+    return refuse(files ? too_many_files(partition.error()) : partition.error());
+  }
   const auto [checked, good] =
       check_batches(command, places, {.bytes_max = stream.settings.batch_bytes_max}, now);
   if (checked.empty()) return;
   const auto appended = (*partition)->log().append(checked, epoch_, now);
   if (!appended.has_value()) {
     const Errc code = appended.error().code;
+    if (code == Errc::resource_exhausted) return refuse(too_many_files(appended.error()));
     const bool bearable =
         code == Errc::read_only || code == Errc::disk_full || code == Errc::invalid_argument;
     if (bearable) return refuse(appended.error());
@@ -345,6 +363,14 @@ void StreamShard::note_synced(Instant now) {
   note_at_ = to_note_.empty() ? Instant::never() : now + options_.synced_note_interval;
 }
 
+Status StreamShard::finish() {
+  for (const auto& [key, partition] : partitions_) {
+    BATON_TRY_STATUS(partition->sync());
+    catalog_.note_synced(key.first, key.second, partition->synced_end());
+  }
+  return {};
+}
+
 void StreamShard::drop_old_segments(Instant now) {
   retention_at_ = now + options_.retention_interval;
   for (const auto& [key, partition] : partitions_) {
@@ -387,6 +413,7 @@ std::size_t StreamShard::changed_bytes() const {
 StreamStats StreamShard::stats() const {
   StreamStats stats = stats_;
   stats.streams = catalog_.all().size();
+  stats.damages = *damages_;
   stats.groups = coordinator_.totals();
   return stats;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,6 +42,7 @@ struct StreamStats {
   std::uint64_t duplicates = 0;
   std::uint64_t refused = 0;
   std::uint64_t partitions_read_only = 0;
+  std::uint64_t damages = 0;  // That readers met.
   CoordinatorTotals groups;
 };
 
@@ -76,6 +78,10 @@ class StreamShard {
   void tick(Instant now);
   [[nodiscard]] Instant next_deadline() const;
   StreamEffects take_effects();
+
+  /// The shard stops in order: makes every partition durable to its end, and notes that end, so
+  /// that damage found by the next start is not taken for a torn tail.
+  Status finish();
 
   /// Puts the rows that changed since the last call.
   void append_changed_rows(RowBatch& batch);
@@ -149,6 +155,9 @@ class StreamShard {
   Instant retention_at_ = Instant::never();
   std::uint32_t next_spread_ = 0;  // Where records go that may go anywhere.
   StreamStats stats_;
+  // Readers count, and may outlive the shard.
+  std::shared_ptr<std::atomic<std::uint64_t>> damages_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 
 }  // namespace baton

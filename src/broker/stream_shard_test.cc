@@ -476,5 +476,51 @@ TEST_F(StreamShardTest, AConnectionThatIsDownIsToldNothingMore) {
   EXPECT_EQ(sink_->effects.size(), 1U);
 }
 
+// Without a second for the note that is made once a second.
+TEST_F(StreamShardTest, AShardThatStopsInOrderTellsWhereItsPartitionsEnd) {
+  create(1);
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(append(batch(100)).error.has_value());
+  ASSERT_TRUE(shard_->finish(now_).has_value());
+  disk_.flip_bit(folder(0) + "/00000000000000000000.log", 8 * (2 * batch(100).size() + 80));
+  start();
+  EXPECT_TRUE(partition(0).read_only.has_value());
+  EXPECT_EQ(partition(0).next, Offset{4});
+}
+
+// Opening made all of it durable: from then on its loss is damage.
+TEST_F(StreamShardTest, AStartNotesWhereItsPartitionsEnd) {
+  create(1);
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(append(batch(100)).error.has_value());
+  start();
+  start();
+  disk_.flip_bit(folder(0) + "/00000000000000000000.log", 8 * (2 * batch(100).size() + 80));
+  start();
+  EXPECT_TRUE(partition(0).read_only.has_value());
+}
+
+TEST_F(StreamShardTest, WithoutDescriptorsAnAppendIsRefusedAndSaysSo) {
+  create(1, {.retention = {},
+             .retention_bytes = {},
+             .segment_bytes = 16384,
+             .fsync = {},
+             .batch_bytes_max = {}});
+  for (int i = 0; i < 2; ++i) ASSERT_FALSE(append(batch(6000)).error.has_value());
+  // The next one rolls.
+  disk_.set_opens_left(0);
+  AppendCommand command;
+  command.stream = "s";
+  command.batches.push_back({PartitionNumber{0}, batch(6000)});
+  calls_.push_back(std::make_unique<DoneCall>(StreamCommand(std::move(command)), done_));
+  Held held = shard_->round(calls_, {}, now_);
+  held.release();
+  const auto refused = std::get<AppendCommand>(std::move(done_.back())).outcomes.at(0);
+  done_.clear();
+  ASSERT_TRUE(refused.error.has_value());
+  EXPECT_EQ(refused.error->code, Errc::unavailable);
+  EXPECT_NE(refused.error->text.find("too many open files"), std::string::npos);
+  disk_.set_opens_left(std::nullopt);
+  EXPECT_EQ(append(batch(6000)).offset, Offset{2});
+}
+
 }  // namespace
 }  // namespace baton

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/listen.h"
@@ -35,6 +36,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Milliseconds kStopPoll{10};
+// Of the disk: what RocksDB keeps free itself, and as much again twice for rows on their way to it.
+constexpr std::uint64_t kJournalLeavesFree = 192 * limits::kMiB;
 
 struct ServerFlags {
   std::string config_file;
@@ -87,7 +90,7 @@ Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
                         .fsync = config.fsync,
                         .shards = config.shards,
                         .shard = {},
-                        .journal = {},
+                        .journal = {.leave_free_bytes = kJournalLeavesFree},
                         .open_store = {}};
   options.shard.checkpoint_interval = config.checkpoint_interval;
   options.open_store =
@@ -136,6 +139,8 @@ Status write_ready_file(const std::string& path, const ApiServer& api) {
                    fmt::format("cannot write '{}': {}", draft, std::strerror(errno))};
     }
   }
+  // It says ports, and may be for others.
+  ::chmod(draft.c_str(), 0644);
   if (std::rename(draft.c_str(), path.c_str()) != 0) {
     return Error{Errc::io_error, fmt::format("cannot write '{}': {}", path, std::strerror(errno))};
   }
@@ -244,6 +249,8 @@ ExitCode run_server(const ServerFlags& flags) {
     return out.fail("server", status.error());
   }
   start_log(config->log_level, config->log_json);
+  // What is written from here on, RocksDB's files above all, is its owner's alone.
+  ::umask(S_IRWXG | S_IRWXO);
   // Before any thread, so that all of them leave these signals to this one.
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

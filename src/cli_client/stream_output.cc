@@ -65,7 +65,8 @@ Json to_json(const client::StreamSettings& settings) {
 Json to_json(const client::PartitionInfo& partition) {
   Json out{{"partition", partition.partition},     {"first_offset", partition.first_offset},
            {"next_offset", partition.next_offset}, {"bytes", partition.bytes},
-           {"segments", partition.segments},       {"read_only", partition.read_only}};
+           {"segments", partition.segments},       {"read_only", partition.read_only},
+           {"damaged", partition.damaged}};
   out["groups"] = Json::array();
   for (const auto& group : partition.groups) {
     Json entry{{"group", group.group}};
@@ -261,6 +262,9 @@ std::string describe(const client::StreamInfo& stream) {
     }
     if (!partition.read_only.empty()) {
       damage += fmt::format("\npartition {} is read-only: {}", number, partition.read_only);
+    }
+    if (!partition.damaged.empty()) {
+      damage += fmt::format("\npartition {} has damaged records: {}", number, partition.damaged);
     }
   }
   out += format_table(rows);

@@ -72,6 +72,7 @@ TEST(StreamText, ShowsPartitionsGroupsAndDamage) {
                             .bytes = 2'048,
                             .segments = 2,
                             .read_only = "bad CRC",
+                            .damaged = "7.log at position 9",
                             .groups = {{.group = "billing", .offset = std::nullopt, .lag = 9}}});
   EXPECT_EQ(describe(stream),
             "events  (id 3)\n"
@@ -85,7 +86,8 @@ TEST(StreamText, ShowsPartitionsGroupsAndDamage) {
             "        0     10  1 500  2 KiB         2\n"
             "PARTITION  GROUP    OFFSET  LAG\n"
             "        0  billing  none      9\n"
-            "partition 0 is read-only: bad CRC");
+            "partition 0 is read-only: bad CRC\n"
+            "partition 0 has damaged records: 7.log at position 9");
   EXPECT_EQ(to_json(stream)["settings"]["retention_ms"], 604'800'000);
   EXPECT_FALSE(to_json(stream)["details"][0]["groups"][0].contains("offset"));
 }

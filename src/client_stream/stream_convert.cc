@@ -30,7 +30,8 @@ PartitionInfo from_proto(const v1::Partition& in) {
                     .next_offset = in.next_offset(),
                     .bytes = in.bytes(),
                     .segments = in.segments(),
-                    .read_only = in.read_only()};
+                    .read_only = in.read_only(),
+                    .damaged = in.damaged()};
   for (const v1::PartitionGroup& group : in.groups()) {
     out.groups.push_back({.group = group.group(), .offset = std::nullopt, .lag = group.lag()});
     if (group.has_offset()) out.groups.back().offset = group.offset();

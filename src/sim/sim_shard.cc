@@ -124,7 +124,7 @@ void SimShard::decide() {
       written.has_value()) {
     life.shard->checkpoint_done(*written, world_.host.broker_now());
   }
-  life.shard->set_disk_full(life.disk_full);
+  life.shard->set_shortage(life.disk_full ? Shard::Shortage::disk : Shard::Shortage::none);
   if (world_.host.crash_point("before a round", 1)) return;
   if (!run_round()) return;
   start_checkpoint();
