@@ -35,6 +35,7 @@ class BrokerProcess {
   std::optional<int> terminate(milliseconds within = seconds{30});
   void signal(int number) const { child_->signal(number); }
   void pause() const { child_->pause(); }
+  [[nodiscard]] pid_t pid() const { return child_->pid(); }
   [[nodiscard]] bool is_running() { return child_ && !child_->exit_code(); }
 
   /// The flags of later starts.

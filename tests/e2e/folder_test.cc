@@ -285,19 +285,23 @@ class FullDisk : public testing::Test {
 
 // New messages are refused, everything else goes on; and with room again, so do they.
 TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
-  const PrivateDisk disk(broker_.data(), "size=1000m");
+  PrivateDisk disk(broker_.data(), "size=1000m");
   if (!disk.why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk.why_not();
-  const std::string ballast = broker_.data() + "/ballast";
-  write_file(ballast, std::string(500'000'000, 'b'));
   ASSERT_TRUE(broker_.start()) << broker_.log();
   broker_.create("jobs");
 
+  disk.fill(450'000'000);
   const auto refused = fill();
   ASSERT_TRUE(refused.has_value()) << "the disk took " << confirmed_ << " messages";
   fmt::print("refused after {} messages: {}\n", confirmed_, client::to_string(*refused));
   EXPECT_EQ(refused->name, "disk_full");
   EXPECT_NE(refused->text.find("full"), std::string::npos);
-  EXPECT_EQ(broker_.cli({"queue", "send", "jobs", "x"}).exit_code, kUnusable);
+  // A smaller one may still fit, and a checkpoint makes a little room.
+  EXPECT_TRUE(eventually([&] {
+    const int code = broker_.cli({"queue", "send", "jobs", "--size", "900KiB"}).exit_code;
+    confirmed_ += code == 0 ? 1 : 0;
+    return code == kUnusable;
+  }));
 
   {
     const auto stream = open_stream(broker_, "jobs", {.max_in_flight = 10});
@@ -311,7 +315,7 @@ TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
   EXPECT_TRUE(broker_.is_running()) << broker_.log();
   EXPECT_EQ(broker_.depth("jobs"), confirmed_ - 50);
 
-  fs::remove(ballast);
+  disk.empty();
   EXPECT_TRUE(eventually(
       [&] { return broker_.cli({"queue", "send", "jobs", "works again"}).exit_code == 0; },
       seconds{30}))

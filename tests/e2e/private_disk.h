@@ -4,11 +4,15 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace baton::e2e {
 
@@ -35,7 +39,27 @@ class PrivateDisk {
   }
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
+  /// Somebody else takes all of it but `left` bytes.
+  void fill(std::uintmax_t left) {
+    constexpr std::uintmax_t kPiece = std::uintmax_t{64} << 20U;
+    for (auto free = free_bytes(); free > left; free = free_bytes()) {
+      ballast_.push_back(folder_ + "/ballast-" + std::to_string(ballast_.size()));
+      std::ofstream(ballast_.back()) << std::string(std::min(free - left, kPiece), 'b');
+      if (free_bytes() >= free) return;
+    }
+  }
+  /// And gives it back.
+  void empty() {
+    for (const std::string& file : ballast_) std::filesystem::remove(file);
+    ballast_.clear();
+  }
+
  private:
+  [[nodiscard]] std::uintmax_t free_bytes() const {
+    return std::filesystem::space(folder_).available;
+  }
+
+  std::vector<std::string> ballast_;
   std::string folder_;
   std::string why_not_;
 };
