@@ -90,15 +90,20 @@ std::vector<const CLI::Option*> positionals_of(const CLI::App& command) {
 std::string usage(const CLI::App& command, std::size_t width) {
   std::string text = "Usage: " + command_path(command);
   if (!visible_commands(command).empty()) text += " COMMAND";
+  std::string last;  // What stands behind all flags.
   for (const CLI::Option* option : positionals_of(command)) {
     const std::string name = positional_name(*option);
-    text += option->get_required() ? " " + name : fmt::format(" [{}]", name);
+    if (option->get_group() == kBehindFlags) {
+      last += fmt::format(" [-- {}]", name);
+    } else {
+      text += option->get_required() ? " " + name : fmt::format(" [{}]", name);
+    }
   }
   for (const CLI::Option* option : flags_of(command)) {
     if (!option->get_required()) continue;
     text += fmt::format(" --{} {}", option->get_lnames().front(), option->get_type_name());
   }
-  text += " [flags]";
+  text += " [flags]" + last;
   std::string out;
   for (const std::string& line : wrap(text, width - 2))
     out += (out.empty() ? "" : "  ") + line + "\n";

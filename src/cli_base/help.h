@@ -14,6 +14,9 @@ namespace baton::cli {
 /// its own.
 inline constexpr const char* kConnectionGroup = "Connection";
 
+/// Arguments of this group stand behind "--", as the program of a worker.
+inline constexpr const char* kBehindFlags = "Behind the flags";
+
 /// "baton queue send".
 std::string command_path(const CLI::App& command);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,7 @@ bool is_terminal(int fd);
 bool confirmed(bool yes, std::string_view question);
 
 /// What a state means to whoever looks.
-enum class Tone { head, good, notice, alarm };
+enum class Tone : std::uint8_t { head, good, notice, alarm };
 
 /// Whether standard output shows colours: it is a terminal other than "dumb", and NO_COLOR is not
 /// set.

@@ -123,10 +123,11 @@ ExitCode run_watch(const WatchFlags& flags) {
   // A bucket that is not there, or no broker at all, shows at once.
   const auto bucket = client->describe_bucket(flags.bucket);
   if (!bucket) return out.fail(what, bucket.error());
-  if (flags.options.resume_after.value_or(0) > bucket->revision) {
+  const std::uint64_t after = flags.options.resume_after.value_or(0);
+  if (after > bucket->revision) {
     return out.fail(what,
                     fmt::format("--after is {}, ahead of the bucket, which is at revision {}",
-                                *flags.options.resume_after, bucket->revision),
+                                after, bucket->revision),
                     ExitCode::usage);
   }
   watch_for_interrupt();

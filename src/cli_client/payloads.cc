@@ -20,7 +20,6 @@
 namespace baton::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kProgressEvery{500};
 constexpr std::size_t kErrorsShown = 10;
 // What the broker takes at most, of either kind.
 constexpr std::uint64_t kBytesMax = limits::kPayloadBytesMax;
@@ -115,28 +114,10 @@ Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& word
   return repeated(flags.messages, flags.count);
 }
 
-std::string Progress::add(Clock::time_point now) {
-  ++done_;
-  if (!on_ || now - last_ < kProgressEvery) return {};
-  last_ = now;
-  shown_ = true;
-  return total_ ? fmt::format("{} of {}", format_count(done_), format_count(*total_))
-                : format_count(done_);
-}
-
 PayloadReport::PayloadReport(Options options)
     : options_(std::move(options)),
       progress_(options_.many && !options_.out.json() && is_terminal(STDERR_FILENO),
                 options_.total) {}
-
-void PayloadReport::advance() {
-  const std::string far = progress_.add(Progress::Clock::now());
-  if (!far.empty()) fmt::print(stderr, "\r{} {}\x1b[K", far, options_.words.done);
-}
-
-void PayloadReport::clear_progress() const {
-  if (progress_.shown()) fmt::print(stderr, "\r\x1b[K");
-}
 
 void PayloadReport::show(const Json& result, const std::string& line) const {
   if (options_.quiet) return;
@@ -149,13 +130,13 @@ void PayloadReport::show(const Json& result, const std::string& line) const {
 
 void PayloadReport::stored(const Json& result, const std::string& line) {
   ++stored_;
-  advance();
+  progress_.show(options_.words.done);
   show(result, line);
 }
 
 void PayloadReport::duplicate(const Json& result, const std::string& line) {
   ++duplicates_;
-  advance();
+  progress_.show(options_.words.done);
   show(result, line);
 }
 
@@ -166,12 +147,12 @@ void PayloadReport::failed(const Json& result, const client::Error& error) {
   // A thousand fail for one reason: it is told once.
   const std::string why = reason(error);
   if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
-  clear_progress();
+  progress_.clear();
   fmt::print(stderr, "baton: {}: {}\n", options_.what, why);
 }
 
 ExitCode PayloadReport::finish(std::chrono::steady_clock::duration took) const {
-  clear_progress();
+  progress_.clear();
   const double seconds = std::chrono::duration<double>(took).count();
   const std::uint64_t sent = stored_ + duplicates_;
   const double rate = static_cast<double>(sent) / std::max(seconds, 1e-9);

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "cli_base/exit_code.h"
 #include "cli_base/output.h"
+#include "cli_base/progress.h"
 
 /// Where `queue send` and `stream append` get what they send.
 namespace baton::cli {
@@ -51,27 +52,6 @@ Result<std::string> read_payload_file(const std::string& path, const PayloadWord
 /// Reads the file, if one is named. Exactly one source must be given.
 Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& words);
 
-/// How many payloads were confirmed, on a line that is written over itself; on a terminal only.
-/// Told by the thread that gets the confirmations: what is handed to the SDK is not sent yet.
-class Progress {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  /// `on`: somebody looks on.
-  Progress(bool on, std::optional<std::uint64_t> total) : on_(on), total_(total) {}
-
-  /// One more; answers the line to show, empty when the last one is young.
-  std::string add(Clock::time_point now);
-  [[nodiscard]] bool shown() const { return shown_; }
-
- private:
-  bool on_;
-  std::optional<std::uint64_t> total_;
-  std::uint64_t done_ = 0;
-  bool shown_ = false;
-  Clock::time_point last_ = Clock::now();
-};
-
 /// What became of the payloads; told by the SDK's thread, one result after the other.
 class PayloadReport {
  public:
@@ -100,12 +80,9 @@ class PayloadReport {
 
  private:
   void show(const Json& result, const std::string& line) const;
-  /// Shows how far it is.
-  void advance();
-  void clear_progress() const;
 
   Options options_;
-  Progress progress_;
+  Progress progress_;  // Of what is confirmed: what is handed to the SDK is not sent yet.
   std::set<std::string> reasons_;
   std::uint64_t stored_ = 0;
   std::uint64_t duplicates_ = 0;

@@ -13,6 +13,8 @@
 
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
+#include "cli_base/progress.h"
+#include "cli_base/terminal.h"
 #include "cli_work/commands.h"
 #include "pipeline/record_output.h"
 #include "schema/order_generator.h"
@@ -104,7 +106,7 @@ Result<Tally> generate_to(const GenerateFlags& flags, OrderGenerator& generator)
   BATON_TRY(const pipeline::Endpoint target, parse_target(flags.to));
   BATON_TRY(const auto output, pipeline::open_output(target, {.partitions = flags.partitions}));
   Tally tally;
-  const bool progress = !flags.json && ::isatty(STDERR_FILENO) != 0;
+  Progress progress(!flags.json && is_terminal(STDERR_FILENO), flags.count);
   for (std::uint64_t i = 0; i < flags.count && !is_interrupted(); ++i) {
     GeneratedOrder order = generator.next();
     ++tally.counts[order.fate];
@@ -112,10 +114,11 @@ Result<Tally> generate_to(const GenerateFlags& flags, OrderGenerator& generator)
     record.key = std::move(order.order_uid);
     record.value = std::move(order.bytes);
     BATON_TRY_STATUS(output->send(std::move(record)));
-    if (progress && i % 10'000 == 9'999) fmt::print(stderr, "\r{} of {}", i + 1, flags.count);
+    progress.show("sent");
   }
-  if (progress) fmt::print(stderr, "\r");
-  BATON_TRY_STATUS(output->flush(kFlushTimeout));
+  const Status flushed = output->flush(kFlushTimeout);
+  progress.clear();
+  BATON_TRY_STATUS(flushed);
   return tally;
 }
 

@@ -13,6 +13,7 @@
 #include <baton/worker.h>
 
 #include "cli_base/command.h"
+#include "cli_base/help.h"
 #include "cli_base/parse.h"
 #include "cli_work/handler_program.h"
 #include "cli_work/worker_events.h"
@@ -225,7 +226,8 @@ void add_worker_run(CLI::App& worker, Action& action) {
   add_identity(*command, *flags);
   add_times(*command, *flags);
   command->add_option("COMMAND", flags->command, "The program and its arguments, behind --.")
-      ->type_name("");
+      ->type_name("")
+      ->group(kBehindFlags);
 }
 
 }  // namespace baton::cli

@@ -1,4 +1,4 @@
-#include "cli_client/payloads.h"
+#include "cli_base/progress.h"
 
 #include <chrono>
 
@@ -10,19 +10,17 @@ namespace {
 using std::chrono::seconds;
 
 // What was confirmed counts, twice a second.
-TEST(SendProgress, TellsWhatWasConfirmedNowAndThen) {
+TEST(Progress, TellsWhatWasConfirmedNowAndThen) {
   Progress progress(true, 2'000);
   const auto began = Progress::Clock::now();
   EXPECT_EQ(progress.add(began), "");
-  EXPECT_FALSE(progress.shown());
   EXPECT_EQ(progress.add(began + seconds(1)), "2 of 2 000");
   EXPECT_EQ(progress.add(began + seconds(1)), "");
-  EXPECT_TRUE(progress.shown());
   Progress lines(true, std::nullopt);
   EXPECT_EQ(lines.add(began + seconds(5)), "1");
 }
 
-TEST(SendProgress, IsSilentWhereNobodyLooksOn) {
+TEST(Progress, IsSilentWhereNobodyLooksOn) {
   Progress progress(false, 10);
   EXPECT_EQ(progress.add(Progress::Clock::now() + seconds(9)), "");
 }
