@@ -9,6 +9,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/listen.h"
+#include "base/yaml_hint.h"
 #include "cli_base/parse.h"
 
 namespace baton::cli {
@@ -191,7 +192,8 @@ Result<std::vector<Entry>> read_entries(std::string_view text, std::string_view 
       entries.push_back(std::move(entry));
     }
   } catch (const YAML::Exception& problem) {
-    return at_line(name, problem.mark.line + 1, problem.msg);
+    return at_line(name, problem.mark.line + 1,
+                   explain_yaml(text, problem.mark.line + 1, problem.msg));
   } catch (const std::exception& problem) {
     return wrong(fmt::format("{}: cannot be read: {}", name, problem.what()));
   }

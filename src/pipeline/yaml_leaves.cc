@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/yaml_hint.h"
+
 namespace baton::pipeline {
 namespace {
 
@@ -98,7 +100,8 @@ Result<std::vector<YamlLeaf>> read_yaml(std::string_view text, std::string_view 
     return Walk(name).run(documents[0]);
   } catch (const YAML::Exception& problem) {
     return Error{Errc::invalid_argument,
-                 fmt::format("{}:{}: {}", name, problem.mark.line + 1, problem.msg)};
+                 fmt::format("{}:{}: {}", name, problem.mark.line + 1,
+                             explain_yaml(text, problem.mark.line + 1, problem.msg))};
   } catch (const std::exception& problem) {
     return Error{Errc::invalid_argument,
                  fmt::format("{} cannot be read: {}", name, problem.what())};

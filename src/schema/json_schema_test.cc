@@ -32,7 +32,7 @@ TEST(JsonSchema, TheErrorNamesThePlaceAndTheKeyword) {
       {R"({"properties": {"a": {"minimum": "1"}}})",
        R"(#/properties/a: "minimum" must be a number)"},
       {R"({"$defs": {"x/y": {"items": {"type": "int"}}}})",
-       R"(#/$defs/x~1y/items: "type" must be the name of a type, or a list of them)"},
+       R"(#/$defs/x~1y/items: "type" must be the name of a type, or a list of them; "int" is none of null, boolean, integer, number, string, array, object)"},
       {R"({"allOf": [true, {"required": 1}]})", R"(#/allOf/1: "required" must be a list of names)"},
   });
 }
@@ -100,7 +100,8 @@ TEST(JsonSchema, ASchemaIsAnObjectOrABoolean) {
 TEST(JsonSchema, ValuesOfKeywordsAreChecked) {
   expect_all({
       {R"({"type": []})", R"(#: "type" must not be empty)"},
-      {R"({"type": ["string", 1]})", R"(#: "type" must be the name of a type, or a list of them)"},
+      {R"({"type": ["string", 1]})",
+       R"(#: "type" must be the name of a type, or a list of them; number is none of null, boolean, integer, number, string, array, object)"},
       {R"({"enum": 1})", R"(#: "enum" must be an array)"},
       {R"({"enum": []})", R"(#: "enum" must not be empty)"},
       {R"({"exclusiveMinimum": true})", R"(#: "exclusiveMinimum" must be a number)"},

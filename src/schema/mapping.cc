@@ -129,7 +129,7 @@ class MappingCompiler {
       part_ = fmt::format("{}.columns.{}", place, column.name);
       BATON_TRY_STATUS(check_identifier(fmt::format("table {}: column", table.name), column.name));
       const auto found = names.insert(column.name).second
-                             ? column_path(column, planned.row)
+                             ? column_path(column, table, planned.row)
                              : Result<PlannedColumn>(bad("is there twice"));
       if (!found.has_value()) {
         return bad(
@@ -143,7 +143,8 @@ class MappingCompiler {
     return {};
   }
 
-  Result<PlannedColumn> column_path(const ColumnMapping& column, PathId row) {
+  Result<PlannedColumn> column_path(const ColumnMapping& column, const TableMapping& table,
+                                    PathId row) {
     const auto found = path(column.path, true);
     if (!found.has_value()) {
       return bad(fmt::format("the path \"{}\" {}", excerpt(column.path), found.error().text));
@@ -155,8 +156,12 @@ class MappingCompiler {
       scope = plan_->paths[plan_->scopes[scope].array].scope;
     }
     if (scope != wanted) {
-      return bad(fmt::format("the path \"{}\" goes through an array that the table's rows do not",
-                             excerpt(column.path)));
+      return bad(fmt::format(
+          "the path \"{}\" goes through an array that the table's rows ({}) do not; is one of them "
+          "misspelt?",
+          excerpt(column.path),
+          table.rows.empty() ? "one for each document"
+                             : fmt::format("\"{}\"", excerpt(table.rows))));
     }
     if (found->is_place && column.type != ColumnType::integer) {
       return bad("the place of an element is an integer");

@@ -177,7 +177,7 @@ TEST(Mapping, AMappingIsCheckedBeforeItIsUsed) {
   }
   EXPECT_EQ(refusal(one_table({column("c", "items[].x")})),
             "table t: column c: the path \"items[].x\" goes through an array that the table's "
-            "rows do not");
+            "rows (one for each document) do not; is one of them misspelt?");
   EXPECT_EQ(refusal(one_table({column("c", "a.#", integer)})),
             "table t: column c: the path \"a.#\" has a # that is not the last step, or not "
             "behind an array");

@@ -1,9 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "schema/schema_compiler.h"
 
@@ -19,12 +23,38 @@ constexpr std::array<std::pair<std::string_view, TypeSet>, 7> kTypes = {{{"null"
                                                                          {"array", kArray},
                                                                          {"object", kObject}}};
 
+/// JSON without the line breaks and the indentation between its values, which errors would quote.
+std::string on_one_line(std::string_view json) {
+  std::string out;
+  bool in_string = false;
+  bool is_escaped = false;
+  for (const char c : json) {
+    const bool is_space = !in_string && (c == ' ' || c == '\n' || c == '\r' || c == '\t');
+    if (c == '"' && !is_escaped) in_string = !in_string;
+    is_escaped = in_string && c == '\\' && !is_escaped;
+    if (is_space) continue;
+    out.push_back(c);
+    if (!in_string && (c == ',' || c == ':')) out.push_back(' ');
+  }
+  return out;
+}
+
 /// No type for a name that is none.
 TypeSet type_of(const JsonNode& node) {
   if (node.kind != JsonKind::string) return 0;
   const auto* const found =
       std::ranges::find(kTypes, node.text(), [](const auto& t) { return t.first; });
   return found == kTypes.end() ? TypeSet{0} : found->second;
+}
+
+std::string no_type(const JsonNode& node) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, type] : kTypes) names.push_back(name);
+  const std::string given = node.kind == JsonKind::string
+                                ? fmt::format("\"{}\"", excerpt(node.text()))
+                                : std::string(to_string(node.kind));
+  return fmt::format("must be the name of a type, or a list of them; {} is none of {}", given,
+                     fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -114,12 +144,12 @@ Status SchemaCompiler::definitions(JsonIndex at) {
 Status SchemaCompiler::type(JsonIndex at) {
   if (node(at).kind != JsonKind::array) {
     out_.types = type_of(node(at));
-    return out_.types != 0 ? Status() : error("must be the name of a type, or a list of them");
+    return out_.types != 0 ? Status() : error(no_type(node(at)));
   }
   out_.types = 0;
   for (JsonIndex name = at + 1; name < node(at).next; name = node(name).next) {
     const TypeSet one = type_of(node(name));
-    if (one == 0) return error("must be the name of a type, or a list of them");
+    if (one == 0) return error(no_type(node(name)));
     out_.types |= one;
   }
   return out_.types != 0 ? Status() : error("must not be empty");
@@ -129,7 +159,7 @@ Status SchemaCompiler::enumeration(JsonIndex at) {
   BATON_TRY_STATUS(expect(at, JsonKind::array));
   if (node(at).count == 0) return error("must not be empty");
   out_.values.push_back(
-      std::make_unique<const ValueSet>("enum", std::string(document_.source(at))));
+      std::make_unique<const ValueSet>("enum", on_one_line(document_.source(at))));
   return {};
 }
 

@@ -26,8 +26,22 @@ void set_timeouts(httplib::Client& client, Duration timeout) {
   client.set_write_timeout(time);
 }
 
+std::string text_of(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection: return "nobody takes the connection";
+    case httplib::Error::ConnectionTimeout: return "the connection was not made in time";
+    case httplib::Error::Read: return "no answer came, or it broke off";
+    case httplib::Error::Write: return "the request could not be sent";
+    case httplib::Error::SSLConnection: return "the TLS handshake failed";
+    case httplib::Error::SSLLoadingCerts: return "the certificates cannot be loaded";
+    case httplib::Error::SSLServerVerification:
+      return "the certificate of the server is not trusted";
+    default: return fmt::format("the request failed ({})", httplib::to_string(error));
+  }
+}
+
 SinkError no_answer(httplib::Error error) {
-  return {.error_class = ErrorClass::outage, .code = {}, .text = httplib::to_string(error)};
+  return {.error_class = ErrorClass::outage, .code = {}, .text = text_of(error)};
 }
 
 SinkError refusal(const httplib::Response& response) {
@@ -97,10 +111,19 @@ Result<std::unique_ptr<HttpSink>> HttpSink::open(HttpSinkOptions options) {
 }
 
 Result<std::vector<std::string>> HttpSink::check(bool /*apply*/) {
-  if (const auto error = probe()) {
+  int status = 0;
+  if (const auto error = ask(status)) {
     return Error{Errc::unavailable, fmt::format("{}: {}", server_, error->text)};
   }
-  return std::vector<std::string>();
+  // Many answer OPTIONS with 405, and take a POST.
+  constexpr int kMethodNotAllowed = 405;
+  std::vector<std::string> findings;
+  if (status != kMethodNotAllowed && flow::class_of_http(status) == ErrorClass::config) {
+    findings.push_back(fmt::format(
+        "warning: {}{} answers OPTIONS with {}; a POST that does would halt the pipeline", server_,
+        path_, status));
+  }
+  return findings;
 }
 
 std::unique_ptr<Preparer> HttpSink::preparer() {
@@ -112,11 +135,17 @@ std::unique_ptr<LaneWriter> HttpSink::writer(std::uint32_t /*lane*/) {
 }
 
 std::optional<SinkError> HttpSink::probe() {
+  int status = 0;  // Whatever it says, it is there.
+  return ask(status);
+}
+
+std::optional<SinkError> HttpSink::ask(int& status) {
   httplib::Client client(server_);
   set_timeouts(client, std::min<Duration>(options_.timeout, std::chrono::seconds(5)));
-  // Whatever it says to this, it is there.
-  const httplib::Result answer = client.Options(path_);
+  const httplib::Headers headers(options_.headers.begin(), options_.headers.end());
+  const httplib::Result answer = client.Options(path_, headers);
   if (!answer) return no_answer(answer.error());
+  status = answer->status;
   return std::nullopt;
 }
 

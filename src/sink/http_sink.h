@@ -38,6 +38,8 @@ class HttpSink : public Sink {
   [[nodiscard]] std::string name() const override { return server_ + path_; }
 
  private:
+  /// OPTIONS, and what the answer's status was.
+  std::optional<flow::SinkError> ask(int& status);
   class Writer;
   HttpSink(HttpSinkOptions options, std::string server, std::string path)
       : options_(std::move(options)), server_(std::move(server)), path_(std::move(path)) {}

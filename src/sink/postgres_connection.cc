@@ -28,9 +28,20 @@ std::int64_t to_milliseconds(Duration time) {
   return std::max<std::int64_t>(1, std::chrono::duration_cast<milliseconds>(time).count());
 }
 
+/// On one line: libpq puts its advice on a second one, behind a tab. Spaces stay as they are, since
+/// sqlstate_in() knows a code by the two before it.
 std::string trimmed(std::string_view text) {
-  const std::size_t end = text.find_last_not_of(" \n");
-  return std::string(text.substr(0, end == std::string_view::npos ? 0 : end + 1));
+  std::string line;
+  for (const char c : text) {
+    const bool is_break = c == '\n' || c == '\t' || c == '\r';
+    if (!is_break) {
+      line.push_back(c);
+    } else if (!line.empty() && line.back() != ' ') {
+      line.push_back(' ');
+    }
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
 }
 
 std::string_view field(const PGresult* result, int which) {

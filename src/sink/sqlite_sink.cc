@@ -209,10 +209,16 @@ Result<std::vector<std::string>> SqliteSink::check(bool apply) {
   if (!std::filesystem::exists(options_.path, unknown)) {
     const auto folder = std::filesystem::path(options_.path).parent_path();
     if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
-      return Error{Errc::unavailable, fmt::format("{}: there is no such folder", options_.path)};
+      return Error{Errc::failed_precondition,
+                   fmt::format("{}: there is no such folder", options_.path)};
     }
     done.push_back(fmt::format("{} {}", apply ? "made" : "would make", options_.path));
-    if (!apply) return done;
+    if (!apply) {
+      for (const auto& table : mapping_.tables()) {
+        done.push_back(fmt::format("would make table {}", table.name));
+      }
+      return done;
+    }
   }
   if (auto error = database_.open(options_.path, SqliteDatabase::Open::or_create, sync())) {
     return start_error(options_.path, *error);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace baton {
+
+/// What yaml-cpp says of a document, made clearer where people stumble: over a tab, and over a
+/// value that needs quotes. `line` is from 1. Pure.
+std::string explain_yaml(std::string_view text, int line, std::string_view problem);
+
+}  // namespace baton
