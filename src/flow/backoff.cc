@@ -10,6 +10,12 @@ Duration Backoff::limit(std::uint32_t attempt) const {
   return std::min(result, most);
 }
 
+Duration Backoff::steady(std::uint32_t attempt, Random& random) const {
+  const Duration whole = limit(attempt);
+  const auto tenth = static_cast<std::uint64_t>(whole.count() / 10);
+  return whole - Duration(tenth) + Duration(random.below((2 * tenth) + 1));
+}
+
 Duration Backoff::wait(std::uint32_t attempt, Random& random) const {
   return Duration(random.below(static_cast<std::uint64_t>(limit(attempt).count()) + 1));
 }

@@ -15,6 +15,8 @@ struct Backoff {
 
   /// Of the `attempt`-th failure in a row, from 1.
   [[nodiscard]] Duration wait(std::uint32_t attempt, Random& random) const;
+  /// As long as limit() says, give or take a tenth: for questions that are to come regularly.
+  [[nodiscard]] Duration steady(std::uint32_t attempt, Random& random) const;
   /// The upper end of its range.
   [[nodiscard]] Duration limit(std::uint32_t attempt) const;
 };

@@ -14,7 +14,8 @@ std::string_view to_string(Breaker::State state) {
 
 void Breaker::set_options(Options options, Instant now) {
   options_ = options;
-  if (state_ == State::open) probe_at_ = std::min(probe_at_, now + options_.probe.wait(1, random_));
+  if (state_ == State::open)
+    probe_at_ = std::min(probe_at_, now + options_.probe.steady(1, random_));
 }
 
 bool Breaker::may_send() {
@@ -71,7 +72,7 @@ void Breaker::open(std::string why, Instant now, Duration retry_after) {
   calls_.clear();
   failing_ = 0;
   if (!outage_since_.has_value()) outage_since_ = now;
-  probe_at_ = now + std::max(options_.probe.wait(++probes_, random_), retry_after);
+  probe_at_ = now + std::max(options_.probe.steady(++probes_, random_), retry_after);
 }
 
 void Breaker::halt(std::string why, Instant now) {
@@ -101,7 +102,7 @@ void Breaker::probed(bool good, std::string why, Instant now) {
     return;
   }
   why_ = std::move(why);
-  probe_at_ = now + options_.probe.wait(++probes_, random_);
+  probe_at_ = now + options_.probe.steady(++probes_, random_);
 }
 
 bool Breaker::outage_is_too_long(Instant now) const {

@@ -24,6 +24,8 @@ class Breaker {
     std::uint32_t window_calls = 20;  // So many calls, ...
     Duration window = std::chrono::seconds(10);
     std::uint32_t failing_percent = 50;  // ... so many of them failing: open.
+    // How long after a failed probe the next one comes: `first`, then twice as long each time, then
+    // every `most`, give or take a tenth.
     Backoff probe{.first = std::chrono::milliseconds(200), .most = std::chrono::seconds(10)};
     Duration max_outage{0};  // 0: wait for ever.
     Duration slow_start = std::chrono::seconds(2);

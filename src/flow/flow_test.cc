@@ -187,6 +187,22 @@ TEST_F(BreakerTest, NoProbeComesBeforeTheSinkAllowsIt) {
   EXPECT_EQ(breaker_.probe_at(), now_ + seconds(51));
 }
 
+// As often as the setting says: with full jitter the next one could be any time.
+TEST_F(BreakerTest, ProbesComeRegularly) {
+  Breaker::Options every = options();
+  every.probe = {.first = seconds(1), .most = seconds(10)};
+  Breaker breaker(every, Random(7));
+  breaker.open("connection refused", now_);
+  Instant last = now_;
+  for (const int wait : {1, 2, 4, 8, 10, 10, 10, 10, 10, 10}) {
+    const Instant next = breaker.probe_at().value();
+    EXPECT_GE(next - last, milliseconds(900 * wait));
+    EXPECT_LE(next - last, milliseconds(1100 * wait));
+    breaker.probed(false, "still refused", next);
+    last = next;
+  }
+}
+
 // An operator who asks for probes sooner does not wait for the one that was planned before.
 TEST_F(BreakerTest, OtherLimitsBringTheProbeForward) {
   Breaker::Options rare = options();
@@ -197,7 +213,7 @@ TEST_F(BreakerTest, OtherLimitsBringTheProbeForward) {
   Breaker::Options often = options();
   often.probe = {.first = milliseconds(100), .most = milliseconds(100)};
   breaker.set_options(often, now_);
-  EXPECT_LE(breaker.probe_at().value(), now_ + milliseconds(100));
+  EXPECT_LE(breaker.probe_at().value(), now_ + milliseconds(110));
   const Instant planned = breaker.probe_at().value();
   breaker.set_options(rare, now_);
   EXPECT_EQ(breaker.probe_at(), planned);
