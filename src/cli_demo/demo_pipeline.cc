@@ -45,7 +45,8 @@ class DemoPipeline {
     std::ofstream(folder_ + "/config.yaml") << config;
     BATON_TRY_STATUS(process_.start(
         {.arguments = {"pipeline", "run", folder_ + "/config.yaml", "--json"}, .log_file = log()}));
-    return wait([this] { return !address().empty(); }, "the pipeline does not start");
+    return wait([this] { return status().value("state", "") == "running"; },
+                "the pipeline does not start");
   }
 
   /// The file, and what SQLite keeps beside it.
@@ -99,7 +100,7 @@ class DemoPipeline {
     const std::size_t at = text.find(kBefore);
     if (at == std::string::npos) return "";
     const std::size_t begin = at + kBefore.size();
-    return text.substr(begin, text.find('\n', begin) - begin);
+    return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
   }
 
   Stage& stage_;

@@ -1,5 +1,9 @@
+#include <chrono>
+#include <cstdio>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +14,7 @@
 #include "cli_work/pipeline_config.h"
 #include "pipeline/example.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/status_server.h"
 
 namespace baton::cli {
 namespace {
@@ -32,9 +37,29 @@ struct CheckFlags {
   bool json = false;
 };
 
+/// Says on standard error what is waited for, once it takes long.
+class SlowNote {
+ public:
+  explicit SlowNote(const char* text)
+      : thread_([text](const std::stop_token& over) {
+          constexpr std::chrono::milliseconds kLong{1'000};
+          constexpr std::chrono::milliseconds kLook{20};
+          for (auto left = kLong; left.count() > 0; left -= kLook) {
+            if (over.stop_requested()) return;
+            std::this_thread::sleep_for(kLook);
+          }
+          fmt::print(stderr, "baton: pipeline check: {}\n", text);
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
 Result<std::vector<std::string>> check(const CheckFlags& flags) {
   BATON_TRY(auto config, read_pipeline_config(flags.file));
+  BATON_TRY_STATUS(pipeline::check_http(config));
   BATON_TRY(const auto checked, pipeline::Pipeline::open(std::move(config)));
+  const SlowNote note("waiting for an answer of source, sink or dead letters, up to 10 s each");
   return checked->check(flags.apply);
 }
 

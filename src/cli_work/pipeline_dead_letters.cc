@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,12 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
+#include "cli_base/terminal.h"
 #include "cli_work/commands.h"
 #include "cli_work/pipeline_config.h"
 #include "pipeline/dead_letter_stores.h"
@@ -125,11 +128,43 @@ Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
       places.letters, {.pipeline = flags.name, .properties = places.letter_properties});
 }
 
+constexpr std::size_t kPrefixBytes = std::string_view("baton-").size();
+
+/// "first_seen_ms" of the header "baton-first-seen-ms".
+std::string field_of(std::string_view header) {
+  std::string field(header.substr(kPrefixBytes));
+  std::ranges::replace(field, '-', '_');
+  return field;
+}
+
+std::optional<std::uint64_t> number_in(std::string_view field, std::string_view value) {
+  static constexpr std::array<std::string_view, 6> kNumbers = {
+      "attempts", "first_seen_ms", "last_seen_ms", "partition", "offset", "redrives"};
+  if (std::ranges::find(kNumbers, field) == kNumbers.end()) return std::nullopt;
+  const auto number = parse_number(value, 0, std::numeric_limits<std::int64_t>::max());
+  return number.has_value() ? std::optional(*number) : std::nullopt;
+}
+
+/// A time as people read it: "first seen: 2026-01-31T12:00:00.140Z".
+std::string about_text(std::string_view header, std::string_view value) {
+  const std::string field = field_of(header);
+  const auto number = number_in(field, value);
+  if (!field.ends_with("_seen_ms") || !number.has_value()) {
+    return fmt::format("{}: {}", header.substr(kPrefixBytes), printable(value));
+  }
+  const auto seconds = static_cast<std::time_t>(*number / 1000);
+  return fmt::format("{} seen: {:%Y-%m-%dT%H:%M:%S}.{:03}Z", field.substr(0, field.find('_')),
+                     fmt::gmtime(seconds), *number % 1000);
+}
+
 Json to_json(const StoredLetter& letter, bool whole) {
   Json json{{"id", letter.id}};
   put_bytes(json, "key", letter.record.key);
   for (const auto& [name, value] : letter.about) {
-    if (name != "baton-key" && name != "baton-packed") json[name.substr(6)] = value;
+    if (name == "baton-key" || name == "baton-packed") continue;
+    const std::string field = field_of(name);
+    const auto number = number_in(field, value);
+    json[field] = number.has_value() ? Json(*number) : Json(value);
   }
   if (!whole) return json;
   json["headers"] = Json::array();
@@ -185,7 +220,7 @@ std::string summary_of(const Listed& listed) {
     ++counts[printable(
         fmt::format("{} at {}", letter.what("baton-class"), letter.what("baton-stage")))];
   }
-  std::string text = fmt::format("{} dead letters", listed.letters.size());
+  std::string text = counted(listed.letters.size(), "dead letter");
   for (const char* part = ": "; const auto& [what, count] : counts) {
     text += fmt::format("{}{} {}", std::exchange(part, ", "), count, what);
   }
@@ -205,6 +240,19 @@ Result<Listed> list(const LetterFlags& flags) {
   return list(*store, flags);
 }
 
+/// Each line cut to the terminal's width; whole where it is none.
+std::string fit_width(std::string_view text) {
+  if (!is_terminal(STDOUT_FILENO)) return std::string(text);
+  const std::size_t columns = terminal_size(STDOUT_FILENO).columns;
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += (out.empty() ? "" : "\n") + cut_line(text.substr(0, end), columns);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
 ExitCode run_ls(const LetterFlags& flags) {
   const Output out(flags.json);
   const auto listed = list(flags);
@@ -217,7 +265,7 @@ ExitCode run_ls(const LetterFlags& flags) {
   std::vector<std::vector<std::string>> rows{
       {"ID", "CLASS", "STAGE", "CODE", "FROM", "REDRIVES", "KEY", "MESSAGE"}};
   for (const StoredLetter& letter : listed->letters) rows.push_back(row_of(letter));
-  if (rows.size() > 1) Output::text(format_table(rows));
+  if (rows.size() > 1) Output::text(fit_width(format_table(rows)));
   Output::text(summary_of(*listed));
   return ExitCode::ok;
 }
@@ -244,7 +292,7 @@ ExitCode run_show(const LetterFlags& flags) {
   Output::text(fmt::format("{}\n  key: {}", printable(letter->id), printable(letter->record.key)));
   for (const auto& [name, value] : letter->about) {
     if (name == "baton-key") continue;
-    Output::text(fmt::format("  {}: {}", name.substr(6), printable(value)));
+    Output::text("  " + about_text(name, value));
   }
   for (const auto& [name, value] : letter->record.headers) {
     Output::text(fmt::format("  header {}: {}", printable(name), printable(value)));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -74,11 +75,14 @@ class Assignment {
     return {tracker_.committable(), tracker_.highest_done(), tracker_.in_flight(),
             tracker_.waiting(), newest_};
   }
-  /// Waits until everything delivered is terminal. `give_up` is asked now and then.
-  bool wait_idle(Duration time, const std::function<bool()>& give_up) {
+  /// Waits until everything delivered is terminal, or at least everything below `enough`. `give_up`
+  /// is asked now and then. True: everything is.
+  bool wait_idle(Duration time, const std::function<bool()>& give_up,
+                 std::int64_t enough = std::numeric_limits<std::int64_t>::max()) {
     constexpr Duration kLook = std::chrono::milliseconds(20);
     std::unique_lock lock(mutex_);
     for (Duration left = time; tracker_.in_flight() > 0; left -= kLook) {
+      if (tracker_.committable() >= enough) return false;
       if (left <= Duration::zero() || give_up()) return false;
       idle_.wait_for(lock, kLook);
     }

@@ -8,13 +8,13 @@
 #include "base/hash.h"
 
 namespace baton::pipeline {
-
 Engine::Engine(EngineOptions options, Source& source, Sink& sink, DeadLetterTarget& dead_letters)
     : options_(std::move(options)),
       source_(source),
       sink_(sink),
       gate_(options_.breaker, options_.storm, Random(options_.seed).fork("gate")),
       window_(options_.window_records, options_.window_bytes),
+      max_outage_(options_.breaker.max_outage),
       lane_options_(std::make_shared<const LaneOptions>(options_.lane)) {
   const LaneContext context{
       .gate = &gate_,
@@ -43,6 +43,11 @@ void Engine::log(bool warning, const std::string& text) const {
   if (options_.log) options_.log(warning, text);
 }
 
+Duration Engine::max_outage() const {
+  const std::scoped_lock lock(mutex_);
+  return max_outage_;
+}
+
 std::shared_ptr<const LaneOptions> Engine::lane_options() const {
   const std::scoped_lock lock(mutex_);
   return lane_options_;
@@ -55,6 +60,7 @@ void Engine::reload(const EngineOptions& options) {
     changed->pipeline = lane_options_->pipeline;
     changed->source = lane_options_->source;
     lane_options_ = std::move(changed);
+    max_outage_ = options.breaker.max_outage;
   }
   gate_.set_options(options.breaker, options.storm);
   gate_.resume();
@@ -79,8 +85,12 @@ void Engine::stop_threads() {
 
 Result<Ending> Engine::run(const std::stop_token& stop) {
   start_threads();
-  const Status started = source_.start(*this);
-  if (!started.has_value()) return started.error();
+  const Status started = start_source(stop);
+  if (!started.has_value()) {
+    if (early_end().has_value()) return *early_end();
+    const bool given_up = stop.stop_requested() && may_pass(started.error());
+    return given_up ? Result<Ending>(Ending::drained) : started.error();
+  }
   while (!stop.stop_requested() && !early_end().has_value()) {
     keep_house();
     look_for_end();
@@ -91,6 +101,7 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   window_.look_again();
   const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(options_.drain);
   const Status stopped = source_.stop(time);
+  tell_of_gate();
   abandoned_ = true;
   stop_threads();
   if (failure_.has_value()) return *failure_;
@@ -98,43 +109,17 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   return !stopped.has_value() || undrained_ ? Ending::undrained : Ending::drained;
 }
 
-void Engine::look_for_end() {
-  std::optional<Ending> end;
-  if (gate_.outage_is_too_long()) {
-    log(true, "the sink is out for longer than max_outage: ending");
-    end = Ending::outage;
-  } else if (is_fenced_for_good()) {
-    log(true,
-        "the sink holds another for the owner of a partition that is ours: ending, so that it is "
-        "claimed anew. Is there a second pipeline of this name, with another group?");
-    end = Ending::fenced;
-  }
-  const std::scoped_lock lock(mutex_);
-  early_end_ = failure_.has_value() ? Ending::source_failed : end;
-}
-
 std::optional<Ending> Engine::early_end() const {
   const std::scoped_lock lock(mutex_);
   return early_end_;
-}
-
-/// One that was away for a while is told so by the sink first, and soon by the source. If the
-/// source does not, two of us have asked the sink at once, and the other one came second.
-bool Engine::is_fenced_for_good() {
-  const std::scoped_lock lock(mutex_);
-  const bool fenced = std::ranges::any_of(assignments_, [](const auto& one) {
-    return one.second->fenced() && !one.second->revoking();
-  });
-  if (!fenced) fenced_since_.reset();
-  if (fenced && !fenced_since_.has_value()) fenced_since_ = boot_time();
-  return fenced && boot_time() - *fenced_since_ > options_.fenced_max;
 }
 
 void Engine::keep_house() {
   constexpr Duration kStep = std::chrono::milliseconds(20);
   probe();
   follow_gate();
-  tell_outages();
+  follow_source();
+  tell_of_gate();
   if (const Instant now = boot_time(); now >= commit_at_) {
     commit_at_ = now + options_.commit_interval;
     commit();
@@ -147,48 +132,17 @@ void Engine::keep_house() {
 void Engine::measure() {
   constexpr Duration kSample = std::chrono::seconds(1);
   constexpr double kFresh = 0.3;
+  constexpr double kStandstill = 0.05;
   const Instant now = boot_time();
   if (now - measured_at_ < kSample) return;
   const double passed = std::chrono::duration<double>(now - measured_at_).count();
   const std::uint64_t ended = counters_.ended();
   const double rate = static_cast<double>(ended - ended_) / passed;
+  moving_ = ended > ended_;
   rate_ = ended_ == 0 ? rate : (rate_ * (1 - kFresh)) + (rate * kFresh);
+  if (!moving_ && rate_ < kStandstill) rate_ = 0;
   measured_at_ = now;
   ended_ = ended;
-}
-
-void Engine::probe() {
-  const std::optional<Instant> at = gate_.probe_at();
-  if (!at.has_value() || boot_time() < *at) return;
-  const std::optional<flow::SinkError> error = sink_.probe();
-  if (!error.has_value()) {
-    log(false, "the sink answers again: trying one batch");
-    return gate_.probed(std::nullopt);
-  }
-  gate_.probed(error->text);
-}
-
-/// An open breaker pauses the source; membership stays. Half open, it needs a real batch, and after
-/// a rebalance there may be none here: then the source has to bring one.
-void Engine::follow_gate() {
-  const bool closed = gate_.closed();
-  const bool on_trial = !closed && gate_.shown().state == flow::Breaker::State::half_open &&
-                        (!paused_ || window_.records() == 0);
-  const bool should_pause = !closed && !on_trial;
-  if (should_pause == paused_) return;
-  paused_ = should_pause;
-  if (paused_) {
-    source_.pause();
-  } else {
-    log(false, closed ? "the sink takes batches again" : "the trial needs a batch: fetching one");
-    source_.resume();
-  }
-}
-
-void Engine::tell_outages() {
-  const std::uint64_t outages = gate_.outages();
-  if (counters_.outages.exchange(outages) == outages) return;
-  log(true, fmt::format("the sink is out, waiting: {}", gate_.shown().why));
 }
 
 void Engine::commit() {
@@ -233,7 +187,6 @@ std::optional<SinkMarks> Engine::claim(std::uint32_t partition, std::int64_t nex
     gate_.open(why);
     return std::nullopt;
   }
-  if (gate_.closed()) log(true, why);
   gate_.halt(why);
   return std::nullopt;
 }
@@ -357,6 +310,28 @@ void Engine::revoking(std::uint32_t partition) {
   window_.look_again();
 }
 
+/// Whoever gets the partition next cannot read them: dropped here, they would be lost. So the group
+/// waits for the sink, unless the time to drain is over, or the sink itself has another owner.
+bool Engine::wait_for_last_copies(Assignment& assignment) {
+  const Assignment::Progress before = assignment.progress();
+  if (before.in_flight == 0) return true;
+  if (assignment.dropped()) return false;
+  const std::optional<std::int64_t> oldest = source_.oldest(assignment.partition());
+  if (!oldest.has_value() || before.committable >= *oldest) return false;
+  log(true, fmt::format("partition {} is to go to another member, but {} records from offset {} on "
+                        "are in hand, and the source has none below {} any more: the partition is "
+                        "kept until they are written",
+                        assignment.partition(), before.in_flight, before.committable, *oldest));
+  constexpr Duration kForEver = std::chrono::hours(24 * 365);
+  return assignment.wait_idle(
+      kForEver,
+      [&] {
+        const bool too_late = stopping_ && boot_time() >= drain_end_;
+        return too_late || abandoned_ || assignment.dropped();
+      },
+      *oldest);
+}
+
 std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) {
   const std::shared_ptr<Assignment> assignment = find(partition);
   if (assignment == nullptr) return std::nullopt;
@@ -365,9 +340,9 @@ std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) 
   const Duration patience =
       stopping_ ? std::max(drain_end_ - boot_time(), Duration::zero()) : options_.revoke_wait;
   // While the sink is out there is nothing to wait for.
-  const bool idle = !lost && assignment->wait_idle(patience, [&] {
-    return !gate_.closed() || assignment->dropped();
-  });
+  bool idle = !lost && assignment->wait_idle(
+                           patience, [&] { return !gate_.closed() || assignment->dropped(); });
+  if (!idle) idle = wait_for_last_copies(*assignment);
   if (!idle && stopping_) undrained_ = true;
   assignment->drop();
   if (idle && assignment->is_marked()) {
@@ -399,10 +374,12 @@ std::uint64_t Engine::left_open() const {
 
 EngineStatus Engine::status() const {
   EngineStatus status{.gate = gate_.shown(),
+                      .source = source_outage(),
                       .partitions = {},
                       .window_records = window_.records(),
                       .window_bytes = window_.bytes(),
-                      .rate = rate_};
+                      .rate = rate_,
+                      .moving = moving_};
   const std::vector<PartitionLag> ends = source_.ends();
   const std::scoped_lock lock(mutex_);
   for (const auto& [partition, assignment] : assignments_) {

@@ -56,7 +56,7 @@ struct EngineOptions {
 enum class Ending : std::uint8_t {
   drained,    // Everything taken in was seen to its end, and committed.
   undrained,  // The time to drain was not enough: the rest comes again.
-  outage,     // The sink was out for longer than allowed.
+  outage,     // The source or the sink was out for longer than allowed.
   fenced,     // The sink takes another for the owner of what the source gives us.
   source_failed,
 };
@@ -69,12 +69,25 @@ struct PartitionStatus {
   std::optional<std::int64_t> end{};  // Of the source: the lag follows.
 };
 
+/// Something that a pipeline needs is away.
+struct Outage {
+  std::string why{};
+  Duration time{};  // For how long.
+};
+
 struct EngineStatus {
   Gate::Shown gate{};
+  std::optional<Outage> source{};  // Nothing: it answers.
   std::vector<PartitionStatus> partitions{};
   std::size_t window_records = 0;
   std::size_t window_bytes = 0;
-  double rate = 0;  // Records that end in a second.
+  double rate = 0;      // Records that end in a second.
+  bool moving = false;  // Some ended in the last second or so.
+
+  /// Records come, and the sink takes them.
+  [[nodiscard]] bool is_ready() const {
+    return !source.has_value() && gate.state == flow::Breaker::State::closed;
+  }
 };
 
 /// source -> decode -> lanes -> sink, and what was seen to its end back to the source as commits.
@@ -121,12 +134,19 @@ class Engine : public SourceListener {
   void measure();
   void probe();
   void follow_gate();
-  void tell_outages();
+  void follow_source();
+  void tell_of_gate();
+  Status start_source(const std::stop_token& stop);
+  void set_source_trouble(std::optional<std::string> why);
+  [[nodiscard]] std::optional<Outage> source_outage() const;
   void log(bool warning, const std::string& text) const;
   /// Nothing: the sink is out, or halted.
   std::optional<SinkMarks> claim(std::uint32_t partition, std::int64_t next);
+  /// Waits for records that the source does not have any more. True: nothing is in flight.
+  bool wait_for_last_copies(Assignment& assignment);
   [[nodiscard]] std::shared_ptr<Assignment> find(std::uint32_t partition) const;
   [[nodiscard]] std::shared_ptr<const LaneOptions> lane_options() const;
+  [[nodiscard]] Duration max_outage() const;
   void take_in(Record& record, const std::shared_ptr<Assignment>& assignment,
                std::vector<Items>& parts);
   void hand_on(std::vector<Items>& parts);
@@ -142,11 +162,13 @@ class Engine : public SourceListener {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> undrained_{false};  // A partition ended before its records did.
   bool paused_ = false;
+  Gate::Shown told_;  // Of the gate, when it was last logged.
   Instant commit_at_;
   Instant drain_end_;  // Written before stopping_.
   Instant measured_at_ = boot_time();
   std::uint64_t ended_ = 0;  // By then.
   std::atomic<double> rate_{0};
+  std::atomic<bool> moving_{false};
 
   std::mutex claims_;
   mutable std::mutex mutex_;  // Of what follows.
@@ -154,6 +176,9 @@ class Engine : public SourceListener {
   std::vector<std::shared_ptr<Assignment>> last_assignments_;  // Ours when it ended.
   std::optional<Error> failure_;
   std::optional<Instant> fenced_since_;
+  std::string source_trouble_;
+  std::optional<Instant> source_out_since_;
+  Duration max_outage_{};
   std::optional<Ending> early_end_;
   std::shared_ptr<const LaneOptions> lane_options_;
 

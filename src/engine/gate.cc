@@ -87,7 +87,7 @@ bool Gate::admit_poison(flow::StormGuard::Judge judge) {
   if (!storm_.poison(judge)) return true;
   breaker_.halt(
       "too many records in a row, or of the last ones, cannot be written: is this a bug in a "
-      "deployment? Nothing more is dead-lettered until a reload",
+      "deployment? Nothing more is dead-lettered",
       boot_time());
   changed();
   return false;
@@ -156,6 +156,7 @@ Gate::Shown Gate::shown() const {
     shown.state = flow::Breaker::State::open;
     shown.why = letters_why_;
     shown.outage = boot_time() - *letters_out_since_;
+    shown.of_letters = true;
   }
   return shown;
 }

@@ -26,6 +26,7 @@ class Gate {
     flow::Breaker::State state = flow::Breaker::State::closed;
     std::string why{};
     std::optional<Duration> outage{};
+    bool of_letters = false;  // It is the target of the dead letters that is out.
   };
 
   Gate(flow::Breaker::Options breaker, flow::StormGuard::Options storm, Random random)

@@ -134,10 +134,7 @@ void Lane::write_part(Part part, std::vector<Part>& parts) {
 Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& attempt) {
   ++context_.counters->errors.at(std::to_underlying(error.error_class));
   switch (error.error_class) {
-    case ErrorClass::config:
-      context_.log(true, fmt::format("halted, until a reload: {}", reason(error)));
-      context_.gate->halt(reason(error));
-      return Verdict::again;
+    case ErrorClass::config: context_.gate->halt(reason(error)); return Verdict::again;
     case ErrorClass::fenced:
       // What is left of the batch, if anything, is written without the lost ones.
       context_.log(true, fmt::format("another worker has taken over: {}", reason(error)));
@@ -243,7 +240,6 @@ void Lane::count_poison(Part items) {
 void Lane::admit_poison(Judge judge, Part one, Part before) {
   if (redrives_of(one.front().record) > 0) return;  // One that was sent back is no news.
   while (!context_.gate->admit_poison(judge)) {
-    context_.log(true, "halted: " + context_.gate->shown().why);
     bury(before);  // They were admitted: so an operator sees that it goes on, if only for a while.
     if (!context_.gate->wait_while_halted([&] { return gives_up(one); })) return;
   }
@@ -286,10 +282,7 @@ bool Lane::write_letters(Part dead, std::span<const DeadLetter> letters) {
     }
     const std::string why =
         fmt::format("dead letters cannot be written: {}", to_string(status.error()));
-    if (!failing) {
-      context_.log(true, why + "; waiting");
-      context_.gate->letters_failed(why);
-    }
+    if (!failing) context_.gate->letters_failed(why);
     set_failing(true);
     if (pause(options_->backoff.wait(attempt, random_), dead)) continue;
     set_failing(false);
@@ -312,7 +305,6 @@ bool Lane::halt_on_refusal(Part dead, std::span<const DeadLetter>& letters) {
         "the dead letter of partition {}, offset {} ({} bytes) is refused by {}, for good: {}",
         record.partition, record.offset, record.bytes(), context_.dead_letters->name(),
         to_string(status.error()));
-    context_.log(true, "halted, until a reload: " + why);
     context_.gate->halt(why);
     return context_.gate->wait_while_halted([&] { return gives_up(dead); });
   }

@@ -48,6 +48,11 @@ class SourceListener {
   virtual void failed(Error error) = 0;
 };
 
+/// Whether waiting may help: what is needed is not there now. Anything else is for people to mend.
+inline bool may_pass(const Error& error) {
+  return error.code == Errc::unavailable || error.code == Errc::deadline_exceeded;
+}
+
 struct PartitionLag {
   std::uint32_t partition = 0;
   std::int64_t end = 0;  // The next offset that will be produced, as last seen.
@@ -61,7 +66,7 @@ class Source {
   Source& operator=(const Source&) = delete;
   virtual ~Source() = default;
 
-  /// Connects and begins; fails if what it needs is not there.
+  /// Connects and begins; fails if what it needs is not there, and may then be called again.
   virtual Status start(SourceListener& listener) = 0;
   /// Everything below `next` is over and done with.
   virtual Status commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) = 0;
@@ -81,6 +86,11 @@ class Source {
   virtual Status stop(std::chrono::milliseconds timeout) = 0;
 
   [[nodiscard]] virtual std::vector<PartitionLag> ends() const = 0;
+  /// Why nothing can be read now; nothing: the source answers.
+  [[nodiscard]] virtual std::optional<std::string> trouble() const { return std::nullopt; }
+  /// The offset of the oldest record of a partition that can still be read: records below it that
+  /// are in the pipeline exist nowhere else. Asks the source; nothing: it cannot say now.
+  virtual std::optional<std::int64_t> oldest(std::uint32_t /*partition*/) { return std::nullopt; }
   /// "baton-stream:orders".
   [[nodiscard]] virtual std::string name() const = 0;
   /// The name, and what tells this stream from one that had the name before: offsets that are kept

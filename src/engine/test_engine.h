@@ -27,6 +27,10 @@ class TestSource : public Source {
       : partitions_(partitions), records_(records) {}
 
   Status start(SourceListener& listener) override {
+    if (failing_starts > 0) {
+      --failing_starts;
+      return Error{start_code, "no broker answers"};
+    }
     listener_ = &listener;
     for (std::uint32_t p = 0; p < partitions_; ++p) {
       listener.assigned(p, ++epoch_, 0);
@@ -55,6 +59,11 @@ class TestSource : public Source {
   Result<std::vector<std::string>> check() override { return std::vector<std::string>(); }
   [[nodiscard]] std::vector<PartitionLag> ends() const override { return {{0, records_}}; }
   [[nodiscard]] std::string name() const override { return "test"; }
+  [[nodiscard]] std::optional<std::string> trouble() const override {
+    return away ? std::optional<std::string>("no broker answers") : std::nullopt;
+  }
+  std::optional<std::int64_t> oldest(std::uint32_t /*partition*/) override { return first; }
+  SourceListener& listener() { return *listener_; }
 
   std::int64_t committed(std::uint32_t partition) {
     const std::scoped_lock lock(mutex_);
@@ -62,6 +71,10 @@ class TestSource : public Source {
   }
   std::function<std::string(std::int64_t)> value = [](std::int64_t) { return "good"; };
   std::atomic<int> pauses{0};
+  std::atomic<int> failing_starts{0};
+  std::atomic<Errc> start_code{Errc::unavailable};
+  std::atomic<bool> away{false};
+  std::atomic<std::int64_t> first{0};              // The oldest record that is still there.
   std::atomic<int> over{0};                        // Partitions of which nothing more comes.
   std::optional<std::int64_t> records_of_first{};  // Partition 0 may have fewer.
 
@@ -113,6 +126,12 @@ class EngineTest : public ::testing::Test {
   }
 
   void start(EngineOptions options) {
+    if (!options.log) {
+      options.log = [this](bool /*warning*/, const std::string& line) {
+        const std::scoped_lock lock(log_mutex_);
+        log_.push_back(line);
+      };
+    }
     engine_ = std::make_unique<Engine>(std::move(options), *source_, sink_, letters_);
     thread_ = std::jthread([this](const std::stop_token& stop) { ending_ = engine_->run(stop); });
   }
@@ -129,11 +148,18 @@ class EngineTest : public ::testing::Test {
     }
     return false;
   }
+  std::ptrdiff_t count_in_log(const std::string& part) {
+    const std::scoped_lock lock(log_mutex_);
+    return std::ranges::count_if(
+        log_, [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  }
   std::uint64_t ended() {
     const Counters& counters = engine_->counters();
     return counters.applied + counters.duplicates + counters.dead_letters;
   }
 
+  std::mutex log_mutex_;
+  std::vector<std::string> log_;
   std::unique_ptr<TestSource> source_ = std::make_unique<TestSource>(3, 1000);
   MemorySink sink_;
   MemoryLetters letters_;

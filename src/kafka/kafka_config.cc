@@ -99,6 +99,9 @@ Error to_error(rd_kafka_resp_err_t code, std::string_view what) {
       return {
           Errc::invalid_argument,
           text + " (the limits: the topic's max.message.bytes, the client's message.max.bytes)"};
+    case RD_KAFKA_RESP_ERR_INVALID_PARTITIONS:
+    case RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR:
+    case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
     case RD_KAFKA_RESP_ERR_INVALID_RECORD:
     case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
     case RD_KAFKA_RESP_ERR__INVALID_ARG: return {Errc::invalid_argument, text};

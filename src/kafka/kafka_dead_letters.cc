@@ -1,10 +1,16 @@
 #include "kafka/kafka_dead_letters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
+#include "kafka/kafka_lookup.h"
+
 namespace baton::pipeline {
 namespace {
+
+constexpr Duration kAsk = std::chrono::seconds(10);
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
@@ -20,9 +26,33 @@ Headers headers_of(const DeadLetter& letter) {
   return result;
 }
 
+/// A consumer that joins no group: unlike a producer's, its questions create no topic.
+Result<KafkaHandle> make_asker(const KafkaDeadLetterOptions& options) {
+  BATON_TRY(KafkaConf conf, make_conf({.defaults = {{"client.id", "baton-pipeline"}},
+                                       .wanted = options.properties,
+                                       .fixed = {brokers_property(options.brokers),
+                                                 {"allow.auto.create.topics", "false"}}}));
+  rd_kafka_conf_set_log_cb(conf.get(), [](const rd_kafka_t*, int, const char*, const char*) {});
+  return make_handle(RD_KAFKA_CONSUMER, std::move(conf));
+}
+
 }  // namespace
 
+Result<bool> KafkaDeadLetters::has_topic(const KafkaDeadLetterOptions& options) {
+  BATON_TRY(const KafkaHandle handle, make_asker(options));
+  const auto partitions = count_partitions(*handle, options.topic, kAsk);
+  if (partitions.has_value()) return true;
+  if (partitions.error().code == Errc::not_found) return false;
+  return Error{partitions.error().code,
+               fmt::format("{} ({})", partitions.error().text, options.brokers)};
+}
+
 Result<std::unique_ptr<KafkaDeadLetters>> KafkaDeadLetters::open(KafkaDeadLetterOptions options) {
+  BATON_TRY(const bool is_there, has_topic(options));
+  if (!is_there) {
+    BATON_TRY(const KafkaHandle handle, make_asker(options));
+    BATON_TRY_STATUS(create_topic(*handle, options.topic, kAsk));
+  }
   std::unique_ptr<KafkaDeadLetters> target(new KafkaDeadLetters(std::move(options)));
   BATON_TRY(const auto opened, target->producer());
   return target;

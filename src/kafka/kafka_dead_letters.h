@@ -22,7 +22,9 @@ struct KafkaDeadLetterOptions {
 /// that say why. One that is written again is there twice, under one id.
 class KafkaDeadLetters : public DeadLetterTarget {
  public:
-  /// Fails if no broker answers.
+  /// Whether the topic is there; asking does not create it.
+  static Result<bool> has_topic(const KafkaDeadLetterOptions& options);
+  /// Creates the topic if it is not there. Fails if no broker answers.
   static Result<std::unique_ptr<KafkaDeadLetters>> open(KafkaDeadLetterOptions options);
 
   Status write(std::span<const DeadLetter> letters) override;

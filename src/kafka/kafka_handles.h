@@ -28,6 +28,12 @@ using KafkaMetadata =
     std::unique_ptr<const rd_kafka_metadata_t, KafkaDestroy<rd_kafka_metadata_destroy>>;
 using KafkaHeaders = std::unique_ptr<rd_kafka_headers_t, KafkaDestroy<rd_kafka_headers_destroy>>;
 using KafkaErrorObject = std::unique_ptr<rd_kafka_error_t, KafkaDestroy<rd_kafka_error_destroy>>;
+using KafkaNewTopic = std::unique_ptr<rd_kafka_NewTopic_t, KafkaDestroy<rd_kafka_NewTopic_destroy>>;
+using KafkaEvent = std::unique_ptr<rd_kafka_event_t, KafkaDestroy<rd_kafka_event_destroy>>;
+using KafkaResource =
+    std::unique_ptr<rd_kafka_ConfigResource_t, KafkaDestroy<rd_kafka_ConfigResource_destroy>>;
+using KafkaAdminOptions =
+    std::unique_ptr<rd_kafka_AdminOptions_t, KafkaDestroy<rd_kafka_AdminOptions_destroy>>;
 using KafkaPartitionList = std::unique_ptr<rd_kafka_topic_partition_list_t,
                                            KafkaDestroy<rd_kafka_topic_partition_list_destroy>>;
 

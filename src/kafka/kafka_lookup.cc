@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <span>
 #include <utility>
 
+#include "base/parse.h"
 #include "kafka/kafka_config.h"
 
 namespace baton::pipeline {
@@ -29,6 +32,85 @@ Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& to
     return to_error(found->err, fmt::format("topic '{}'", topic));
   }
   return static_cast<std::uint32_t>(found->partition_cnt);
+}
+
+Status create_topic(rd_kafka_t& handle, const std::string& topic, Duration time) {
+  constexpr int kAsTheBrokersSay = -1;
+  std::array<char, 512> why{};
+  const KafkaNewTopic wanted(rd_kafka_NewTopic_new(topic.c_str(), kAsTheBrokersSay,
+                                                   kAsTheBrokersSay, why.data(), why.size()));
+  if (wanted == nullptr) {
+    return Error{Errc::invalid_argument, fmt::format("topic '{}': {}", topic, why.data())};
+  }
+  const KafkaAdminOptions options(
+      rd_kafka_AdminOptions_new(&handle, RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  const KafkaQueue queue(rd_kafka_queue_new(&handle));
+  rd_kafka_NewTopic_t* one = wanted.get();
+  rd_kafka_CreateTopics(&handle, &one, 1, options.get(), queue.get());
+  const KafkaEvent event(rd_kafka_queue_poll(queue.get(), milliseconds_of(time)));
+  const std::string what = fmt::format("topic '{}' cannot be created", topic);
+  if (event == nullptr) return to_error(RD_KAFKA_RESP_ERR__TIMED_OUT, what);
+  rd_kafka_resp_err_t error = rd_kafka_event_error(event.get());
+  const rd_kafka_CreateTopics_result_t* result = rd_kafka_event_CreateTopics_result(event.get());
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR && result != nullptr) {
+    std::size_t count = 0;
+    const rd_kafka_topic_result_t** topics = rd_kafka_CreateTopics_result_topics(result, &count);
+    if (count > 0) error = rd_kafka_topic_result_error(*topics);
+  }
+  if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
+    return {};
+  }
+  return to_error(error, what);
+}
+
+namespace {
+
+/// Of the broker that answers first: a cluster has them alike.
+std::optional<std::string> any_broker(rd_kafka_t& handle, Duration time) {
+  const rd_kafka_metadata_t* answer = nullptr;
+  (void)rd_kafka_metadata(&handle, 0, nullptr, &answer, milliseconds_of(time));
+  const KafkaMetadata metadata(answer);
+  if (metadata == nullptr || metadata->broker_cnt == 0) return std::nullopt;
+  return std::to_string(metadata->brokers[0].id);
+}
+
+std::optional<Duration> milliseconds_in(const rd_kafka_ConfigResource_t& resource,
+                                        std::string_view name) {
+  std::size_t count = 0;
+  const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(&resource, &count);
+  for (const rd_kafka_ConfigEntry_t* entry : std::span(entries, count)) {
+    const char* value = rd_kafka_ConfigEntry_value(entry);
+    if (name != rd_kafka_ConfigEntry_name(entry) || value == nullptr) continue;
+    const auto number = parse_number(value, 0, std::numeric_limits<std::int32_t>::max());
+    if (number.has_value()) return std::chrono::milliseconds(*number);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<KafkaSessionBounds> session_bounds_of(rd_kafka_t& handle, Duration time) {
+  const std::optional<std::string> broker = any_broker(handle, time);
+  if (!broker.has_value()) return std::nullopt;
+  const KafkaResource wanted(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker->c_str()));
+  const KafkaAdminOptions options(
+      rd_kafka_AdminOptions_new(&handle, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+  const KafkaQueue queue(rd_kafka_queue_new(&handle));
+  rd_kafka_ConfigResource_t* one = wanted.get();
+  rd_kafka_DescribeConfigs(&handle, &one, 1, options.get(), queue.get());
+  const KafkaEvent event(rd_kafka_queue_poll(queue.get(), milliseconds_of(time)));
+  const auto* result =
+      event == nullptr ? nullptr : rd_kafka_event_DescribeConfigs_result(event.get());
+  if (result == nullptr) return std::nullopt;
+  std::size_t count = 0;
+  const rd_kafka_ConfigResource_t** resources =
+      rd_kafka_DescribeConfigs_result_resources(result, &count);
+  if (count == 0) return std::nullopt;
+  const auto least = milliseconds_in(**resources, "group.min.session.timeout.ms");
+  const auto most = milliseconds_in(**resources, "group.max.session.timeout.ms");
+  if (!least.has_value() || !most.has_value()) return std::nullopt;
+  return KafkaSessionBounds{.least = *least, .most = *most};
 }
 
 Result<KafkaRange> range_of(rd_kafka_t& handle, const std::string& topic, std::uint32_t partition,

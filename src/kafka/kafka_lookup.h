@@ -17,6 +17,18 @@ namespace baton::pipeline {
 /// Fails with not_found if there is no such topic: it is not made by asking.
 Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& topic, Duration time);
 
+/// With as many partitions and replicas as the brokers give a topic that says nothing of them. One
+/// that is there by now is fine.
+Status create_topic(rd_kafka_t& handle, const std::string& topic, Duration time);
+
+/// What the brokers allow as a member's session time-out.
+struct KafkaSessionBounds {
+  Duration least{};
+  Duration most{};
+};
+/// Nothing: they do not say, or do not let us ask.
+std::optional<KafkaSessionBounds> session_bounds_of(rd_kafka_t& handle, Duration time);
+
 /// The oldest record there is, and the next one that will be produced.
 struct KafkaRange {
   std::int64_t first = 0;

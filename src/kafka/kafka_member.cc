@@ -18,6 +18,7 @@ constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kLookForRoom = std::chrono::milliseconds(2);
 constexpr Duration kConnect = std::chrono::seconds(10);
 constexpr Duration kLookForTopic = std::chrono::seconds(2);
+constexpr Duration kLookForBrokers = std::chrono::milliseconds(500);
 constexpr Duration kLookAtEnd = std::chrono::seconds(2);
 constexpr Duration kCommit = std::chrono::seconds(10);
 constexpr Duration kClose = std::chrono::seconds(5);
@@ -58,6 +59,7 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
                  {"partition.assignment.strategy", "range,roundrobin"},
                  // Other beginnings are ours to choose, and the listener's to know.
                  {"auto.offset.reset", "error"}};
+  if (!options.instance.empty()) parts.fixed.emplace_back("group.instance.id", options.instance);
   return make_conf(parts);
 }
 
@@ -67,6 +69,19 @@ Result<KafkaHandle> make_onlooker(const KafkaSourceOptions& options) {
   BATON_TRY(KafkaConf conf, conf_of(options));
   rd_kafka_conf_set_log_cb(conf.get(), on_log);
   return make_handle(RD_KAFKA_CONSUMER, std::move(conf));
+}
+
+Error session_refused(const KafkaSourceOptions& options,
+                      const std::optional<KafkaSessionBounds>& bounds) {
+  std::string allowed = "see group.min.session.timeout.ms and group.max.session.timeout.ms there";
+  if (bounds.has_value()) {
+    allowed = fmt::format("group.min.session.timeout.ms is {}, group.max.session.timeout.ms is {}",
+                          format_duration(bounds->least), format_duration(bounds->most));
+  }
+  return {Errc::invalid_argument,
+          fmt::format("source.session_timeout: {} is refused by the brokers "
+                      "of Kafka ({})",
+                      format_duration(options.session_timeout), allowed)};
 }
 
 Result<std::unique_ptr<KafkaMember>> KafkaMember::join(const KafkaSourceOptions& options,
@@ -130,6 +145,7 @@ void KafkaMember::pause(bool wanted) {
 void KafkaMember::run() {
   while (!stopping_) {
     serve_group();
+    look_for_brokers();
     seats_->pause(paused_);
     bool more = false;
     if (!failed_) {
@@ -168,23 +184,34 @@ void KafkaMember::rebalance(rd_kafka_resp_err_t what,
   if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && !stopping_) {
     log(false, fmt::format("the group has given us {} partitions", partitions.cnt));
     joined_ = joined_ || partitions.cnt > 0;
-    away_ = false;
+    set_trouble(std::nullopt);
     seats_->pause(paused_);
     return seats_->assign(partitions);
   }
   const bool lost = rd_kafka_assignment_lost(handle_.get()) != 0;
   if (lost) log(true, "the group has taken our partitions away: nothing of them is committed");
+  if (!stopping_) seats_->deliver_last_copies();
   (void)seats_->revoke(lost, options_.session_timeout / 2);
 }
 
-void KafkaMember::on_error(rd_kafka_t* handle, int code, const char* why, void* member) {
-  auto& self = *static_cast<KafkaMember*>(member);
-  if (code != RD_KAFKA_RESP_ERR__FATAL) {
-    return self.report(static_cast<rd_kafka_resp_err_t>(code), why);
-  }
+void KafkaMember::on_error(rd_kafka_t* /*handle*/, int code, const char* why, void* member) {
+  static_cast<KafkaMember*>(member)->report(static_cast<rd_kafka_resp_err_t>(code), why);
+}
+
+/// librdkafka does not recover from it: this member reads and commits nothing any more.
+void KafkaMember::fail_for_good(rd_kafka_resp_err_t code, const std::string& why) {
   std::array<char, 512> text{};
-  const rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(handle, text.data(), text.size());
-  self.fail(to_error(fatal, text.data()));
+  const rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(handle_.get(), text.data(), text.size());
+  const bool known = fatal != RD_KAFKA_RESP_ERR_NO_ERROR;
+  if (fatal == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID ||
+      code == RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID) {
+    return fail(
+        {Errc::failed_precondition,
+         fmt::format("another pipeline of group {} has joined with the id '{}': each process "
+                     "needs an id of its own",
+                     options_.group, options_.instance)});
+  }
+  fail(to_error(known ? fatal : code, known ? text.data() : why));
 }
 
 void KafkaMember::on_commit(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t error,
@@ -202,6 +229,9 @@ void KafkaMember::on_commit(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t error,
 }
 
 void KafkaMember::report(rd_kafka_resp_err_t code, const std::string& why) {
+  if (code == RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT) {
+    return fail(session_refused(options_, std::nullopt));
+  }
   if (is_refusal(code) && !(joined_ && code == RD_KAFKA_RESP_ERR__AUTHENTICATION)) {
     return fail(to_error(code, why));
   }
@@ -209,9 +239,10 @@ void KafkaMember::report(rd_kafka_resp_err_t code, const std::string& why) {
     case RD_KAFKA_RESP_ERR__TRANSPORT:
     case RD_KAFKA_RESP_ERR__RESOLVE:
     case RD_KAFKA_RESP_ERR__TIMED_OUT: return;  // Of one broker; of all it is said below.
+    case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: return fail_for_good(code, why);
     case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
-      if (!std::exchange(away_, true)) log(true, fmt::format("{}; waiting for them", why));
-      return;
+      return set_trouble(fmt::format("{} ({})", why, options_.brokers));
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
@@ -226,6 +257,25 @@ void KafkaMember::report(rd_kafka_resp_err_t code, const std::string& why) {
 void KafkaMember::fail(Error error) {
   if (std::exchange(failed_, true)) return;
   listener_.failed(std::move(error));
+}
+
+void KafkaMember::set_trouble(std::optional<std::string> why) {
+  const std::scoped_lock lock(trouble_mutex_);
+  trouble_ = std::move(why);
+}
+
+std::optional<std::string> KafkaMember::trouble() const {
+  const std::scoped_lock lock(trouble_mutex_);
+  return trouble_;
+}
+
+/// librdkafka tells when the last broker goes, and not when one is back.
+void KafkaMember::look_for_brokers() {
+  const Instant now = boot_time();
+  if (!trouble().has_value() || now < look_for_brokers_at_) return;
+  const auto found = count_partitions(*handle_, options_.topic, kLookForBrokers);
+  if (found.has_value() || found.error().code == Errc::not_found) set_trouble(std::nullopt);
+  look_for_brokers_at_ = boot_time() + kLookForBrokers;
 }
 
 /// Brokers that start may not know their topics yet, so a missing one is missing only after a

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "engine/source.h"
 #include "kafka/bell.h"
 #include "kafka/kafka_handles.h"
+#include "kafka/kafka_lookup.h"
 #include "kafka/kafka_seats.h"
 #include "kafka/kafka_source_options.h"
 
@@ -36,6 +38,10 @@ class KafkaMember {
   /// Revokes everything, commits and leaves the group.
   Status leave(Duration time);
   [[nodiscard]] std::vector<PartitionLag> ends() const { return seats_->ends(); }
+  [[nodiscard]] std::optional<std::string> trouble() const;
+  [[nodiscard]] std::optional<std::int64_t> oldest(std::uint32_t partition) const {
+    return seats_->oldest(partition);
+  }
 
  private:
   KafkaMember(const KafkaSourceOptions& options, SourceListener& listener)
@@ -53,7 +59,10 @@ class KafkaMember {
   void rebalance(rd_kafka_resp_err_t what, const rd_kafka_topic_partition_list_t& partitions);
   void report(rd_kafka_resp_err_t code, const std::string& why);
   void fail(Error error);
+  void fail_for_good(rd_kafka_resp_err_t code, const std::string& why);
   void look_for_topic();
+  void look_for_brokers();
+  void set_trouble(std::optional<std::string> why);
   Status leave_group();
   Status commit(const KafkaSeats::Marks& marks, Instant end);
   void close(Instant end);
@@ -70,11 +79,14 @@ class KafkaMember {
   // Of the thread that polls.
   bool joined_ = false;  // It had partitions, so what is refused later may be a broker's mood.
   bool failed_ = false;
-  bool away_ = false;  // No broker answers, and that has been said.
   std::string said_;
   std::optional<Instant> topic_missing_since_;
   Instant look_for_topic_at_;
+  Instant look_for_brokers_at_;
   Instant look_at_end_at_;
+
+  mutable std::mutex trouble_mutex_;
+  std::optional<std::string> trouble_;  // No broker answers.
 
   std::atomic<bool> paused_{false};
   std::atomic<bool> stopping_{false};
@@ -82,6 +94,10 @@ class KafkaMember {
   Status left_{};  // Set by the thread before it ends.
   std::jthread thread_;
 };
+
+/// `bounds`: what the brokers say of it, if they do.
+Error session_refused(const KafkaSourceOptions& options,
+                      const std::optional<KafkaSessionBounds>& bounds);
 
 /// For KafkaSource::check(): a consumer that joins no group.
 Result<KafkaHandle> make_onlooker(const KafkaSourceOptions& options);

@@ -19,6 +19,7 @@ namespace {
 constexpr Duration kAskAgain = std::chrono::milliseconds(200);
 constexpr Duration kLookUp = std::chrono::seconds(5);
 constexpr Duration kLookAtEnd = std::chrono::seconds(1);
+constexpr Duration kLookAtOldest = std::chrono::seconds(2);
 // At a time from one partition: others wait for their turn, and so does a rebalance.
 constexpr std::size_t kChunkRecords = 128;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
@@ -80,6 +81,7 @@ void KafkaSeats::settle() {
   const Instant now = boot_time();
   if (now < ask_at_) return;
   ask_at_ = now + kAskAgain;
+  if (gap_.has_value()) return end_with(*gap_);
   for (auto& [partition, seat] : seats_) {
     if (seat.out_of_range && has_ended(seat)) begin_again(partition, seat);
   }
@@ -199,7 +201,7 @@ bool KafkaSeats::deliver() {
 }
 
 bool KafkaSeats::deliver(std::uint32_t partition, Seat& seat) {
-  if (!seat.out_of_range) fill(seat);
+  if (!seat.out_of_range && !gap_.has_value()) fill(seat);
   if (seat.held.empty()) return false;
   const bool full = seat.held.size() >= kChunkRecords;
   seat.wanted = context_.listener->offer(partition, seat.held);
@@ -251,7 +253,7 @@ void KafkaSeats::begin_again(std::uint32_t partition, Seat& seat) {
       options_.topic, partition, seat.position, range->first, range->next);
   // Of the sink's own marks nobody knows which other offset would do.
   if (options_.from == "error" || seat.begin != seat.next) {
-    return context_.fail({Errc::offset_out_of_range, what});
+    return end_with({Errc::offset_out_of_range, what});
   }
   const std::int64_t next = options_.from == "next" ? range->next : range->first;
   log(true, fmt::format("{}; going on with {}", what, next));
@@ -264,6 +266,25 @@ void KafkaSeats::begin_again(std::uint32_t partition, Seat& seat) {
   seat.ready = seat.out_of_range = false;
   seat.wanted = true;
   seat.stored.reset();
+}
+
+void KafkaSeats::end_with(Error gap) {
+  const bool ended =
+      std::ranges::all_of(seats_, [this](const auto& one) { return has_ended(one.second); });
+  if (ended) return context_.fail(std::move(gap));
+  if (!gap_.has_value()) {
+    log(true, fmt::format("{}; ending, once everything that was read is written", gap.text));
+  }
+  gap_ = std::move(gap);
+}
+
+void KafkaSeats::deliver_last_copies() {
+  for (auto& [partition, seat] : seats_) {
+    if (seat.held.empty()) continue;
+    const std::optional<std::int64_t> first = oldest(partition);
+    if (!first.has_value() || seat.held.front().offset >= *first) continue;
+    (void)context_.listener->deliver(partition, std::exchange(seat.held, {}));
+  }
 }
 
 KafkaSeats::Marks KafkaSeats::ask_marks(bool lost, Duration time) {
@@ -293,6 +314,7 @@ KafkaSeats::Marks KafkaSeats::ask_marks(bool lost, Duration time) {
 }
 
 KafkaSeats::Marks KafkaSeats::revoke(bool lost, Duration time) {
+  gap_.reset();  // Whoever has the partition next meets it, too.
   for (const auto& [partition, seat] : seats_) {
     if (seat.ready) context_.listener->revoking(partition);
   }
@@ -356,6 +378,11 @@ void KafkaSeats::look_at_end() {
   if (!range.has_value()) return;
   const std::scoped_lock lock(mutex_);
   seat.end = range->next;
+}
+
+std::optional<std::int64_t> KafkaSeats::oldest(std::uint32_t partition) const {
+  const auto range = range_of(*context_.handle, options_.topic, partition, kLookAtOldest);
+  return range.has_value() ? std::optional(range->first) : std::nullopt;
 }
 
 std::vector<PartitionLag> KafkaSeats::ends() const {

@@ -19,7 +19,8 @@
 namespace baton::pipeline {
 
 /// The partitions that the group gave us, and the way of their records to the listener. Owned by a
-/// KafkaMember and used by its thread, except for store() and ends(), which are of any thread.
+/// KafkaMember and used by its thread, except for store(), ends() and oldest(), which are of any
+/// thread.
 ///
 /// librdkafka fetches only what the listener has a beginning for: a partition whose sink is out has
 /// a seat, but is not in librdkafka's assignment until it is known where to begin.
@@ -46,6 +47,9 @@ class KafkaSeats {
   /// gives every seat up; librdkafka commits what is stored. `lost`: they are others' already, and
   /// nothing is stored.
   Marks revoke(bool lost, Duration time);
+  /// Before revoke(): hands over records for which there was no room, and which the topic does not
+  /// have any more, however long that takes.
+  void deliver_last_copies();
   /// Asks again where to begin with those partitions for which that could not be said.
   void settle();
   /// Nothing is fetched until resumed; what was fetched is thrown away, so for breakers only.
@@ -57,6 +61,8 @@ class KafkaSeats {
 
   Status store(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
   [[nodiscard]] std::vector<PartitionLag> ends() const;
+  /// The offset of the oldest record in the topic; nothing: the brokers do not answer.
+  [[nodiscard]] std::optional<std::int64_t> oldest(std::uint32_t partition) const;
 
  private:
   struct Seat {
@@ -85,6 +91,8 @@ class KafkaSeats {
   void failed_fetch(Seat& seat, const rd_kafka_message_t& message);
   [[nodiscard]] bool has_ended(const Seat& seat) const;
   void begin_again(std::uint32_t partition, Seat& seat);
+  /// The gap ends the pipeline, once everything that was read of all partitions is at its end.
+  void end_with(Error gap);
   Marks ask_marks(bool lost, Duration time);
   void release(rd_kafka_queue_t& queue);
   rd_kafka_resp_err_t store_offset(std::uint32_t partition, std::int64_t next);
@@ -100,6 +108,7 @@ class KafkaSeats {
   std::uint32_t looked_last_ = 0;
   Instant ask_at_;
   std::string trouble_;
+  std::optional<Error> gap_;  // Why nothing more is fetched, and the pipeline is about to end.
 
   mutable std::mutex mutex_;  // Of changes to what follows, and of other threads' looks at it.
   std::map<std::uint32_t, Seat> seats_;

@@ -53,12 +53,27 @@ std::vector<PartitionLag> KafkaSource::ends() const {
   return joined == nullptr ? std::vector<PartitionLag>() : joined->ends();
 }
 
+std::optional<std::string> KafkaSource::trouble() const {
+  const auto joined = member();
+  return joined == nullptr ? std::nullopt : joined->trouble();
+}
+
+std::optional<std::int64_t> KafkaSource::oldest(std::uint32_t partition) {
+  const auto joined = member();
+  return joined == nullptr ? std::nullopt : joined->oldest(partition);
+}
+
 Result<std::vector<std::string>> KafkaSource::check() {
   BATON_TRY(const KafkaHandle handle, make_onlooker(options_));
   const auto partitions = count_partitions(*handle, options_.topic, kConnect);
   if (!partitions.has_value()) {
     return Error{partitions.error().code,
                  fmt::format("{} ({})", partitions.error().text, options_.brokers)};
+  }
+  const auto bounds = session_bounds_of(*handle, kLookUp);
+  if (bounds.has_value() &&
+      (options_.session_timeout < bounds->least || options_.session_timeout > bounds->most)) {
+    return session_refused(options_, bounds);
   }
   std::vector<std::uint32_t> all(*partitions);
   std::iota(all.begin(), all.end(), 0);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ class KafkaSource : public Source {
   Result<std::vector<std::string>> check() override;
   Status stop(std::chrono::milliseconds timeout) override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
+  [[nodiscard]] std::optional<std::string> trouble() const override;
+  std::optional<std::int64_t> oldest(std::uint32_t partition) override;
   [[nodiscard]] std::string name() const override { return "kafka:" + options_.topic; }
 
  private:

@@ -17,7 +17,12 @@ struct KafkaSourceOptions {
   // has never committed begins at the oldest with "error", too: nothing is skipped by that.
   std::string from = "error";
   KafkaProperties properties{};  // For librdkafka, e.g. security.protocol.
-  Duration session_timeout = std::chrono::seconds(45);
+  // Of a member that was killed the group knows after this long: until then nobody has its
+  // partitions.
+  Duration session_timeout = std::chrono::seconds(10);
+  // Not empty: a static member. One that is killed and started again under the same id has its
+  // partitions back at once.
+  std::string instance{};
   Duration drain = std::chrono::seconds(30);  // How long a stop may take the polling thread.
   Duration missing_topic_patience = std::chrono::seconds(30);  // Metadata comes and goes.
   KafkaLog log{};                                              // Called from several threads.

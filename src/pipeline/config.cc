@@ -77,6 +77,16 @@ Status set_duration(Duration& target, std::string_view text, milliseconds least 
   return {};
 }
 
+/// What Kafka takes as the id of a static member.
+Status set_member_id(PipelineConfig& config, std::string_view text) {
+  constexpr std::size_t kIdMax = 128;
+  BATON_TRY_STATUS(validate_name("id", text, kIdMax));
+  if (text.find_first_of("/:") != std::string_view::npos) {
+    return wrong(fmt::format("'{}' holds more than letters, digits and . _ -", text));
+  }
+  return set_text(config.id, text);
+}
+
 template <class Enum, std::size_t N>
 Status set_choice(Enum& target, std::string_view text,
                   const std::array<std::pair<std::string_view, Enum>, N>& choices) {
@@ -111,6 +121,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
        return set_choice<bool, 2>(c.engine.lane.duplicates_are_dead_letters, t,
                                   {{{"count", false}, {"dead_letter", true}}}); }},
     {"http", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_http(c.http, t); }},
+    {"id", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_member_id(c, t); }},
     {"window.records", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.engine.window_records, t, 1, 10'000'000); }},
     {"window.bytes", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
@@ -150,6 +161,9 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"source.from", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_choice<std::string, 2>(c.source.from, t,
                                          {{{"first", "first"}, {"next", "next"}}}); }},
+    {"source.session_timeout", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_duration(c.source.session_timeout, t, std::chrono::seconds(1),
+                           std::chrono::minutes(30)); }},
     {"source.partitions", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.source.partitions, t, 1, 65'536); }},
     {"schema", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.schema_file, t); }},
@@ -330,13 +344,20 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
   return config;
 }
 
+Status set_id(PipelineConfig& config, std::string_view id) {
+  const Status status = set_member_id(config, id);
+  if (!status.has_value()) return wrong(fmt::format("--id: {}", status.error().text));
+  if (config.source.endpoint.kind == "kafka") return {};
+  return wrong(fmt::format("--id is of kafka, not of {}", config.source.endpoint.kind));
+}
+
 void resolve_paths(PipelineConfig& config, const std::string& folder) {
   const auto put_within = [&folder](std::string& path) {
     path = (std::filesystem::path(folder) / path).string();
   };
   if (config.dead_letters.endpoint.kind == "file") put_within(config.dead_letters.endpoint.name);
   if (config.sink.endpoint.kind == "sqlite") put_within(config.sink.endpoint.name);
-  if (!config.schema_file.empty() && config.schema_file != kOrderSchema) {
+  if (!config.schema_file.empty() && !config.schema_file.starts_with("builtin:")) {
     put_within(config.schema_file);
   }
 }

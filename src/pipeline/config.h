@@ -20,12 +20,14 @@ struct PipelineConfig {
   std::string name{};
   EngineOptions engine{};
   std::string http = "127.0.0.1:7472";  // Or "off".
+  std::string id{};  // kafka: of this process, which has its partitions back after a restart.
 
   struct Source {
     Endpoint endpoint{};
     std::string group{};           // Empty: the pipeline's name.
     std::string from{};            // first, next; empty: what is usual for the source.
     std::uint32_t partitions = 0;  // nats.
+    Duration session_timeout = std::chrono::seconds(10);            // kafka.
     std::vector<std::pair<std::string, std::string>> properties{};  // kafka: librdkafka's.
   } source{};
 
@@ -64,6 +66,9 @@ struct PipelineConfig {
 /// the variable.
 Result<PipelineConfig> parse_config(std::string_view text, std::string_view name,
                                     const std::map<std::string, std::string>& environment);
+
+/// Sets `id`, over the config's: letters, digits and . _ -. Fails for a source without members.
+Status set_id(PipelineConfig& config, std::string_view id);
 
 /// Paths in a config begin at its file's folder, wherever a command is given.
 void resolve_paths(PipelineConfig& config, const std::string& folder);

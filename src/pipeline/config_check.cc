@@ -88,10 +88,32 @@ Status check_source(const PipelineConfig& config) {
   if (kind != "nats" && config.source.partitions != 0) {
     return wrong_at(config, "source.partitions", fmt::format("is of nats, not of {}", kind));
   }
-  if (kind != "kafka" && !config.source.properties.empty()) {
-    return wrong_at(config, "source.properties", fmt::format("is of kafka, not of {}", kind));
+  if (kind == "kafka") return {};
+  for (const std::string_view path : {"source.properties", "source.session_timeout", "id"}) {
+    if (find_given(config, path) == nullptr) continue;
+    return wrong_at(config, path, fmt::format("is of kafka, not of {}", kind));
   }
   return {};
+}
+
+/// Settings that are right by themselves, and not beside each other.
+Status check_limits(const PipelineConfig& config) {
+  const EngineOptions& engine = config.engine;
+  const bool is_given = find_given(config, "batch.records") != nullptr;
+  if (is_given && engine.lane.batch_records > engine.window_records) {
+    return wrong_at(config, "batch.records",
+                    fmt::format("{} is more than window.records, {}: no batch would ever be full",
+                                engine.lane.batch_records, engine.window_records));
+  }
+  const auto check_order = [&](const char* path, const flow::Backoff& backoff) -> Status {
+    if (backoff.first <= backoff.most) return {};
+    const std::string first = fmt::format("{}.first", path);
+    return wrong_at(config, first,
+                    fmt::format("{} is more than {}.most, {}", format_duration(backoff.first), path,
+                                format_duration(backoff.most)));
+  };
+  BATON_TRY_STATUS(check_order("retry", engine.lane.backoff));
+  return check_order("probe", engine.breaker.probe);
 }
 
 Status check_dead_letters(const PipelineConfig& config) {
@@ -106,6 +128,10 @@ Error wrong_at(const PipelineConfig& config, std::string_view path, std::string_
   return {Errc::invalid_argument, fmt::format("{}: {}: {}", place_of(config, path), path, why)};
 }
 
+Error with_place(const PipelineConfig& config, std::string_view path, const Error& error) {
+  return {error.code, fmt::format("{}: {}: {}", place_of(config, path), path, error.text)};
+}
+
 Status check_config(const PipelineConfig& config) {
   BATON_TRY_STATUS(need(config, config.name, "name", ""));
   BATON_TRY_STATUS(
@@ -114,6 +140,7 @@ Status check_config(const PipelineConfig& config) {
   BATON_TRY_STATUS(need(config, config.dead_letters.endpoint.kind, "dead_letters.url",
                         "where records go that cannot be written"));
   BATON_TRY_STATUS(check_source(config));
+  BATON_TRY_STATUS(check_limits(config));
   BATON_TRY_STATUS(check_dead_letters(config));
   BATON_TRY_STATUS(check_sink(config));
   return check_delivery(config);

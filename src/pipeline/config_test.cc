@@ -169,7 +169,7 @@ TEST(PipelineConfig, WhatDoesNotGoTogetherIsNamedWithItsLine) {
          "behind it if it is an array");
   expect(example_with("integer items[].sale", "integer others[].sale"), "others[].sale",
          "tables[3].columns.sale: table items: column sale: the path \"others[].sale\" goes "
-         "through an array that the table's rows do not");
+         "through an array that the table's rows (\"items[]\") do not; is one of them misspelt?");
   expect(example_with("  - name: items", "  - name: more\n    rows: items[]\n  - name: items"),
          "  - name: more", "tables[3].columns: table more: 0 columns; it must be 1 to 256");
   expect(
@@ -282,6 +282,49 @@ TEST(PipelineConfig, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_NE(refusal(example(), {{"BATON_PIPELINE__SOURCE__PROPERTIES__X", "1"}})
                 .find("source.properties: is of kafka"),
             std::string::npos);
+}
+
+TEST(PipelineConfig, MembersOfAKafkaGroup) {
+  const auto with = [](const std::string& name, const std::string& value,
+                       const std::string& source = "kafka://a:1/t") {
+    return refusal(example(),
+                   {{"BATON_PIPELINE__SOURCE__URL", source}, {"BATON_PIPELINE__" + name, value}});
+  };
+  EXPECT_EQ(with("SOURCE__SESSION_TIMEOUT", "6s"), "accepted");
+  EXPECT_NE(with("SOURCE__SESSION_TIMEOUT", "10ms").find("SESSION_TIMEOUT: "), std::string::npos);
+  EXPECT_NE(with("SOURCE__SESSION_TIMEOUT", "1h").find("SESSION_TIMEOUT: "), std::string::npos);
+  EXPECT_EQ(with("ID", "host-1.a_b"), "accepted");
+  EXPECT_NE(with("ID", "a/b").find("letters, digits and . _ -"), std::string::npos);
+  EXPECT_NE(with("ID", "").find("ID: "), std::string::npos);
+  EXPECT_NE(with("ID", "one", "baton-stream://a:1/s").find("id: is of kafka"), std::string::npos);
+  EXPECT_NE(with("SOURCE__SESSION_TIMEOUT", "9s", "baton-stream://a:1/s")
+                .find("source.session_timeout: is of kafka"),
+            std::string::npos);
+}
+
+TEST(PipelineConfig, LimitsThatContradictEachOther) {
+  const auto with = [](const std::string& name, const std::string& value, const std::string& other,
+                       const std::string& other_value) {
+    return refusal(example(),
+                   {{"BATON_PIPELINE__" + name, value}, {"BATON_PIPELINE__" + other, other_value}});
+  };
+  EXPECT_EQ(with("BATCH__RECORDS", "200", "WINDOW__RECORDS", "100"),
+            "environment BATON_PIPELINE__BATCH__RECORDS: batch.records: 200 is more than "
+            "window.records, 100: no batch would ever be full");
+  EXPECT_EQ(with("WORKERS", "2", "WINDOW__RECORDS", "100"), "accepted");
+  EXPECT_EQ(
+      with("PROBE__FIRST", "2s", "PROBE__MOST", "1s"),
+      "environment BATON_PIPELINE__PROBE__FIRST: probe.first: 2s is more than probe.most, 1s");
+  EXPECT_NE(with("RETRY__FIRST", "2s", "RETRY__MOST", "1s").find("retry.first: 2s is more"),
+            std::string::npos);
+}
+
+TEST(PipelineConfig, AnAddressHasAPort) {
+  for (const char* url : {"baton-stream://127.0.0.1/s", "kafka://a:1,b/t", "nats://a/S/s"}) {
+    EXPECT_NE(refusal(example(), {{"BATON_PIPELINE__SOURCE__URL", url}}).find("is not HOST:PORT"),
+              std::string::npos)
+        << url;
+  }
 }
 
 // Each would come back as a record that cannot be written.

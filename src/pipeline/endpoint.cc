@@ -39,36 +39,9 @@ constexpr Kind kPostgres{"postgres", "postgres://", Shape::whole,
 constexpr Kind kPostgresql{"postgres", "postgresql://", Shape::whole, ""};
 constexpr Kind kHttp{"http", "http://", Shape::whole, "http://HOST:PORT/PATH"};
 constexpr Kind kHttps{"http", "https://", Shape::whole, ""};
-constexpr Kind kStdout{"stdout", "stdout:", Shape::whole, "stdout:"};
+constexpr Kind kStdout{"stdout", "stdout", Shape::whole, "stdout"};
 
 Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
-Result<Endpoint> parse_kind(const Kind& kind, std::string_view url) {
-  Endpoint endpoint{
-      .url = std::string(url), .kind = std::string(kind.name), .address = {}, .name = {}};
-  const std::string_view rest = url.substr(kind.prefix.size());
-  if (kind.shape == Shape::whole) return endpoint;
-  const std::size_t slash = kind.shape == Shape::path ? 0 : rest.find('/');
-  const bool has_address = kind.shape == Shape::path || (slash != rest.npos && slash > 0);
-  const std::string_view name = !has_address                ? ""
-                                : kind.shape == Shape::path ? rest
-                                                            : rest.substr(slash + 1);
-  if (name.empty()) return wrong(fmt::format("'{}' is not {}", url, kind.form));
-  endpoint.address = rest.substr(0, slash);
-  endpoint.name = name;
-  return endpoint;
-}
-
-Result<Endpoint> parse(std::string_view url, std::span<const Kind> kinds) {
-  if (url.size() > kUrlMax) return wrong(fmt::format("is longer than {} bytes", kUrlMax));
-  if (url.find('\0') != url.npos) return wrong("holds a zero byte");
-  std::string forms;
-  for (const Kind& kind : kinds) {
-    if (url.starts_with(kind.prefix)) return parse_kind(kind, url);
-    if (!kind.form.empty()) forms += fmt::format("{}{}", forms.empty() ? "" : ", ", kind.form);
-  }
-  return wrong(fmt::format("'{}' is none of {}", url.substr(0, 64), forms));
-}
 
 /// One by one, of "HOST:PORT,HOST:PORT".
 std::set<std::string> hosts_of(std::string_view addresses) {
@@ -82,6 +55,43 @@ std::set<std::string> hosts_of(std::string_view addresses) {
     addresses.remove_prefix(std::min(comma + 1, addresses.size()));
   }
   return hosts;
+}
+
+Result<Endpoint> parse_kind(const Kind& kind, std::string_view url) {
+  Endpoint endpoint{
+      .url = std::string(url), .kind = std::string(kind.name), .address = {}, .name = {}};
+  const std::string_view rest = url.substr(kind.prefix.size());
+  if (kind.name == "stdout" && rest != "" && rest != ":") {
+    return wrong(fmt::format("'{}' is not {}", url, kind.form));
+  }
+  if (kind.shape == Shape::whole) return endpoint;
+  const std::size_t slash = kind.shape == Shape::path ? 0 : rest.find('/');
+  const bool has_address = kind.shape == Shape::path || (slash != rest.npos && slash > 0);
+  const std::string_view name = !has_address                ? ""
+                                : kind.shape == Shape::path ? rest
+                                                            : rest.substr(slash + 1);
+  if (name.empty()) return wrong(fmt::format("'{}' is not {}", url, kind.form));
+  endpoint.address = rest.substr(0, slash);
+  endpoint.name = name;
+  if (kind.shape == Shape::path) return endpoint;
+  for (const std::string& host : hosts_of(endpoint.address)) {
+    const auto place = parse_host_port(host);
+    if (!place.has_value()) {
+      return wrong(fmt::format("{}; the form is {}", place.error().text, kind.form));
+    }
+  }
+  return endpoint;
+}
+
+Result<Endpoint> parse(std::string_view url, std::span<const Kind> kinds) {
+  if (url.size() > kUrlMax) return wrong(fmt::format("is longer than {} bytes", kUrlMax));
+  if (url.find('\0') != url.npos) return wrong("holds a zero byte");
+  std::string forms;
+  for (const Kind& kind : kinds) {
+    if (url.starts_with(kind.prefix)) return parse_kind(kind, url);
+    if (!kind.form.empty()) forms += fmt::format("{}{}", forms.empty() ? "" : ", ", kind.form);
+  }
+  return wrong(fmt::format("'{}' is none of {}", url.substr(0, 64), forms));
 }
 
 }  // namespace

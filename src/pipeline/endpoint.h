@@ -22,7 +22,7 @@ struct Endpoint {
 /// baton-stream://HOST:PORT/STREAM, baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT[,...]/TOPIC,
 /// nats://HOST:PORT[,...]/STREAM/SUBJECT.
 Result<Endpoint> parse_source_url(std::string_view url);
-/// sqlite:PATH, postgres://..., http://..., https://..., stdout:.
+/// sqlite:PATH, postgres://..., http://..., https://..., stdout (or "stdout:").
 Result<Endpoint> parse_sink_url(std::string_view url);
 /// baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT[,...]/TOPIC, file:PATH.
 Result<Endpoint> parse_dead_letters_url(std::string_view url);

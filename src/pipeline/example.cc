@@ -39,11 +39,12 @@ source:
   # from: first             # Where a group begins that has stored none: first or next. Of kafka also
                             # where it goes on when records are gone; without it, it halts then.
   # properties:             # Of kafka: what librdkafka is told, as security.protocol: ssl.
+  # Of kafka, session_timeout (10s) says how long a killed pipeline's partitions have no owner.
 
 sink:
   url: {3}sqlite:{0}.db{3}
   # Or postgres://USER@HOST:PORT/DATABASE (a password may come from PGPASSWORD), http://HOST:PORT/PATH,
-  # stdout:
+  # stdout.
   # timeout: 30s            # Of one statement, or request.
 
 # Records that will never go in, with the reason.
@@ -64,12 +65,14 @@ schema: {1}
 # window: {{records: 20000, bytes: 64MiB}}         # What may be in memory.
 # batch: {{records: 500, bytes: 4MiB, linger: 5ms}}
 # retry: {{attempts: 5, first: 100ms, most: 10s}}  # Of a batch, before the breaker opens.
-# probe: {{first: 200ms, most: 10s}}               # How often an open breaker asks the sink.
-# max_outage: 0ms           # Longer than this, and the pipeline ends with exit code 75; 0: it waits.
+# probe: {{first: 200ms, most: 10s}}  # While the sink is out: the first probe, and then how often.
+# max_outage: 0ms           # Source or sink away for longer, and it ends with exit code 75; 0: it waits.
 # storm: {{in_a_row: 100, of_last: 1000, percent: 20}}  # So many dead letters: halt, somebody must look.
 # drain: 30s                # For what is in flight, when it ends.
 # commit_interval: 200ms
-# http: 127.0.0.1:7472      # Status and metrics; or off.
+# http: 127.0.0.1:7472      # Status, metrics, /readyz; or off.
+# Of kafka, an id (or run --id) that each process has for itself: after a kill and a restart under the
+# same id it has its partitions back at once.
 
 # One row of the first table for each record; its key makes a record that comes again harmless.
 )",

@@ -48,8 +48,8 @@ Result<std::optional<schema::Schema>> compile_schema(const PipelineConfig& confi
   if (config.schema_file.empty()) return std::nullopt;
   auto schema = schema::Schema::compile(text);
   if (!schema.has_value()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("schema: {}: {}", config.schema_file, schema.error().text)};
+    return wrong_at(config, "schema",
+                    fmt::format("{}: {}", config.schema_file, schema.error().text));
   }
   return *std::move(schema);
 }
@@ -108,6 +108,8 @@ std::unique_ptr<Source> make_kafka_source(const PipelineConfig& config) {
   options.group = config.source.group;
   if (!config.source.from.empty()) options.from = config.source.from;
   options.properties = config.source.properties;
+  options.session_timeout = config.source.session_timeout;
+  options.instance = config.id;
   options.drain = config.engine.drain;
   options.log = config.engine.log;
   return std::make_unique<KafkaSource>(std::move(options));
@@ -141,13 +143,20 @@ Result<bool> has_queue(const Endpoint& endpoint) {
   return from_client(queue.error());
 }
 
+KafkaDeadLetterOptions letter_topic(const PipelineConfig& config) {
+  const Endpoint& to = config.dead_letters.endpoint;
+  return {.brokers = to.address,
+          .topic = to.name,
+          .properties = letter_properties(to, config.source.endpoint, config.source.properties)};
+}
+
 Result<bool> has_file(const std::filesystem::path& path) {
   std::error_code unknown;  // Then it is as if it were not there.
   if (std::filesystem::exists(path, unknown)) return true;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (::access(folder.c_str(), W_OK) == 0) return false;
-  return Error{Errc::io_error, fmt::format("cannot create {}: {}", path.string(),
-                                           std::generic_category().message(errno))};
+  return Error{Errc::failed_precondition, fmt::format("cannot create {}: {}", path.string(),
+                                                      std::generic_category().message(errno))};
 }
 
 }  // namespace
@@ -164,10 +173,18 @@ Result<std::string> read_schema(const PipelineConfig& config) {
   const std::string& path = config.schema_file;
   if (path.empty()) return std::string();
   if (path == kOrderSchema) return std::string(schema::order_schema());
+  constexpr std::string_view kBuiltin = "builtin:";
+  if (path.starts_with(kBuiltin)) {
+    return wrong_at(config, "schema", fmt::format("there is no {}, only {}", path, kOrderSchema));
+  }
   std::error_code unknown;  // Then it cannot be opened either.
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file.is_open() || std::filesystem::is_directory(path, unknown)) {
-    return Error{Errc::invalid_argument, fmt::format("schema: {} cannot be read", path)};
+  const bool is_folder = std::filesystem::is_directory(path, unknown);
+  if (!file.is_open() || is_folder) {
+    return wrong_at(config, "schema",
+                    fmt::format("{} cannot be read: {}", path,
+                                std::generic_category().message(is_folder ? EISDIR : errno)));
   }
   return std::string{std::istreambuf_iterator<char>(file), {}};
 }
@@ -196,7 +213,10 @@ Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std:
 
 Result<std::string> missing_dead_letters(const PipelineConfig& config) {
   const Endpoint& to = config.dead_letters.endpoint;
-  if (to.kind == "kafka") return std::string();  // Whether topics are created is the cluster's.
+  if (to.kind == "kafka") {
+    BATON_TRY(const bool there, KafkaDeadLetters::has_topic(letter_topic(config)));
+    return there ? std::string() : fmt::format("the topic {}", to.name);
+  }
   const bool is_file = to.kind == "file";
   BATON_TRY(const bool there, is_file ? has_file(to.name) : has_queue(to));
   return there ? std::string() : fmt::format("the {} {}", is_file ? "file" : "queue", to.name);
@@ -210,10 +230,7 @@ Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig
   }
   if (to.kind == "kafka") {
     BATON_TRY(std::unique_ptr<DeadLetterTarget> target,
-              KafkaDeadLetters::open({.brokers = to.address,
-                                      .topic = to.name,
-                                      .properties = letter_properties(to, config.source.endpoint,
-                                                                      config.source.properties)}));
+              KafkaDeadLetters::open(letter_topic(config)));
     return target;
   }
   BATON_TRY(std::unique_ptr<DeadLetterTarget> target,

@@ -4,16 +4,18 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/engine.h"
+#include "pipeline/pipeline.h"
 
 namespace baton::pipeline {
 
-/// Shows a running pipeline: /pipelines, /metrics, /healthz.
+/// Shows a pipeline that runs, or waits to begin: /pipelines, /metrics, /healthz (the process
+/// lives), /readyz (records come, and the sink takes them; if not, 503 and why).
 class StatusServer {
  public:
   /// `address` is "HOST:PORT"; port 0 takes a free one.
   static Result<std::unique_ptr<StatusServer>> start(const std::string& address,
-                                                     const std::string& name, const Engine& engine);
+                                                     const std::string& name,
+                                                     const Pipeline& pipeline);
   ~StatusServer();
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;
@@ -28,6 +30,9 @@ class StatusServer {
   std::string host_;
   int port_ = 0;
 };
+
+/// Whether nobody else listens where the config wants to; the pipeline itself, running, may.
+Status check_http(const PipelineConfig& config);
 
 /// Asks one: the JSON of /pipelines.
 Result<std::string> ask_status(const std::string& address);

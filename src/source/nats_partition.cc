@@ -182,7 +182,6 @@ Status NatsPartition::open_consumer() {
   }
   BATON_TRY_STATUS(stream.create(consumer));
   BATON_TRY(pull_, NatsPull::open(context_.stream, consumer.name));
-  if (context_.away->exchange(false)) context_.log(false, "NATS is back");
   consumer_ = consumer.name;
   const Status removed = remove_older(names, mine);
   if (!removed.has_value()) pull_.reset();

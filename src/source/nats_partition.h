@@ -28,7 +28,6 @@ struct NatsPartitionContext {
   bool from_next = false;
   std::size_t fetch = 500;
   const std::atomic<bool>* paused = nullptr;
-  std::atomic<bool>* away = nullptr;  // The server; said once for all partitions.
   /// May something be done for this partition, under this epoch, now?
   std::function<bool(std::uint32_t partition, std::uint64_t epoch)> may_act{};
   std::function<void(std::uint32_t partition, std::uint64_t epoch)> stopped{};

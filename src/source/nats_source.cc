@@ -147,7 +147,6 @@ NatsPartitionContext NatsSource::context() {
   context.from_next = options_.from_next;
   context.fetch = options_.fetch;
   context.paused = &paused_;
-  context.away = &away_;
   context.may_act = [this](std::uint32_t partition, std::uint64_t epoch) {
     const client::Worker* worker = worker_ready_.load();
     return worker != nullptr && worker->may_act(partition, epoch);
@@ -220,6 +219,11 @@ std::vector<PartitionLag> NatsSource::ends() const {
     if (end.has_value() && !partition->is_over()) result.push_back({number, *end});
   }
   return result;
+}
+
+std::optional<std::string> NatsSource::trouble() const {
+  if (stream_ == nullptr || stream_->is_connected()) return std::nullopt;
+  return fmt::format("no NATS server answers at {}", options_.servers);
 }
 
 Result<std::vector<std::string>> NatsSource::check() {

@@ -54,6 +54,7 @@ class NatsSource : public Source {
   Result<std::vector<std::string>> check() override;
   Status stop(std::chrono::milliseconds timeout) override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
+  [[nodiscard]] std::optional<std::string> trouble() const override;
   [[nodiscard]] std::string name() const override;
   Result<std::string> origin() override;
 
@@ -73,7 +74,6 @@ class NatsSource : public Source {
   SourceListener* listener_ = nullptr;
   std::shared_ptr<NatsStream> stream_;
   std::atomic<bool> paused_{false};
-  std::atomic<bool> away_{false};
 
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, std::shared_ptr<NatsPartition>> partitions_;

@@ -107,8 +107,9 @@ client::LeaseStreamOptions QueueSource::stream_options() {
     connected_ = true;
   };
   options.on_disconnected = [this](const client::Error& error) {
-    if (!connected_.exchange(false)) return;
-    log(true, fmt::format("the broker is away, connecting again: {}", error.text));
+    const std::scoped_lock lock(trouble_mutex_);
+    connected_ = false;
+    trouble_ = error.text;
   };
   return options;
 }
@@ -393,6 +394,12 @@ Status QueueSource::close(Clock::time_point deadline) {
   if (is_bad(flushed)) return from_client(flushed.error());
   if (is_bad(closed)) return from_client(closed.error());
   return {};
+}
+
+std::optional<std::string> QueueSource::trouble() const {
+  const std::scoped_lock lock(trouble_mutex_);
+  if (connected_) return std::nullopt;
+  return trouble_.empty() ? "not connected yet" : trouble_;
 }
 
 std::vector<PartitionLag> QueueSource::ends() const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -58,6 +59,7 @@ class QueueSource : public Source {
   Result<std::vector<std::string>> check() override;
   Status stop(std::chrono::milliseconds timeout) override;
   /// So many messages more than have ended: the lag is the depth of the queue, as last seen.
+  [[nodiscard]] std::optional<std::string> trouble() const override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
   [[nodiscard]] std::string name() const override;
 
@@ -102,6 +104,8 @@ class QueueSource : public Source {
   SourceListener* listener_ = nullptr;
   std::atomic<std::chrono::milliseconds> visibility_{};
   std::atomic<bool> connected_{false};
+  mutable std::mutex trouble_mutex_;
+  std::string trouble_;                   // While it is not connected.
   std::atomic<bool> reconnected_{false};  // Since the keeper looked.
 
   mutable std::mutex mutex_;  // Of what follows.

@@ -58,8 +58,13 @@ Result<client::StreamInfo> StreamSource::describe() {
     broker_ = std::make_unique<client::StreamClient>(*std::move(broker));
   }
   auto info = broker_->describe_stream(options_.stream);
-  if (!info.has_value()) return from_client(info.error());
-  return *std::move(info);
+  if (info.has_value()) return *std::move(info);
+  Error error = from_client(info.error());
+  if (error.code == Errc::stream_not_found) {
+    error.text +=
+        fmt::format("; create it with 'baton stream create {} --partitions 4'", options_.stream);
+  }
+  return error;
 }
 
 Result<std::vector<std::string>> StreamSource::check() {
@@ -114,8 +119,23 @@ void StreamSource::watch(const std::stop_token& stop) {
 /// Batches tell where the stream ends, too, but while the window is full there are none.
 void StreamSource::look_at_ends(client::StreamClient& broker) {
   const auto info = broker.describe_stream(options_.stream);
-  if (!info.has_value()) return;
+  if (!info.has_value()) {
+    const Error error = from_client(info.error());
+    return set_trouble(may_pass(error) ? std::optional(error.text) : std::nullopt);
+  }
+  set_trouble(std::nullopt);
   for (const client::PartitionInfo& one : info->details) set_end(one.partition, one.next_offset);
+}
+
+void StreamSource::set_trouble(std::optional<std::string> why) {
+  const std::scoped_lock lock(mutex_);
+  unanswered_ = why.has_value() ? unanswered_ + 1 : 0;
+  trouble_ = std::move(why).value_or("");
+}
+
+std::optional<std::string> StreamSource::trouble() const {
+  const std::scoped_lock lock(mutex_);
+  return unanswered_ < 2 ? std::nullopt : std::optional(trouble_);
 }
 
 void StreamSource::set_end(std::uint32_t partition, std::int64_t end) {

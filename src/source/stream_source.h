@@ -36,6 +36,7 @@ class StreamSource : public Source {
   Status stop(std::chrono::milliseconds timeout) override;
   Result<std::vector<std::string>> check() override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
+  [[nodiscard]] std::optional<std::string> trouble() const override;
   [[nodiscard]] std::string name() const override;
   Result<std::string> origin() override;
 
@@ -80,6 +81,8 @@ class StreamSource : public Source {
   void watch(const std::stop_token& stop);
   [[nodiscard]] Error with_advice(const client::Error& problem) const;
   void look_at_ends(client::StreamClient& broker);
+  /// Two questions in a row without an answer: the broker is away, and not just slow.
+  void set_trouble(std::optional<std::string> why);
   void set_end(std::uint32_t partition, std::int64_t end);
 
   StreamSourceOptions options_;
@@ -91,6 +94,8 @@ class StreamSource : public Source {
   std::map<std::uint32_t, Seat> seats_;
   std::map<std::uint32_t, std::jthread> late_claims_;
   std::map<std::uint32_t, std::int64_t> ends_;
+  std::uint32_t unanswered_ = 0;
+  std::string trouble_;
   std::jthread watch_;  // Last: it uses the rest.
 };
 

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +36,20 @@ class BadConfig : public ::testing::Test {
       EXPECT_NE(result.err.find(complaint), std::string::npos)
           << verb << ": " << result.err << "\nbut expected: " << complaint;
     }
+    EXPECT_TRUE(stored_offsets(broker_, "orders", "orders").empty());
+  }
+  /// What may come back by itself: `check` tells at once, `run` waits for as long as max_outage
+  /// says.
+  void expect_outage(PipelineFolder folder, const std::string& what, const std::string& complaint) {
+    const auto checked = folder.check();
+    EXPECT_EQ(checked.exit_code, 5) << checked.err;
+    EXPECT_NE(checked.err.find(complaint), std::string::npos) << checked.err;
+    folder.settings()["max_outage"] = "100ms";
+    const auto run = e2e::run_command({e2e::binary(), "pipeline", "run", folder.config()},
+                                      {.environment = folder.environment()});
+    EXPECT_EQ(run.exit_code, 75) << run.err;
+    EXPECT_NE(run.err.find(what + " OUT: "), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find(complaint), std::string::npos) << run.err;
     EXPECT_TRUE(stored_offsets(broker_, "orders", "orders").empty());
   }
   static void append(const PipelineFolder& folder, const std::string& text) {
@@ -78,14 +94,18 @@ TEST_F(BadConfig, IsNamedWithItsLine) {
   expect_refusal(folder, 2, "config.yaml:");
   e2e::write_file(folder.config(), std::string("\xff\xfe\x00garbage", 10));
   expect_refusal(folder, 2, "config.yaml");
+  e2e::write_file(folder.config(), "name: orders\nsink:\n\turl: stdout\n");
+  expect_refusal(folder, 2, "config.yaml:3: line 3 begins with a tab; YAML wants spaces");
+  e2e::write_file(folder.config(), "name: orders\nsink:\n  url: stdout:\n");
+  expect_refusal(folder, 2, "config.yaml:3: a value that ends in ':'");
   e2e::write_file(folder.config(), std::string(2 << 20, '#'));
   expect_refusal(folder, 2, "larger than 1 MiB");
 }
 
 TEST_F(BadConfig, AFileThatIsNotThere) {
   const PipelineFolder folder(broker_, {{"schema", "nowhere.json"}});
-  expect_refusal(folder, 2, "nowhere.json cannot be read");
-  expect_refusal(PipelineFolder(broker_, {{"schema", "."}}), 2, "cannot be read");
+  expect_refusal(folder, 2, "nowhere.json cannot be read: No such file or directory");
+  expect_refusal(PipelineFolder(broker_, {{"schema", "."}}), 2, "cannot be read: Is a directory");
   const auto result = e2e::run_command({e2e::binary(), "pipeline", "run", "/nowhere/config.yaml"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("/nowhere/config.yaml"), std::string::npos) << result.err;
@@ -118,29 +138,52 @@ TEST_F(BadConfig, AColumnThatTheSchemaHasNot) {
 }
 
 TEST_F(BadConfig, ASourceThatIsNotThere) {
-  expect_refusal(PipelineFolder(broker_, {{"source.url", "baton-stream://127.0.0.1:1/orders"}}), 5,
-                 "127.0.0.1:1");
-  expect_refusal(
-      PipelineFolder(broker_, {{"source.url", "baton-stream://" + broker_.address() + "/other"}}),
-      3, "other");
-  expect_refusal(
-      PipelineFolder(broker_, {{"source.url", "baton-queue://" + broker_.address() + "/other"}}), 3,
-      "other");
-  expect_refusal(PipelineFolder(broker_, {{"source.url", "kafka://127.0.0.1:1/orders"}}), 5,
-                 "127.0.0.1:1");
-  expect_refusal(PipelineFolder(broker_, {{"source.url", "nats://127.0.0.1:1/ORDERS/o.{partition}"},
-                                          {"source.partitions", "2"}}),
-                 5, "127.0.0.1:1");
+  const auto with = [&](const std::string& url) {
+    return PipelineFolder(broker_, {{"source.url", url}});
+  };
+  expect_outage(with("baton-stream://127.0.0.1:1/orders"), "source", "source.url: ");
+  expect_outage(with("kafka://127.0.0.1:1/orders"), "source", "127.0.0.1:1");
+  expect_outage(PipelineFolder(broker_, {{"source.url", "nats://127.0.0.1:1/ORDERS/o.{partition}"},
+                                         {"source.partitions", "2"}}),
+                "source", "127.0.0.1:1");
+  expect_refusal(with("baton-stream://" + broker_.address() + "/other"), 3,
+                 "source.url: there is no stream 'other'; create it with 'baton stream create "
+                 "other --partitions 4'");
+  expect_refusal(with("baton-queue://" + broker_.address() + "/other"), 3, "other");
+  expect_refusal(with("baton-stream://127.0.0.1/orders"), 2,
+                 "'127.0.0.1' is not HOST:PORT; the form is baton-stream://HOST:PORT/STREAM");
 }
 
 TEST_F(BadConfig, ASinkThatIsNotThere) {
-  expect_refusal(PipelineFolder(broker_, {{"sink.url", "sqlite:no/such/folder/orders.db"}}), 5,
-                 "orders.db");
-  expect_refusal(PipelineFolder(broker_, {{"sink.url", "postgres://nobody@127.0.0.1:1/orders"}}), 5,
-                 "127.0.0.1");
-  expect_refusal(
-      PipelineFolder(broker_, {{"dead_letters.url", "baton-queue://127.0.0.1:1/orders.dlq"}}), 5,
-      "127.0.0.1:1");
+  expect_refusal(PipelineFolder(broker_, {{"sink.url", "sqlite:no/such/folder/orders.db"}}), 2,
+                 "orders.db: there is no such folder");
+  expect_outage(PipelineFolder(broker_, {{"sink.url", "postgres://nobody@127.0.0.1:1/orders"}}),
+                "sink", "sink.url: ");
+  expect_outage(
+      PipelineFolder(broker_, {{"dead_letters.url", "baton-queue://127.0.0.1:1/orders.dlq"}}),
+      "dead letters", "dead_letters.url: ");
+  expect_refusal(PipelineFolder(broker_, {{"dead_letters.url", "file:no/such/folder/letters"}}), 2,
+                 "dead_letters.url: cannot create ");
+}
+
+// libpq says it on two lines.
+TEST_F(BadConfig, ADatabaseThatIsAwayIsToldOnOneLine) {
+  const auto checked =
+      PipelineFolder(broker_, {{"sink.url", "postgres://nobody@127.0.0.1:1/orders"}}).check();
+  EXPECT_EQ(std::ranges::count(checked.err, '\n'), 1) << checked.err;
+  EXPECT_EQ(checked.err.find('\t'), std::string::npos) << checked.err;
+}
+
+TEST_F(BadConfig, ABuiltInSchemaThatIsNone) {
+  expect_refusal(PipelineFolder(broker_, {{"schema", "builtin:nosuch"}}), 2,
+                 "schema: there is no builtin:nosuch, only builtin:orders");
+}
+
+TEST_F(BadConfig, APortThatIsInUse) {
+  const PipelineFolder folder(broker_,
+                              {{"http", "127.0.0.1:" + std::to_string(broker_.http_port())}});
+  expect_refusal(folder, 2, "cannot listen on 127.0.0.1:");
+  EXPECT_FALSE(std::filesystem::exists(folder.database()));
 }
 
 // Nothing that comes back by itself.

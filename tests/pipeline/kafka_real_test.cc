@@ -112,7 +112,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   produce(2000);
   ASSERT_TRUE(sink_has(20'500));
   server_.stop();
-  ASSERT_TRUE(eventually([&] { return first.count_in_log("waiting for them") > 0; }));
+  ASSERT_TRUE(eventually([&] { return first.count_in_log("source OUT") > 0; }));
   ASSERT_TRUE(server_.start());
   produce(1000);
   EXPECT_TRUE(sink_has(23'000));
@@ -139,7 +139,7 @@ TEST_F(KafkaRealTest, ARebalanceWhileOpenCommitsOnlyWhatIsIn) {
   ASSERT_TRUE(sink_has(1000));
   own.set_out(true);
   produce(2000);
-  ASSERT_TRUE(eventually([&] { return first.count_in_log("the sink is out") > 0; }));
+  ASSERT_TRUE(eventually([&] { return first.count_in_log("sink OUT") > 0; }));
   ASSERT_TRUE(eventually([&] { return first.engine().status().window_records > 100; }));
   {
     KafkaRun second(source(), quick_engine(), sink_);

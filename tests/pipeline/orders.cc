@@ -7,10 +7,15 @@
 #include <memory>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include <baton/lease_stream.h>
 #include <baton/stream_client.h>
 #include <baton/stream_producer.h>
 
+#include "coord/deadline.h"
+#include "coord/nats_link.h"
+#include "e2e/process.h"
 #include "sink/queue_letter.h"
 
 namespace baton::pipeline {
@@ -175,6 +180,15 @@ std::map<std::uint32_t, std::int64_t> stored_offsets(const e2e::BrokerProcess& b
     if (stored.has_value() && stored->offset.has_value()) result[partition] = *stored->offset;
   }
   return result;
+}
+
+void make_nats_stream(const std::string& address) {
+  const coord::Deadline deadline(e2e::seconds{5});
+  const auto link = coord::NatsLink::connect({address}, deadline);
+  ASSERT_TRUE(link.has_value());
+  const nlohmann::json config{{"name", "ORDERS"}, {"subjects", {"orders.>"}}, {"storage", "file"}};
+  const auto made = (*link)->api("$JS.API.STREAM.CREATE.ORDERS", config.dump(), deadline);
+  ASSERT_TRUE(made.has_value() && !made->contains("error"));
 }
 
 }  // namespace baton::pipeline

@@ -77,4 +77,7 @@ std::map<std::uint32_t, std::int64_t> stored_offsets(const e2e::BrokerProcess& b
                                                      const std::string& stream,
                                                      const std::string& group);
 
+/// The stream ORDERS of JetStream, with the subjects orders.>.
+void make_nats_stream(const std::string& address);
+
 }  // namespace baton::pipeline

@@ -1,6 +1,7 @@
 #include "pipeline/pipeline_process.h"
 
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <csignal>
 #include <utility>
@@ -72,7 +73,11 @@ void PipelineProcess::launch() {
 
 bool PipelineProcess::start() {
   launch();
-  const bool ready = e2e::eventually([&] { return child_->exit_code() || !http().empty(); });
+  const auto is_reading = [&] {
+    const std::string text = log();
+    return text.find("reading\n", std::min(log_begin_, text.size())) != std::string::npos;
+  };
+  const bool ready = e2e::eventually([&] { return child_->exit_code() || is_reading(); });
   EXPECT_TRUE(ready && !child_->exit_code()) << log();
   return ready && !child_->exit_code();
 }
@@ -91,6 +96,12 @@ std::string PipelineProcess::http() const {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
+std::pair<int, std::string> PipelineProcess::get(const std::string& path) const {
+  httplib::Client client("http://" + http());
+  const auto answer = client.Get(path);
+  return answer ? std::pair(answer->status, answer->body) : std::pair(0, std::string());
+}
+
 nlohmann::json PipelineProcess::status() const {
   const auto answer =
       e2e::run_command({e2e::binary(), "pipeline", "status", "orders", "--json", "--http", http()});
@@ -100,13 +111,14 @@ nlohmann::json PipelineProcess::status() const {
 
 std::uint64_t PipelineProcess::counter(const std::string& name) const {
   const nlohmann::json json = status();
-  if (!json.is_object()) return 0;
+  // While it waits to begin there are none.
+  if (!json.is_object() || !json.contains("counters")) return 0;
   return json["counters"].value(name, std::uint64_t{0});
 }
 
 std::uint64_t PipelineProcess::ended() const {
   const nlohmann::json json = status();
-  if (!json.is_object()) return 0;
+  if (!json.is_object() || !json.contains("counters")) return 0;
   const nlohmann::json& counters = json["counters"];
   return counters["applied"].get<std::uint64_t>() + counters["duplicates"].get<std::uint64_t>() +
          counters["dead_letters"].get<std::uint64_t>();
@@ -114,7 +126,8 @@ std::uint64_t PipelineProcess::ended() const {
 
 std::string PipelineProcess::breaker() const {
   const nlohmann::json json = status();
-  return json.is_object() ? json["breaker"].value("state", "") : "";
+  if (!json.is_object() || !json.contains("breaker")) return "";
+  return json["breaker"].value("state", "");
 }
 
 std::uint64_t PipelineProcess::resident() const {

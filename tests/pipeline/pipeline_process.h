@@ -43,7 +43,7 @@ class PipelineProcess {
  public:
   explicit PipelineProcess(const PipelineFolder& folder) : folder_(folder) {}
 
-  /// Starts it and waits until it reads. False when it ended instead.
+  /// Starts it and waits until everything is there, and it reads. False when it ended instead.
   bool start();
   /// Starts it without waiting.
   void launch();
@@ -61,6 +61,8 @@ class PipelineProcess {
   /// Applied, duplicates and dead letters of this life.
   [[nodiscard]] std::uint64_t ended() const;
   [[nodiscard]] std::string breaker() const;
+  /// Status and body of an HTTP answer; 0 when nobody answers.
+  [[nodiscard]] std::pair<int, std::string> get(const std::string& path) const;
   /// Of all its lives; what it printed at the end likewise.
   [[nodiscard]] std::string log() const { return e2e::read_file(log_file()); }
   [[nodiscard]] std::string out() const { return e2e::read_file(log_file() + ".out"); }
