@@ -143,7 +143,9 @@ std::string World::encode() const {
     to.u8(connection);
   }
   to.u8(known.times.of(number_of(now_)));
-  for (const std::uint8_t left : {cuts_, unsubscribes_, crashes_, restarts_, rejoins_}) to.u8(left);
+  for (const std::uint8_t left :
+       {cuts_, unsubscribes_, crashes_, restarts_, rejoins_, evaluations_, purges_})
+    to.u8(left);
   to.u8(bits({answer_awaited_}));
   encode_coordinator(known, out);
   return out;

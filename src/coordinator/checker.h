@@ -36,13 +36,14 @@ enum class Bug : std::uint8_t {
   lease_renewed_by_return,
   stale_timer_forgets,
   tickets_ignored,
+  dropped_not_told,
 };
 struct BugName {
   Bug bug;
   std::string_view name;
   std::string_view text;
 };
-inline constexpr std::array<BugName, 14> kBugs{{
+inline constexpr std::array<BugName, 15> kBugs{{
     {Bug::stale_reply_promotes, "stale_reply_promotes",
      "any step-down reply ends the hand-over under way, whoever sent it, for whatever generation"},
     {Bug::old_reply_restarts_delivery, "old_reply_restarts_delivery",
@@ -72,6 +73,8 @@ inline constexpr std::array<BugName, 14> kBugs{{
      "the timer of an earlier cut forgets a connection during a later one"},
     {Bug::tickets_ignored, "tickets_ignored",
      "a subscription takes what was said to a former one of the same id"},
+    {Bug::dropped_not_told, "dropped_not_told",
+     "a consumer that an operator dropped and that comes back is not told"},
 }};
 
 /// Which consumers share a connection, and which connections a node. With three consumers:
@@ -92,6 +95,9 @@ struct SearchOptions {
   std::uint8_t crashes = 1;       // Of a connection, or of a node with all its connections.
   std::uint8_t restarts = 0;      // A new leader, or the broker anew from its rows.
   std::uint8_t rejoins = 0;       // A subscription id that is used again.
+  // By an operator, whose word is true: whoever is dropped has ended, or its lease is over.
+  std::uint8_t evaluations = 0;
+  std::uint8_t purges = 0;  // Of a node that is away, and never comes back.
   Bug bug = Bug::none;
   std::uint64_t states_max = 50'000'000;
 };

@@ -79,6 +79,20 @@ TEST(SacSearch, ClientsSayWhereToBegin) {
   expect_sound("with ask_offset", {.ask_offset = true, .cuts = 1, .unsubscribes = 1, .crashes = 0});
 }
 
+TEST(SacSearch, AnOperatorDropsWhoIsNotConnected) {
+  expect_sound("an operator's evaluation",
+               {.cuts = 1, .unsubscribes = kOneOrNone, .crashes = 0, .evaluations = 1});
+  expect_sound("an operator's evaluation, with ask_offset",
+               {.ask_offset = true, .cuts = 1, .unsubscribes = 0, .crashes = 0, .evaluations = 1});
+}
+
+TEST(SacSearch, ANodeThatIsAwayIsPurged) {
+  expect_sound("a purge", {.cuts = 1, .unsubscribes = kOneOrNone, .crashes = 0, .purges = 1});
+  expect_sound(
+      "a purge of two connections",
+      {.topology = Topology::shared_node, .cuts = 1, .unsubscribes = 0, .crashes = 0, .purges = 1});
+}
+
 /// The smallest budget that the bug needs to show.
 SearchOptions enough_for(Bug bug) {
   SearchOptions options{.partition_index = PartitionIndex{1}, .bug = bug};
@@ -88,6 +102,7 @@ SearchOptions enough_for(Bug bug) {
     options.unsubscribes = options.crashes = 0;
   }
   if (bug == Bug::tickets_ignored) options.rejoins = 1;
+  if (bug == Bug::dropped_not_told) options.evaluations = 1;
   return options;
 }
 

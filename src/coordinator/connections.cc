@@ -109,6 +109,31 @@ void Coordinator::connection_down(ConnectionId connection, Instant now) {
   remove_connections({connection}, Cause::connection_closed, now);
 }
 
+void Coordinator::connection_lost(ConnectionId connection, Instant lease_until, Instant now) {
+  const auto known = links_.find(connection);
+  if (known == links_.end()) return;
+  const std::set<GroupId> touched = known->second.groups;
+  for (const GroupId& group : touched) {
+    const auto entry = groups_.find(group);
+    if (entry == groups_.end()) continue;
+    const bool strict = entry->second.record.handover == Handover::strict && lease_until > now;
+    remove_if(*entry, Cause::connection_closed, now, [&](const Consumer& consumer) {
+      return consumer.member.connection == connection && !(strict && consumer.holds_seat());
+    });
+  }
+  // What is left of it holds seats that its client may still be at work on.
+  if (const auto link = links_.find(connection); link != links_.end()) {
+    link->second.gone = true;
+    set_connectivity(*link, Connectivity::disconnected, lease_until);
+    std::set<GroupId> kept;
+    change_consumers(*link, kept, [&](Groups::value_type& entry, Consumer& consumer) {
+      set_status(consumer, {Connectivity::disconnected, consumer.status.activity}, now);
+      vacate(entry.second, Cause::connection_closed, now);
+    });
+  }
+  for (const GroupId& group : touched) evaluate(group, now);
+}
+
 void Coordinator::nodes_purged(std::span<const NodeId> nodes, Instant now) {
   std::vector<ConnectionId> connections;
   for (const NodeId node : nodes) {
@@ -143,6 +168,7 @@ void Coordinator::disconnect_timer(ConnectionId connection, Instant now) {
   // seats' present lease still runs.
   if (link->second.deadline.value_or(Instant::never()) > now) return;
   ++totals_.forgotten_total;
+  if (link->second.gone) return connection_down(connection, now);
   set_connectivity(*link, Connectivity::forgotten, std::nullopt);
   std::set<GroupId> touched;
   change_consumers(*link, touched, [&](Groups::value_type&, Consumer& consumer) {
@@ -155,6 +181,7 @@ void Coordinator::disconnect_timer(ConnectionId connection, Instant now) {
 
 void Coordinator::node_up(NodeId node) {
   for (const ConnectionId connection : connections_of(node)) {
+    if (find(connection)->gone) continue;
     effects_.list.emplace_back(CoordinatorEffects::WatchConnection{connection});
     effects_.list.emplace_back(CoordinatorEffects::Check{connection});
   }
@@ -162,13 +189,27 @@ void Coordinator::node_up(NodeId node) {
 
 void Coordinator::connection_reconnected(ConnectionId connection, Instant now) {
   const auto link = links_.find(connection);
-  if (link == links_.end()) return;
+  if (link == links_.end() || link->second.gone) return;
   set_connectivity(*link, Connectivity::connected, std::nullopt);
+  tell_dropped(*link);
+  if (link->second.groups.empty()) return drop_link(link);
   std::set<GroupId> touched;
   change_consumers(*link, touched, [&](Groups::value_type& entry, Consumer& consumer) {
     reconnect(entry, consumer, now);
   });
   for (const GroupId& group : touched) evaluate(group, now);
+}
+
+void Coordinator::tell_dropped(Links::value_type& link) {
+  std::erase_if(link.second.groups, [&](const GroupId& group) {
+    const Group* known = find(group);
+    const bool there =
+        known != nullptr && std::ranges::any_of(known->consumers, [&](const Consumer& consumer) {
+          return consumer.member.connection == link.first;
+        });
+    if (!there) effects_.list.emplace_back(CoordinatorEffects::Unknown{group, link.first});
+    return !there;
+  });
 }
 
 void Coordinator::reconnect(Groups::value_type& entry, Consumer& consumer, Instant now) {
@@ -188,15 +229,22 @@ void Coordinator::reconnect(Groups::value_type& entry, Consumer& consumer, Insta
 }
 
 Instant Coordinator::next_deadline() const {
-  return deadlines_.empty() ? Instant::never() : deadlines_.begin()->first;
+  const Instant next = deadlines_.empty() ? Instant::never() : deadlines_.begin()->first;
+  return held_back_.empty() ? next : std::min(next, leases_of_others_until_);
 }
 
 void Coordinator::expire(Instant now) {
-  while (next_deadline() <= now) disconnect_timer(deadlines_.begin()->second, now);
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    disconnect_timer(deadlines_.begin()->second, now);
+  }
+  if (now < leases_of_others_until_) return;
+  for (const GroupId& group : std::exchange(held_back_, {})) evaluate(group, now);
 }
 
 void Coordinator::become_leader(Instant now) {
   forget_all_worthless();
+  leases_of_others_until_ = now + options_.session_lease;
+  for (auto& [group, state] : groups_) state.seated = false;
   std::optional<NodeId> node;
   for (const auto& [connection, link] : links_) {
     if (node != connection.node) {
@@ -205,7 +253,7 @@ void Coordinator::become_leader(Instant now) {
     node = connection.node;
     effects_.list.emplace_back(CoordinatorEffects::WatchConnection{connection});
     if (link.connectivity == Connectivity::connected) continue;
-    effects_.list.emplace_back(CoordinatorEffects::Check{connection});
+    if (!link.gone) effects_.list.emplace_back(CoordinatorEffects::Check{connection});
     if (!link.deadline.has_value()) continue;
     // It may have passed while nobody led.
     const Instant at = std::max(*link.deadline, now);

@@ -44,6 +44,12 @@ struct CoordinatorEffects {
     Ticket ticket;
     Error reason;
   };
+  /// To a connection that is back: nobody of yours is in this group any more, an operator has
+  /// dropped them. End their subscriptions, so that their clients come again.
+  struct Unknown {
+    GroupId group;
+    ConnectionId connection;
+  };
   /// Ask this connection whether it is there: connection_reconnected() or connection_down().
   struct Check {
     ConnectionId connection;
@@ -69,7 +75,7 @@ struct CoordinatorEffects {
     Instant at;
   };
 
-  using Effect = std::variant<Activate, StepDown, Inform, Closed, Check, WatchConnection,
+  using Effect = std::variant<Activate, StepDown, Inform, Closed, Unknown, Check, WatchConnection,
                               UnwatchConnection, WatchNode, UnwatchNode, SetTimer>;
   std::vector<Effect> list;
 

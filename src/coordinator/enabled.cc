@@ -42,6 +42,9 @@ std::string to_string(const Event& event, const SearchOptions& options) {
     case Kind::crash_node: return fmt::format("node {} dies", event.subject);
     case Kind::new_leader: return "the coordinator gets a successor";
     case Kind::restart: return "the broker starts anew from its rows";
+    case Kind::evaluate: return "an operator says that whoever is not connected is gone";
+    case Kind::purge:
+      return fmt::format("node {} is no part of the cluster any more", event.subject);
   }
   return "?";
 }
@@ -59,6 +62,30 @@ void World::enabled(std::vector<Event>& events) const {
     events.push_back({Event::Kind::new_leader, 0, {}});
     events.push_back({Event::Kind::restart, 0, {}});
   }
+  if (may_evaluate()) events.push_back({Event::Kind::evaluate, 0, {}});
+}
+
+/// Delivers, or will when its client answers: its lease is not over.
+bool World::may_deliver(std::uint8_t peer) const {
+  const std::optional<Seat>& seat = peers_[peer].seat;
+  return seat.has_value() && (seat->phase() == Seat::Phase::asking || peers_[peer].delivering);
+}
+
+// The operator's word: whoever is not connected has ended, or its lease is over.
+bool World::may_evaluate() const {
+  if (evaluations_ == 0 || group() == nullptr) return false;
+  return std::ranges::none_of(group()->consumers, [this](const auto& consumer) {
+    return !consumer.connected() &&
+           may_deliver(static_cast<std::uint8_t>(consumer.member.subscription.value));
+  });
+}
+
+bool World::may_purge(std::uint8_t node) const {
+  if (purges_ == 0) return false;
+  for (std::uint8_t i = 0; i < peer_count_; ++i) {
+    if (node_of(connection_of(i)) == node && may_deliver(i)) return false;
+  }
+  return true;
 }
 
 void World::enabled_for_peer(std::uint8_t peer, std::vector<Event>& events) const {
@@ -123,6 +150,8 @@ void World::enabled_for_node(std::uint8_t node, std::vector<Event>& events) cons
   const Node::Link link = nodes_[node].link;
   if (link == Node::Link::cut) events.push_back({Event::Kind::notice_cut, node, {}});
   if (link == Node::Link::noticed) events.push_back({Event::Kind::node_returns, node, {}});
+  const bool away = link == Node::Link::cut || link == Node::Link::noticed;
+  if (away && may_purge(node)) events.push_back({Event::Kind::purge, node, {}});
   if (link != Node::Link::up || !is_of_interest(node)) return;
   if (cuts_ > 0) events.push_back({Event::Kind::cut, node, {}});
   if (crashes_ > 0) events.push_back({Event::Kind::crash_node, node, {}});
@@ -146,7 +175,7 @@ bool World::may_fire(std::uint8_t connection, Instant at) const {
   return true;
 }
 
-bool World::has_cut_node() const {
+bool World::has_cut() const {
   return std::ranges::any_of(nodes_, [](const Node& node) { return node.link != Node::Link::up; });
 }
 

@@ -13,7 +13,7 @@ constexpr std::uint8_t kFactFormat = 1;
 // its end.
 void body(Encoder& out, const GroupCreated& fact) {
   encode(out, fact.group);
-  out.u8(fact.single_active ? 1 : 0);
+  encode_kind(out, fact.single_active, fact.handover);
   encode(out, fact.partition_index);
 }
 void body(Encoder& out, const GenerationTaken& fact) {
@@ -31,7 +31,7 @@ void body(Encoder& out, const GroupForgotten& fact) { encode(out, fact.group); }
 
 void read(Decoder& in, GroupCreated& fact) {
   fact.group = decode_group_id(in);
-  fact.single_active = decode_flag(in);
+  decode_kind(in, fact.single_active, fact.handover);
   fact.partition_index = decode_partition_index(in);
 }
 void read(Decoder& in, GenerationTaken& fact) {
@@ -83,6 +83,18 @@ bool decode_flag(Decoder& in) {
   const std::uint8_t flag = in.u8();
   if (flag > 1) in.fail();
   return flag == 1;
+}
+
+void encode_kind(Encoder& out, bool single_active, Handover handover) {
+  const bool strict = single_active && handover == Handover::strict;
+  out.u8(strict ? 2 : std::uint8_t{single_active});
+}
+
+void decode_kind(Decoder& in, bool& single_active, Handover& handover) {
+  const std::uint8_t kind = in.u8();
+  if (kind > 2) in.fail();
+  single_active = kind != 0;
+  handover = kind == 2 ? Handover::strict : Handover::at_once;
 }
 
 void encode(Encoder& out, const CoordinatorFact& fact) {

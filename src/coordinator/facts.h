@@ -13,13 +13,14 @@
 /// clients come back.
 ///
 ///   fact              kind u8, version u8 (1), then by kind:
-///   0 GroupCreated    group, single_active u8 (0 or 1), partition index + 1 varint
+///   0 GroupCreated    group, kind u8, partition index + 1 varint
 ///   1 GenerationTaken group, generation varint, at i64
 ///   2 OffsetStored    group, epoch varint, offset varint, at i64
 ///   3 GroupForgotten  group
 ///   group             stream blob (1 to 200 bytes), partition varint (below 10 000), name blob (1
 ///   to
 ///                     200 bytes)
+///   kind              0 not single-active, 1 single-active, 2 single-active with strict hand-over
 ///   blob              length varint, bytes. Numbers are little-endian.
 namespace baton {
 
@@ -28,6 +29,7 @@ struct GroupCreated {
   GroupId group;
   bool single_active = false;
   PartitionIndex partition_index = kSimple;
+  Handover handover = Handover::at_once;
 };
 /// A hand-over has begun or ended: no effect may carry this generation again.
 struct GenerationTaken {
@@ -61,5 +63,8 @@ void encode(Encoder& out, PartitionIndex index);
 PartitionIndex decode_partition_index(Decoder& in);
 /// A flag: a byte other than 0 and 1 fails the decoder.
 bool decode_flag(Decoder& in);
+/// A group's kind, one byte.
+void encode_kind(Encoder& out, bool single_active, Handover handover);
+void decode_kind(Decoder& in, bool& single_active, Handover& handover);
 
 }  // namespace baton

@@ -25,6 +25,7 @@ std::map<std::string, CoordinatorFact> facts() {
   return {
       {"0_group_created", GroupCreated{kGroup, true, PartitionIndex{300}}},
       {"0_group_created_plain", GroupCreated{kGroup, false, kSimple}},
+      {"0_group_created_strict", GroupCreated{kGroup, true, PartitionIndex{300}, Handover::strict}},
       {"1_generation_taken", GenerationTaken{kGroup, Generation{301}, kAt}},
       {"2_offset_stored", OffsetStored{kGroup, Generation{302}, GroupOffset{1ULL << 40U}, kAt}},
       {"3_group_forgotten", GroupForgotten{kGroup}},
@@ -118,7 +119,7 @@ TEST(CoordinatorFacts, NamesAndNumbersOutOfTheirLimitsAreMalformed) {
   expect_malformed(encoded(
       GroupForgotten{{.stream = "s", .partition = limits::kPartitionsPerStream, .name = "g"}}));
   std::string flag = encoded(GroupCreated{kGroup, true, kSimple});
-  flag[flag.size() - 2] = 2;
+  flag[flag.size() - 2] = 3;
   expect_malformed(flag);
 }
 
@@ -130,6 +131,9 @@ TEST(CoordinatorRows, ARowReadsBackAsItWasWritten) {
                                        .offset = GroupOffset{1'000'000},
                                        .offset_at = kAt + Duration{1}};
   EXPECT_EQ(decode_group_row(encode_row(full)), full);
+  coordinator_state::Record strict = full;
+  strict.handover = Handover::strict;
+  EXPECT_EQ(decode_group_row(encode_row(strict)), strict);
   EXPECT_EQ(decode_group_row(encode_row({})), coordinator_state::Record{});
   EXPECT_EQ(decode_group_row_key(group_row_key(kGroup)), kGroup);
 }

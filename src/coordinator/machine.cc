@@ -11,6 +11,17 @@ namespace baton {
 
 using coordinator_state::Consumer;
 
+namespace {
+
+/// What the group hands over by once this one has registered.
+Handover handover_of(const Registration& registration, const coordinator_state::Group* group) {
+  if (!registration.single_active) return Handover::at_once;
+  const Handover known = group == nullptr ? Handover::at_once : group->record.handover;
+  return registration.handover.value_or(known);
+}
+
+}  // namespace
+
 Coordinator::Coordinator(Options options, Recorder recorder)
     : options_(options), recorder_(std::move(recorder)) {}
 
@@ -44,6 +55,11 @@ Status Coordinator::refusal(const Registration& registration) const {
                              to_string(registration.member))};
   }
   const Group* group = find(registration.group);
+  if (!registration.has_lease && handover_of(registration, group) == Handover::strict) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("group '{}' hands over strictly: its consumers must send heartbeats",
+                             to_string(registration.group))};
+  }
   if (group == nullptr || group->consumers.empty()) return {};
   const std::string name = to_string(registration.group);
   if (group->record.single_active != registration.single_active) {
@@ -51,6 +67,13 @@ Status Coordinator::refusal(const Registration& registration) const {
         Errc::failed_precondition,
         fmt::format("group '{}' has {} consumers and {} single-active: the two do not mix", name,
                     group->consumers.size(), group->record.single_active ? "is" : "is not")};
+  }
+  if (registration.handover.value_or(group->record.handover) != group->record.handover) {
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("group '{}' has {} consumers and hands over {}: handover must be the same for "
+                    "all of them",
+                    name, group->consumers.size(), to_string(group->record.handover))};
   }
   if (group->record.partition_index != registration.partition_index) {
     return Error{Errc::failed_precondition, fmt::format("group '{}' has partition index {}, not {}",
@@ -80,10 +103,14 @@ Result<std::optional<GroupOffset>> Coordinator::register_consumer(const Registra
 
 void Coordinator::admit(const Registration& registration, Instant now) {
   const Group* known = find(registration.group);
+  const Handover handover = handover_of(registration, known);
   if (known == nullptr || known->record.single_active != registration.single_active ||
-      known->record.partition_index != registration.partition_index) {
-    commit(
-        GroupCreated{registration.group, registration.single_active, registration.partition_index});
+      known->record.partition_index != registration.partition_index ||
+      known->record.handover != handover) {
+    commit(GroupCreated{.group = registration.group,
+                        .single_active = registration.single_active,
+                        .partition_index = registration.partition_index,
+                        .handover = handover});
   }
   auto& entry = *groups_.find(registration.group);
   // The client has ended that subscription, or it could not use its id again.
@@ -167,6 +194,7 @@ void Coordinator::settle_seat(Groups::value_type& entry, Instant now) {
   const Consumer* active = group.connected_active();
   if (target == nullptr || target == active) return;
   if (active == nullptr) {
+    if (hold_back(entry, now)) return;
     activate(entry, group.consumers[static_cast<std::size_t>(target - group.consumers.data())],
              now);
   } else if (group.record.partition_index != kSimple) {
@@ -175,11 +203,23 @@ void Coordinator::settle_seat(Groups::value_type& entry, Instant now) {
   }
 }
 
+bool Coordinator::hold_back(const Groups::value_type& entry, Instant now) {
+  const Record& record = entry.second.record;
+  // Who was activated here is known, and so is the lease.
+  if (record.handover != Handover::strict || record.generation == Generation{} ||
+      entry.second.seated || now >= leases_of_others_until_) {
+    return false;
+  }
+  held_back_.insert(entry.first);
+  return true;
+}
+
 void Coordinator::activate(Groups::value_type& entry, Consumer& consumer, Instant now) {
   Group& group = entry.second;
   BATON_ASSERT(consumer.is(Connectivity::connected, Activity::waiting));
   // Two seats would be a double delivery. Whoever is forgotten has stopped by its own lease.
   BATON_ASSERT(std::ranges::none_of(group.consumers, &Consumer::holds_seat));
+  group.seated = true;
   consumer.epoch = take_generation(entry, now);
   set_status(consumer, {Connectivity::connected, Activity::active}, now);
   const coordinator_state::Vacancy vacancy =
@@ -230,7 +270,13 @@ void Coordinator::remove_if(Groups::value_type& entry, Cause cause, Instant now,
     if (consumer.holds_seat()) vacate(entry.second, cause, now);
   }
   totals_.consumers -= std::erase_if(consumers, condition);
-  for (const ConnectionId connection : left) unlink(entry, connection);
+  for (const ConnectionId connection : left) {
+    const Link* known = find(connection);
+    // Cut off when an operator dropped it: should it come back, it is to be told.
+    const bool may_return = cause == Cause::operator_evaluated && known != nullptr &&
+                            known->connectivity != Connectivity::connected && !known->gone;
+    if (!may_return) unlink(entry, connection);
+  }
 }
 
 void Coordinator::set_status(Consumer& consumer, ConsumerStatus status, Instant now) {

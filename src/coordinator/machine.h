@@ -30,6 +30,8 @@ struct Registration {
   bool single_active = true;
   PartitionIndex partition_index = kSimple;  // Of single-active groups.
   std::string owner;                         // For people: who is behind it.
+  std::optional<Handover> handover{};        // None: what the group has.
+  bool has_lease = false;                    // Its session is renewed by heartbeats.
 };
 
 struct OffsetToStore {
@@ -52,12 +54,14 @@ struct MemberDescription {
   ConsumerStatus status;
   Instant since;
   Generation epoch;
-  std::optional<Instant> forgotten_at;  // While disconnected.
+  std::optional<Instant> forgotten_at;   // While disconnected.
+  std::optional<Instant> lease_until{};  // Of its session; filled in by who knows the connections.
 };
 
 struct GroupDescription {
   GroupId group;
   bool single_active = false;
+  Handover handover = Handover::at_once;
   PartitionIndex partition_index = kSimple;
   Generation generation;
   Instant generation_at;
@@ -107,6 +111,8 @@ class Coordinator {
  public:
   struct Options {
     Duration node_lease = limits::kNodeLeaseCoordinator;
+    /// How long a client may be at work after the broker last heard of it.
+    Duration session_lease = limits::kNodeLeaseCoordinator;
     std::size_t groups_max = limits::kGroupsPerShard;
     std::size_t consumers_per_group_max = limits::kConsumersPerGroup;
   };
@@ -128,7 +134,11 @@ class Coordinator {
                          Instant now);
 
   // Connections and nodes.
+  /// The connection is over, and its client works no more: it said so, or its lease has ended.
   void connection_down(ConnectionId connection, Instant now);
+  /// The connection visibly broke while the lease of its session runs until `lease_until`. Groups
+  /// that hand over strictly keep its seats until then; all others give them away at once.
+  void connection_lost(ConnectionId connection, Instant lease_until, Instant now);
   /// The node's link broke. Its lease counts from `heard_last`, when its last heartbeat arrived.
   void node_disconnected(NodeId node, Instant heard_last, Instant now);
   /// A SetTimer went off. Too early, or for a connection that is back: harmless.
@@ -137,7 +147,8 @@ class Coordinator {
   void node_up(NodeId node);
   /// The connection answered a Check.
   void connection_reconnected(ConnectionId connection, Instant now);
-  /// These nodes are no part of the cluster any more.
+  /// These nodes are no part of the cluster any more: they have ended, or their lease is over, and
+  /// none of them comes back under its id.
   void nodes_purged(std::span<const NodeId> nodes, Instant now);
   /// Every node that some consumer's connection ends at, for the periodic comparison with the
   /// cluster.
@@ -145,7 +156,8 @@ class Coordinator {
 
   // Operators.
   /// Drops everybody who is not connected, or whose connection is among `dead`, without waiting for
-  /// any lease: the operator's word that they are gone. Fails with not_found.
+  /// any lease: the operator's word that each of them has ended, or that its lease is over. One
+  /// that comes back all the same is told (Unknown). Fails with not_found.
   Status evaluate_group(const GroupId& group, std::span<const ConnectionId> dead, Instant now);
   /// Forgets the group, its generation and its offset. Refused while it has consumers.
   Status delete_group(const GroupId& group);
@@ -160,7 +172,10 @@ class Coordinator {
 
   // Time.
   [[nodiscard]] Instant next_deadline() const;
-  /// Does disconnect_timer() for every connection whose time has come.
+  /// Some strict group waits for the leases of before the restart.
+  [[nodiscard]] bool waits_for_leases() const { return !held_back_.empty(); }
+  /// Does disconnect_timer() for every connection whose time has come, and fills the seats that had
+  /// to wait after a restart.
   void expire(Instant now);
 
   /// What has gathered since the last call.
@@ -205,11 +220,14 @@ class Coordinator {
   void admit(const Registration& registration, Instant now);
   void evaluate(const GroupId& group, Instant now);
   void settle_seat(Groups::value_type& entry, Instant now);
+  /// A consumer of before the restart may still be at work under its lease.
+  bool hold_back(const Groups::value_type& entry, Instant now);
   void activate(Groups::value_type& entry, Consumer& consumer, Instant now);
   void step_down(Groups::value_type& entry, Consumer& consumer, Instant now);
   void say_again(const Groups::value_type& entry, const Consumer& consumer);
   Generation take_generation(const Groups::value_type& entry, Instant now);
   void remove_if(Groups::value_type& entry, Cause cause, Instant now, const Condition& condition);
+  void tell_dropped(Links::value_type& link);
   static void set_status(Consumer& consumer, ConsumerStatus status, Instant now);
   static void vacate(Group& group, Cause cause, Instant now);
   void count_without_active(Group& group);
@@ -245,6 +263,8 @@ class Coordinator {
   Groups groups_;
   Links links_;  // A node's connections lie side by side.
   std::set<std::pair<Instant, ConnectionId>> deadlines_;
+  Instant leases_of_others_until_{};  // Of sessions that this coordinator knows nothing of.
+  std::set<GroupId> held_back_;       // Strict ones that wait for that.
   std::set<GroupId> changed_;
   CoordinatorEffects effects_;
   CoordinatorTotals totals_;

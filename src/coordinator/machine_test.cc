@@ -412,5 +412,62 @@ TEST_F(CoordinatorTest, AnEventTouchesOnlyTheGroupsOfItsConnection) {
   EXPECT_EQ(machine_.totals().groups_without_active, 0U);
 }
 
+// Somebody of before the restart may be at work, cut off, under a lease that nobody here knows.
+TEST_F(CoordinatorTest, AStrictGroupFillsItsSeatOnlyWhenTheLeasesOfBeforeAreOver) {
+  Registration strict = registration(1);
+  strict.handover = Handover::strict;
+  strict.has_lease = true;
+  ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
+  EXPECT_EQ(epoch_of(1), Generation{1});  // A new group waits for nobody.
+  const std::string row = encode_row(machine_.find(kGroup)->record);
+
+  machine_ = make();
+  ASSERT_TRUE(machine_.load({group_row_key(kGroup), row}).has_value());
+  machine_.become_leader(now_);
+  strict.member = member(2);
+  strict.handover.reset();  // As the group has it: it is remembered.
+  ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
+  EXPECT_EQ(epoch_of(2), Generation{});
+  EXPECT_EQ(machine_.next_deadline(), now_ + seconds{5});
+  machine_.expire(now_ + seconds{4});
+  EXPECT_EQ(epoch_of(2), Generation{});
+  machine_.expire(now_ + seconds{5});
+  EXPECT_EQ(epoch_of(2), Generation{2});
+  EXPECT_EQ(machine_.next_deadline(), Instant::never());
+}
+
+TEST_F(CoordinatorTest, ALostConnectionKeepsTheSeatOfAStrictGroupUntilItsLeaseEnds) {
+  for (const std::uint64_t number : {1, 2}) {
+    Registration strict = registration(number);
+    strict.handover = Handover::strict;
+    strict.has_lease = true;
+    ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
+  }
+  machine_.connection_lost(member(1).connection, now_ + seconds{3}, now_);
+  EXPECT_EQ(epoch_of(2), Generation{});
+  EXPECT_EQ(machine_.next_deadline(), now_ + seconds{3});
+  // It cannot come back: its client takes another connection.
+  machine_.connection_reconnected(member(1).connection, now_);
+  machine_.expire(now_ + seconds{2});
+  EXPECT_EQ(epoch_of(2), Generation{});
+  machine_.expire(now_ + seconds{3});
+  EXPECT_EQ(epoch_of(2), Generation{2});
+  EXPECT_EQ(machine_.find(kGroup)->consumers.size(), 1U);
+  EXPECT_EQ(machine_.find(member(1).connection), nullptr);
+  // One that waits holds nothing that could be waited for.
+  Registration third = registration(3);
+  third.has_lease = true;
+  ASSERT_TRUE(machine_.register_consumer(third, now_).has_value());
+  machine_.connection_lost(member(3).connection, now_ + seconds{9}, now_ + seconds{4});
+  EXPECT_EQ(machine_.find(kGroup)->consumers.size(), 1U);
+}
+
+TEST_F(CoordinatorTest, AnyOtherGroupGivesTheSeatOfALostConnectionAwayAtOnce) {
+  add(1);
+  add(2);
+  machine_.connection_lost(member(1).connection, now_ + seconds{3}, now_);
+  EXPECT_EQ(epoch_of(2), Generation{2});
+}
+
 }  // namespace
 }  // namespace baton

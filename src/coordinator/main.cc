@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/checker.h"
+#include "coordinator/client_checker.h"
 
 /// `baton_sac_check`: the exhaustive search for the single active consumer. See --help.
 namespace {
@@ -15,15 +16,21 @@ namespace checker = baton::checker;
 
 constexpr std::string_view kUsage =
     "usage: baton_sac_check [--consumers N] [--cuts N] [--unsubscribes N] [--crashes N]\n"
-    "                       [--restarts N] [--rejoins N] [--partition-index I]\n"
+    "                       [--restarts N] [--rejoins N] [--evaluations N] [--purges N]\n"
+    "                       [--partition-index I]\n"
     "                       [--topology separate|shared-connection|shared-node] [--ask-offset]\n"
     "                       [--bug NAME] [--list-bugs]\n"
+    "       baton_sac_check --clients [--strict] [--breaks N] [--consumers N] [--cuts N] ...:\n"
+    "                       clients as the nodes of the lease rule\n"
     "Without --partition-index: -1, 0, 1, 2 and 3, one after the other.\n";
 
 struct Arguments {
   checker::SearchOptions options;
   std::vector<int> partition_indexes{-1, 0, 1, 2, 3};
   bool list_bugs = false;
+  bool clients = false;
+  bool strict = false;
+  std::uint8_t breaks = 0;
   bool good = true;
 };
 
@@ -56,12 +63,16 @@ std::uint8_t* budget_of(std::string_view word, checker::SearchOptions& options) 
   if (word == "--crashes") return &options.crashes;
   if (word == "--restarts") return &options.restarts;
   if (word == "--rejoins") return &options.rejoins;
+  if (word == "--evaluations") return &options.evaluations;
+  if (word == "--purges") return &options.purges;
   return nullptr;
 }
 
 void take(std::string_view word, std::string_view value, Arguments& arguments) {
   constexpr int kBudgetMax = 9;
-  if (std::uint8_t* budget = budget_of(word, arguments.options)) {
+  if (word == "--breaks") {
+    arguments.breaks = static_cast<std::uint8_t>(number_of(value, kBudgetMax, arguments.good));
+  } else if (std::uint8_t* budget = budget_of(word, arguments.options)) {
     *budget = static_cast<std::uint8_t>(number_of(value, kBudgetMax, arguments.good));
   } else if (word == "--consumers") {
     const int count = number_of(value, 4, arguments.good);
@@ -84,6 +95,10 @@ Arguments parse(std::span<char*> words) {
     const std::string_view word = words[i];
     if (word == "--list-bugs") {
       arguments.list_bugs = true;
+    } else if (word == "--clients") {
+      arguments.clients = true;
+    } else if (word == "--strict") {
+      arguments.strict = true;
     } else if (word == "--ask-offset") {
       arguments.options.ask_offset = true;
     } else {
@@ -99,11 +114,26 @@ int list_bugs() {
   return 0;
 }
 
-bool run(const checker::SearchOptions& options) {
-  const checker::SearchResult result = checker::search(options);
+checker::SearchResult search(const Arguments& arguments) {
+  const checker::SearchOptions& options = arguments.options;
+  if (!arguments.clients) return checker::search(options);
+  return checker::search(checker::ClientSearchOptions{
+      .sessions = options.consumers,
+      .partition_index = options.partition_index,
+      .handover = arguments.strict ? baton::Handover::strict : baton::Handover::at_once,
+      .cuts = options.cuts,
+      .breaks = arguments.breaks,
+      .crashes = options.crashes,
+      .unsubscribes = options.unsubscribes,
+      .restarts = options.restarts,
+      .evaluations = options.evaluations});
+}
+
+bool run(const Arguments& arguments) {
+  const checker::SearchResult result = search(arguments);
   fmt::print("partition index {:>2}: {} states, {} transitions, depth {}: {}\n",
-             options.partition_index.value, result.states, result.transitions, result.depth,
-             result.failure.value_or("never two, never stuck, balanced"));
+             arguments.options.partition_index.value, result.states, result.transitions,
+             result.depth, result.failure.value_or("never two, never stuck, balanced"));
   for (std::size_t i = 0; i < result.trace.size(); ++i) {
     fmt::print("{:>4}. {}\n", i + 1, result.trace[i]);
   }
@@ -122,7 +152,7 @@ int main(int argc, char** argv) {
   bool good = true;
   for (const int index : arguments.partition_indexes) {
     arguments.options.partition_index = baton::PartitionIndex{index};
-    good = run(arguments.options) && good;
+    good = run(arguments) && good;
   }
   return good ? 0 : 1;
 }

@@ -128,7 +128,7 @@ TEST_F(Operators, Scenario49_TheActiveIsNotConnected) {
   EXPECT_EQ(evaluated({}), "[y.1:A] -> ACT y.1");
   // What is left of it must not come back to life.
   EXPECT_EQ(timer("x"), "[y.1:A] -> 0");
-  EXPECT_EQ(back("x"), "[y.1:A] -> 0");
+  EXPECT_EQ(back("x"), "[y.1:A] -> UNKNOWN x");
 }
 
 TEST_F(Operators, Scenario50_OnlyDeadOnes) {

@@ -42,7 +42,7 @@ std::string encode_row(const coordinator_state::Record& record) {
   std::string value;
   Encoder out(value);
   out.u8(kRowFormat);
-  out.u8(record.single_active ? 1 : 0);
+  encode_kind(out, record.single_active, record.handover);
   encode(out, record.partition_index);
   out.varint(record.generation.value);
   out.fixed(record.generation_at.ns);
@@ -58,7 +58,7 @@ Result<coordinator_state::Record> decode_group_row(std::string_view value) {
   Decoder in(value);
   if (in.u8() != kRowFormat) return bad_row("value");
   coordinator_state::Record record;
-  record.single_active = decode_flag(in);
+  decode_kind(in, record.single_active, record.handover);
   record.partition_index = decode_partition_index(in);
   record.generation = Generation{in.varint()};
   record.generation_at = {in.fixed<std::int64_t>()};

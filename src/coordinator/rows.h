@@ -12,7 +12,7 @@
 /// The rows of the checkpoint that belong to groups: one for each.
 ///
 ///   key    stream length u16 big-endian, stream, partition u64 big-endian, group name (the rest)
-///   value  version u8 (1), single_active u8, partition index + 1 varint, generation varint,
+///   value  version u8 (1), kind u8 (facts.h), partition index + 1 varint, generation varint,
 ///          generation_at i64, has offset u8; then, if it has one: offset varint, offset_at i64
 namespace baton {
 

@@ -210,6 +210,9 @@ class Scenario : public ::testing::Test {
   void note(const CoordinatorEffects::Closed& told, std::string& said) {
     say("CLOSED", told.member, Generation{}, said);
   }
+  void note(const CoordinatorEffects::Unknown& what, std::string& said) {
+    said += " UNKNOWN " + letter_of(what.connection);
+  }
   void note(const CoordinatorEffects::Check& what, std::string&) {
     checks_.push_back(letter_of(what.connection));
   }

@@ -41,6 +41,7 @@ struct SeatActions {
 ///   last acknowledged heartbeat. A link that comes back does not renew the lease of what was cut
 ///   off with it: only an Activate over the new link does, for the coordinator's timer runs on
 ///   until it has heard the connection's answer to its Check.
+/// - Unknown ends the connection's subscriptions of that group, and their clients are told.
 /// - A subscription or connection that ends while the link is down is reported when it is back,
 /// before
 ///   the Check is answered.

@@ -18,6 +18,7 @@ namespace baton::coordinator_state {
 /// The durable part of a group: changes only in apply(), and is what its row holds.
 struct Record {
   bool single_active = false;
+  Handover handover = Handover::at_once;
   PartitionIndex partition_index = kSimple;
   Generation generation;
   Instant generation_at;
@@ -76,6 +77,7 @@ struct Group {
   std::optional<Vacancy>
       emptied;  // The last vacancy, while the group has no consumers. Only shown.
   Handover last_handover;
+  bool seated = false;          // Somebody was activated since this coordinator serves.
   bool without_active = false;  // Has consumers, and none is connected and active. Counted.
 
   [[nodiscard]] const Consumer* find(const MemberId& member) const;
@@ -91,6 +93,7 @@ struct Link {
   std::set<GroupId> groups;
   Connectivity connectivity = Connectivity::connected;  // Of all its consumers.
   std::optional<Instant> deadline;  // While disconnected: when its consumers are forgotten.
+  bool gone = false;  // It has broken and cannot come back: at the deadline it is removed.
 };
 
 }  // namespace baton::coordinator_state

@@ -32,6 +32,7 @@ void Coordinator::on(const GroupCreated& fact) {
   // A group changes its kind only while it is empty; generation and offset stay.
   BATON_ASSERT(group.consumers.empty());
   group.record.single_active = fact.single_active;
+  group.record.handover = fact.handover;
   group.record.partition_index = fact.partition_index;
   totals_.groups = groups_.size();
 }
@@ -207,6 +208,7 @@ GroupDescription Coordinator::description_of(const Groups::value_type& entry) co
   const auto& [group, state] = entry;
   GroupDescription description{.group = group,
                                .single_active = state.record.single_active,
+                               .handover = state.record.handover,
                                .partition_index = state.record.partition_index,
                                .generation = state.record.generation,
                                .generation_at = state.record.generation_at,

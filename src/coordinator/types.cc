@@ -25,6 +25,10 @@ std::string to_string(ConsumerStatus status) {
   return text;
 }
 
+std::string_view to_string(Handover handover) {
+  return handover == Handover::strict ? "strictly" : "at once";
+}
+
 std::string to_string(const GroupId& group) {
   return fmt::format("{}/{} {}", group.stream, group.partition, group.name);
 }

@@ -72,6 +72,10 @@ using GroupOffset = Strong<struct GroupOffsetTag>;
 using PartitionIndex = Strong<struct PartitionIndexTag, std::int32_t>;
 inline constexpr PartitionIndex kSimple{-1};
 
+/// When the seat of a consumer whose connection visibly broke goes to another: at once, or when the
+/// lease of its session is over. A silent cut waits for the end of the lease in any group.
+enum class Handover : std::uint8_t { at_once, strict };
+
 enum class Connectivity : std::uint8_t { connected, disconnected, forgotten };
 enum class Activity : std::uint8_t { waiting, active, deactivating };
 
@@ -84,6 +88,8 @@ struct ConsumerStatus {
 /// "A", "W", "X", with the prefix d (disconnected) or f (forgotten): as the specification writes
 /// it.
 std::string to_string(ConsumerStatus status);
+/// "at once" or "strictly".
+std::string_view to_string(Handover handover);
 /// "orders/3 billing".
 std::string to_string(const GroupId& group);
 /// "node 1 connection 17 subscription 2".

@@ -31,7 +31,9 @@ World::World(const SearchOptions& options)
       unsubscribes_(options.unsubscribes),
       crashes_(options.crashes),
       restarts_(options.restarts),
-      rejoins_(options.rejoins) {
+      rejoins_(options.rejoins),
+      evaluations_(options.evaluations),
+      purges_(options.purges) {
   BATON_ASSERT(options.consumers >= 1 && options.consumers <= kPeersMax);
 }
 
@@ -100,6 +102,17 @@ void World::happen(const Event& event) {
       break;
     case Event::Kind::new_leader: new_leader(); break;
     case Event::Kind::restart: restart(); break;
+    case Event::Kind::evaluate:
+      --evaluations_;
+      BATON_ASSERT(coordinator_.evaluate_group(group_id(), {}, now_).has_value());
+      break;
+    case Event::Kind::purge: {
+      --purges_;
+      nodes_[event.subject].link = Node::Link::purged;
+      const std::array purged{NodeId{event.subject}};
+      coordinator_.nodes_purged(purged, now_);
+      break;
+    }
   }
   take_effects(before);
   if (coordinator_.totals().consumers != consumers) plant_after_membership_change(before);
@@ -144,6 +157,14 @@ void World::deliver(const Message& message) {
       send_up(connection, {Message::Kind::unregister, i, {}, {}});
     }
     send_up(connection, {Message::Kind::there, connection, {}, {}});
+    return;
+  }
+  if (message.kind == Message::Kind::unknown) {
+    for (std::uint8_t i = 0; i < peer_count_; ++i) {
+      if (connection_of(i) != message.peer || !peers_[i].seat.has_value()) continue;
+      peers_[i] = {};
+      peers_[i].joined = true;
+    }
     return;
   }
   Peer& peer = peers_[message.peer];
@@ -335,6 +356,10 @@ void World::take(const CoordinatorEffects::Effect& effect, Generation before) {
   } else if (const auto* check = std::get_if<CoordinatorEffects::Check>(&effect)) {
     const auto connection = static_cast<std::uint8_t>(check->connection.number.value);
     send_down({check->connection, {}}, {kind, connection, {}, {}});
+  } else if (const auto* unknown = std::get_if<CoordinatorEffects::Unknown>(&effect)) {
+    const auto connection = static_cast<std::uint8_t>(unknown->connection.number.value);
+    if (has(Bug::dropped_not_told)) return;
+    send_down({unknown->connection, {}}, {Message::Kind::unknown, connection, {}, {}});
   } else if (const auto* timer = std::get_if<CoordinatorEffects::SetTimer>(&effect)) {
     timers_.insert({timer->at, static_cast<std::uint8_t>(timer->connection.number.value)});
   }

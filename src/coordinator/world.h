@@ -40,6 +40,8 @@ struct Event {
     crash_node,
     new_leader,
     restart,
+    evaluate,
+    purge,
   };
   Kind kind = Kind::deliver_down;
   std::uint8_t subject = 0;
@@ -50,6 +52,8 @@ std::string to_string(const Event& event, const SearchOptions& options);
 
 class World {
  public:
+  using Event = checker::Event;
+
   explicit World(const SearchOptions& options);
 
   /// Everything that can happen now.
@@ -60,7 +64,7 @@ class World {
   /// Lets things take their course until nothing is under way any more, with the cut nodes staying
   /// away or (`heal`) coming back. Answers with what is wrong then; `path` takes what happened.
   std::optional<std::string> settle(bool heal, std::vector<Event>* path = nullptr);
-  [[nodiscard]] bool has_cut_node() const;
+  [[nodiscard]] bool has_cut() const;
   /// Equal for states that behave alike: numbers that only order things (generations, tickets,
   /// times) are replaced by their ranks.
   [[nodiscard]] std::string encode() const;
@@ -69,7 +73,16 @@ class World {
 
  private:
   struct Message {
-    enum class Kind : std::uint8_t { activate, step_down, inform, check, reply, unregister, there };
+    enum class Kind : std::uint8_t {
+      activate,
+      step_down,
+      inform,
+      check,
+      unknown,
+      reply,
+      unregister,
+      there
+    };
     Kind kind = Kind::check;
     std::uint8_t peer = 0;
     Generation generation;
@@ -94,7 +107,7 @@ class World {
     std::vector<Message> up;
   };
   struct Node {
-    enum class Link : std::uint8_t { up, cut, noticed };
+    enum class Link : std::uint8_t { up, cut, noticed, purged };
     Link link = Link::up;
   };
 
@@ -126,6 +139,9 @@ class World {
   void enabled_for_connection(std::uint8_t connection, std::vector<Event>& events) const;
   void enabled_for_node(std::uint8_t node, std::vector<Event>& events) const;
   [[nodiscard]] bool may_join(std::uint8_t peer) const;
+  [[nodiscard]] bool may_evaluate() const;
+  [[nodiscard]] bool may_purge(std::uint8_t node) const;
+  [[nodiscard]] bool may_deliver(std::uint8_t peer) const;
   [[nodiscard]] bool may_fire(std::uint8_t connection, Instant at) const;
   [[nodiscard]] bool must_fence(std::uint8_t peer) const;
   [[nodiscard]] bool may_crash(std::uint8_t connection) const;
@@ -176,6 +192,8 @@ class World {
   std::uint8_t crashes_;
   std::uint8_t restarts_;
   std::uint8_t rejoins_;
+  std::uint8_t evaluations_;
+  std::uint8_t purges_;
   std::uint8_t replier_ = kPeersMax;  // Whose reply is being handled: for a planted bug.
   bool answer_awaited_ = false;       // For a planted bug.
   std::optional<std::string> violation_;
