@@ -14,6 +14,18 @@ struct TlsOptions {
   std::string server_name{};  // When the certificate names another host than the address does.
 };
 
+/// The lease of a consumer's connection, which heartbeats renew: whether what the broker gave to it
+/// may still be worked on. The broker gives nothing to others before this has ended, except where
+/// the connection visibly broke (docs/protocol.md, "Session leases").
+struct SessionLease {
+  /// Now. A handler that takes long asks before each of its effects.
+  bool is_valid = false;
+  /// The broker grants leases. Otherwise it is valid as long as the connection stands.
+  bool is_renewed = false;
+  /// It ends then unless it is renewed before.
+  std::chrono::nanoseconds left{0};
+};
+
 /// How to reach a broker. Every QueueClient, Producer, LeaseStream and Consumer has one connection
 /// of its own, made when first needed.
 struct ConnectionOptions {

@@ -130,6 +130,13 @@ struct StoredOffset {
 enum class Connectivity : std::uint8_t { unspecified, connected, disconnected, forgotten };
 enum class Activity : std::uint8_t { unspecified, waiting, active, deactivating };
 
+/// When the seat of a consumer whose connection visibly broke goes to another.
+enum class Handover : std::uint8_t {
+  as_group,  // Asked for: what the group has; of a new group, at_once.
+  at_once,
+  strict,  // Only when the lease of its connection is over.
+};
+
 struct GroupMember {
   std::uint64_t connection = 0;
   std::uint64_t subscription = 0;
@@ -138,6 +145,9 @@ struct GroupMember {
   Activity activity = Activity::unspecified;
   BrokerTime since{};
   std::uint64_t ticket = 0;
+  /// How long the broker keeps its seat if nothing more is heard of it. Absent: it sends no
+  /// heartbeats, and has no lease.
+  std::optional<std::chrono::milliseconds> lease_left{};
 };
 
 /// One partition's seat of a group: who has it, who waits, how far they have come.
@@ -154,6 +164,7 @@ struct GroupInfo {
   BrokerTime changed_at{};
   /// From the step-down, or the loss, to the next activation.
   std::chrono::microseconds last_hand_over{0};
+  Handover handover = Handover::at_once;
 };
 
 }  // namespace baton::client

@@ -53,6 +53,18 @@ class StreamReader {
   std::unique_ptr<State> state_;
 };
 
+/// Where a group is to be moved.
+struct SetOffsetOptions {
+  StartFrom to = StartFrom::first();
+  std::vector<std::uint32_t> partitions{};  // [all]
+  bool dry_run = false;
+};
+struct GroupOffsetChange {
+  std::uint32_t partition = 0;
+  std::optional<std::int64_t> before{};  // Absent: none was stored.
+  std::int64_t after = 0;
+};
+
 /// Plain calls to a broker: streams, groups and their administration, one-off appends and reads.
 /// Each call blocks until the answer or the deadline, and is tried once. For many records use
 /// StreamProducer, to work on them in a group StreamConsumer.
@@ -107,12 +119,20 @@ class StreamClient {
   Result<std::vector<GroupInfo>> describe_group(std::string_view stream, std::string_view group);
   /// Drops consumers that are not connected, and fills the seats again.
   Result<std::vector<GroupInfo>> evaluate_group(std::string_view stream, std::string_view group);
+  /// Moves a group that has no consumers, in all partitions or in those named: to the first record,
+  /// behind the last one (next), to an offset, or to the first record that is not older than a
+  /// time. All of them, or none. A dry run checks everything and changes nothing.
+  Result<std::vector<GroupOffsetChange>> set_group_offsets(std::string_view stream,
+                                                           std::string_view group,
+                                                           const SetOffsetOptions& options);
   /// Forgets a group without consumers, and its offsets.
   Status delete_group(std::string_view stream, std::string_view group);
 
  private:
   struct State;
   explicit StreamClient(std::unique_ptr<State> state);
+  Result<std::int64_t> place_in(std::string_view stream, const PartitionInfo& partition,
+                                const StartFrom& to);
 
   std::unique_ptr<State> state_;
 };

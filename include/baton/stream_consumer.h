@@ -58,6 +58,8 @@ struct StreamConsumerOptions {
   std::string group{};
   /// On: of all consumers of the group, one at a time gets the records of a partition.
   bool single_active = false;
+  /// Single-active only. All consumers of a group must agree; as_group agrees with any.
+  Handover handover = Handover::as_group;
   /// Where a group begins that has stored no offset.
   StartFrom from = StartFrom::next();
   OnGap on_gap = OnGap::close;
@@ -81,8 +83,9 @@ struct StreamConsumerOptions {
   /// The seat is to be given up, or is lost already. The last handler has returned; offsets may
   /// still be stored.
   std::function<void(std::uint32_t partition)> on_step_down{};
-  /// The seat is about to go, or gone: a handler of this partition that waits for something should
-  /// return. Told at once, on a thread of the SDK, which must not be blocked.
+  /// The seat is about to go, or gone (also because the lease of the connection has ended): a
+  /// handler of this partition that waits for something should return. Told at once, on a thread of
+  /// the SDK, which must not be blocked.
   std::function<void(std::uint32_t partition)> on_losing{};
   /// Given: asked for the offset to begin at, instead of the stored one.
   std::function<std::int64_t(const StreamPosition& position)> ask_offset{};
@@ -134,7 +137,8 @@ class StreamConsumer {
   ~StreamConsumer();
 
   /// Stores an offset and waits until it is confirmed. Fails with stale_epoch when the seat is
-  /// another's by now, with deadline_exceeded at the timeout. May be called by handlers.
+  /// another's by now, with lease_lost when it may be because no heartbeat was acknowledged, with
+  /// deadline_exceeded at the timeout. May be called by handlers.
   Status store_offset(const StreamPosition& position,
                       std::chrono::milliseconds timeout = std::chrono::milliseconds{10'000});
 
@@ -148,6 +152,9 @@ class StreamConsumer {
   [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;
+  /// Whether the seats that were given to this consumer may still be worked on, by the clock. A
+  /// handler that takes longer than a second asks before each of its effects.
+  [[nodiscard]] SessionLease lease() const;
 
  private:
   explicit StreamConsumer(std::unique_ptr<StreamConsumerRuntime> runtime);

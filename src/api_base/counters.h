@@ -46,6 +46,7 @@ enum class Method : std::uint8_t {
   describe_group,
   evaluate_group,
   delete_group,
+  set_group_offsets,
   create_bucket,
   delete_bucket,
   list_buckets,
@@ -56,16 +57,16 @@ enum class Method : std::uint8_t {
   kv_list,
   kv_watch,
 };
-inline constexpr std::array<std::string_view, 43> kMethodNames = {
-    "CreateQueue",  "UpdateQueue",   "DeleteQueue",    "ListQueues",   "DescribeQueue",
-    "Enqueue",      "EnqueueStream", "Lease",          "Consume",      "Ack",
-    "Nack",         "Extend",        "Peek",           "Purge",        "Cancel",
-    "Redrive",      "Inspect",       "Checkpoint",     "CreateStream", "UpdateStream",
-    "DeleteStream", "ListStreams",   "DescribeStream", "InitProducer", "Append",
-    "AppendStream", "Read",          "Subscribe",      "StoreOffset",  "QueryOffset",
-    "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup",  "CreateBucket",
-    "DeleteBucket", "ListBuckets",   "DescribeBucket", "KvGet",        "KvPut",
-    "KvDelete",     "KvList",        "KvWatch"};
+inline constexpr std::array<std::string_view, 44> kMethodNames = {
+    "CreateQueue",  "UpdateQueue",   "DeleteQueue",    "ListQueues",     "DescribeQueue",
+    "Enqueue",      "EnqueueStream", "Lease",          "Consume",        "Ack",
+    "Nack",         "Extend",        "Peek",           "Purge",          "Cancel",
+    "Redrive",      "Inspect",       "Checkpoint",     "CreateStream",   "UpdateStream",
+    "DeleteStream", "ListStreams",   "DescribeStream", "InitProducer",   "Append",
+    "AppendStream", "Read",          "Subscribe",      "StoreOffset",    "QueryOffset",
+    "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup",    "SetGroupOffsets",
+    "CreateBucket", "DeleteBucket",  "ListBuckets",    "DescribeBucket", "KvGet",
+    "KvPut",        "KvDelete",      "KvList",         "KvWatch"};
 
 /// What the api layer counts for itself. Written and read by any thread.
 struct Counters {

@@ -1,5 +1,6 @@
 #include "api_base/stream.h"
 
+#include <utility>
 #include <vector>
 
 #include "base/assert.h"
@@ -85,6 +86,11 @@ void Stream::set_broken(const grpc::Status& status) {
   broken_ = true;
 }
 
+void Stream::set_cut_off(const grpc::Status& status) {
+  set_broken(status);
+  cancel_due_ = true;
+}
+
 bool Stream::ended_by_client() const {
   return end_.has_value() && (end_->ok() || end_->error_code() == grpc::StatusCode::CANCELLED);
 }
@@ -121,7 +127,13 @@ bool Stream::step(Lock& lock) {
 }
 
 bool Stream::step_to_end(Lock& lock) {
-  if (writing_) return false;
+  if (writing_) {
+    if (!std::exchange(cancel_due_, false)) return false;
+    lock.unlock();
+    port_->cancel();
+    lock.lock();
+    return true;
+  }
   if (release(lock)) return true;
   // A client that is gone is not kept waiting for; one that is there learns that all is given up.
   if (!broken_ && !released()) return false;

@@ -26,6 +26,8 @@ class StreamPort {
   virtual void read() = 0;
   virtual void write(grpc::ByteBuffer frame) = 0;
   virtual void finish(const grpc::Status& status) = 0;
+  /// Gives up a write that may never end: the client is gone without a word.
+  virtual void cancel() {}
 };
 
 /// One open stream: what all three kinds have in common.
@@ -89,6 +91,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void set_end(const grpc::Status& status);
   /// Nothing can or may be written any more: ends without waiting for the broker.
   void set_broken(const grpc::Status& status);
+  /// The same, by our own decision: the write under way is given up.
+  void set_cut_off(const grpc::Status& status);
   [[nodiscard]] bool ending() const { return end_.has_value(); }
   /// Whether it was the client who ended it, or broke it: not the broker.
   [[nodiscard]] bool ended_by_client() const;
@@ -109,6 +113,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool reading_ = false;
   bool writing_ = false;
   bool broken_ = false;
+  bool cancel_due_ = false;
   bool finished_ = false;
   std::optional<grpc::Status> end_;
 };

@@ -189,7 +189,16 @@ class TestPort final : public StreamPort {
     wait([this] { return reading_; }, "nobody reads");
     stream_->on_read(nullptr);
   }
-  void cancel() { stream_->on_cancel(); }
+  /// The client is gone; or the stream gives up the write under way.
+  void cancel() override {
+    bool due = false;
+    {
+      const std::lock_guard lock(mutex_);
+      due = std::exchange(unwritten_, false);
+    }
+    stream_->on_cancel();
+    if (due) stream_->on_written(false);
+  }
   /// From now on a write takes until the client says so.
   void set_slow(bool slow) {
     bool due = false;

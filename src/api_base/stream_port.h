@@ -38,6 +38,8 @@ class StreamReactor : public Reactor, public StreamPort {
     Reactor::Finish(status);
   }
 
+  void cancel() override { context_->TryCancel(); }
+
   void OnWriteDone(bool ok) override { stream_->on_written(ok); }
   void OnCancel() override { stream_->on_cancel(); }
   void OnDone() override {

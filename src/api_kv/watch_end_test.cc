@@ -50,6 +50,32 @@ TEST_F(WatchStreamTest, ACallThatBreaksTellsTheOthersOfItsSession) {
   EXPECT_EQ(text(elsewhere.port->wait_for(says("@2"))), "started end@1 +other.x=1@2");
 }
 
+// Cut off without a word: the others hear of it when its lease is over, and not before.
+TEST_F(WatchStreamTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
+  create_bucket();
+  put("me", "1");
+  Client other = watch(start());
+  other.port->wait_for(has_ends(1));
+  v1::KvWatchRequest request = start("", {}, "me");
+  request.mutable_heartbeat()->set_number(1);
+  Client client = watch(request);
+  const Responses told = client.port->wait_for(has_ends(1));
+  EXPECT_EQ(told.front().heartbeat().number(), 1U);
+  EXPECT_EQ(told.front().heartbeat().client_lease_ms(), 4'000U);
+  broker_.pass(std::chrono::seconds{4});
+  v1::KvWatchRequest beat;
+  beat.mutable_heartbeat()->set_number(2);
+  client.port->send(beat);
+  broker_.pass(std::chrono::milliseconds{4'900});
+  let_background_finish();
+  EXPECT_FALSE(client.port->finished());
+  EXPECT_EQ(text(other.port->now()), "started me=1@1 end@1");
+
+  broker_.pass(std::chrono::milliseconds{100});
+  other.port->wait_for(says("lost:me@1"));
+  EXPECT_EQ(client.port->wait_for_end().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 // A broker that shuts down must not make its clients evict each other.
 TEST_F(WatchStreamTest, ABrokerThatEndsTheCallsTellsNobodyOfLostSessions) {
   create_bucket();

@@ -59,6 +59,10 @@ void add(const WatchStream::CompleteTo& piece, v1::KvWatchResponse& out) {
   out.set_complete_to(piece.revision.value);
 }
 
+void add(const v1::HeartbeatAck& piece, v1::KvWatchResponse& out) {
+  *out.mutable_heartbeat() = piece;
+}
+
 std::string encode_frame(const std::vector<Piece>& pieces) {
   v1::KvWatchResponse response;
   for (const Piece& piece : pieces) {
@@ -92,6 +96,11 @@ void WatchStream::take(grpc::ByteBuffer& request) {
   }
   {
     const std::lock_guard lock(mutex_);
+    if (request_.has_heartbeat()) {
+      const auto answer = heard(request_.heartbeat(), !has_start_);
+      // Ahead of everything: what waits here is only as much as fits into a few frames.
+      if (answer.has_value()) pieces_.emplace_front(*answer);
+    }
     if (request_.has_start()) start(request_.start());
     if (request_.goodbye()) {
       goodbye_ = true;
@@ -318,7 +327,7 @@ bool WatchStream::release(Lock& lock) {
   if (under_way_ != 0 || watch_ == KvWatchId{}) return false;
   KvUnwatchCommand command{.bucket = wanted_.bucket,
                            .watch = std::exchange(watch_, {}),
-                           .broken = !goodbye_ && ended_by_client()};
+                           .broken = !goodbye_ && (ended_by_client() || fell_silent_)};
   ++under_way_;
   lock.unlock();
   send(std::move(command));

@@ -13,7 +13,7 @@
 
 #include "api_base/api_state.h"
 #include "api_base/calls.h"
-#include "api_base/stream.h"
+#include "api_base/leased_stream.h"
 #include "api_kv/kv_convert.h"
 #include "broker/kv_commands.h"
 
@@ -45,10 +45,11 @@ class SnapshotPages {
 /// page or the credit waits here (and one value that goes beyond).
 ///
 /// **The end.** A client that leaves says goodbye. Any other end that is not the broker's own
-/// counts as broken, and the shard then tells the others that the session is lost.
+/// counts as broken, and the shard then tells the others that the session is lost. A client with a
+/// lease that falls silent is lost when its lease is over.
 ///
 /// Owned and locked as every Stream (see there).
-class WatchStream final : public Stream, public KvWatchSink {
+class WatchStream final : public LeasedStream, public KvWatchSink {
  public:
   /// What is said in one response, in parts. The order is that of the response's fields.
   struct Started {
@@ -64,9 +65,9 @@ class WatchStream final : public Stream, public KvWatchSink {
     Revision revision;
   };
   using Piece = std::variant<Started, Compacted, KvEntryRef, SnapshotEnd, KvChange, KvSessionLost,
-                             CompleteTo>;
+                             CompleteTo, v1::HeartbeatAck>;
 
-  explicit WatchStream(std::shared_ptr<ApiState> state) : state_(std::move(state)) {}
+  explicit WatchStream(std::shared_ptr<ApiState> state) : LeasedStream(std::move(state)) {}
 
   void told(const KvWatchEffect& effect) override;
 
@@ -82,6 +83,7 @@ class WatchStream final : public Stream, public KvWatchSink {
   [[nodiscard]] bool settled() const override { return pieces_.empty(); }
   bool release(Lock& lock) override;
   [[nodiscard]] bool released() const override { return watch_ == KvWatchId{} && under_way_ == 0; }
+  void lease_ended() override { fell_silent_ = true; }
 
   /// Hands the shard whatever is due, and pumps. Called without the lock, after every change.
   void go_on();
@@ -110,7 +112,6 @@ class WatchStream final : public Stream, public KvWatchSink {
     return std::static_pointer_cast<WatchStream>(shared_from_this());
   }
 
-  std::shared_ptr<ApiState> state_;
   v1::KvWatchRequest request_;
 
   // Under the mutex.
@@ -129,6 +130,7 @@ class WatchStream final : public Stream, public KvWatchSink {
   std::int64_t bytes_written_ = 0;
   std::size_t under_way_ = 0;  // Commands.
   bool goodbye_ = false;
+  bool fell_silent_ = false;
 };
 
 }  // namespace baton

@@ -135,6 +135,48 @@ Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request) {
   return out;
 }
 
+Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  BATON_TRY_STATUS(check_group(request.group()));
+  SetGroupOffsetsCommand out;
+  out.stream = request.stream();
+  out.group = request.group();
+  out.dry_run = request.dry_run();
+  if (request.offsets().empty()) {
+    return Error{Errc::invalid_argument, "offsets is empty: name at least one partition"};
+  }
+  std::set<std::uint32_t> named;
+  for (const v1::NewGroupOffset& item : request.offsets()) {
+    if (item.offset() < 0) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("offset of partition {} is {}; it must not be negative",
+                               item.partition(), item.offset())};
+    }
+    if (!named.insert(item.partition()).second) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("offsets names partition {} twice", item.partition())};
+    }
+    out.moves.push_back({.partition = PartitionNumber{item.partition()},
+                         .offset = GroupOffset{static_cast<std::uint64_t>(item.offset())}});
+  }
+  return out;
+}
+
+namespace {
+
+Result<std::optional<Handover>> convert_handover(const v1::Start& start) {
+  if (start.handover() == v1::HANDOVER_UNSPECIFIED) return std::nullopt;
+  if (!start.single_active()) {
+    return Error{Errc::invalid_argument, "handover is for single_active subscriptions"};
+  }
+  if (start.handover() == v1::HANDOVER_AT_ONCE) return std::optional(Handover::at_once);
+  if (start.handover() == v1::HANDOVER_STRICT) return std::optional(Handover::strict);
+  return Error{Errc::invalid_argument,
+               fmt::format("handover is {}; it may be 0 to 2", int{start.handover()})};
+}
+
+}  // namespace
+
 Result<SubscriptionWanted> convert(const v1::Start& start) {
   SubscriptionWanted out;
   out.id = SubscriptionId{start.id()};
@@ -154,6 +196,7 @@ Result<SubscriptionWanted> convert(const v1::Start& start) {
   out.command.group = start.group();
   out.command.single_active = start.single_active();
   out.command.owner = start.owner();
+  BATON_TRY(out.command.handover, convert_handover(start));
   if (static_cast<std::uint32_t>(start.partitions_size()) > limits::kPartitionsPerStreamMax) {
     return Error{Errc::invalid_argument,
                  fmt::format("partitions names {}; the limit is {}", start.partitions_size(),

@@ -21,6 +21,7 @@ Result<DescribeStreamCommand> convert(const v1::DescribeStreamRequest& request);
 Result<StartProducerCommand> convert(const v1::InitProducerRequest& request);
 Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request);
 Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request);
+Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request);
 Result<SubscriptionWanted> convert(const v1::Start& start);
 
 struct ReadWanted {
@@ -34,6 +35,6 @@ Result<AppendCommand> convert(v1::AppendRequest& request);
 void reply(const AppendCommand& done, v1::AppendResponse& response);
 
 void describe(const StreamDescription& in, v1::Stream& out);
-void describe(const GroupReport& in, v1::Group& out);
+void describe(const GroupReport& in, Instant now, v1::Group& out);
 
 }  // namespace baton

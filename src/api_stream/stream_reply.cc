@@ -81,12 +81,16 @@ void describe(const StreamDescription& in, v1::Stream& out) {
   }
 }
 
-void describe(const GroupReport& in, v1::Group& out) {
+void describe(const GroupReport& in, Instant now, v1::Group& out) {
   const GroupDescription& group = in.description;
   out.set_stream(group.group.stream);
   out.set_partition(group.group.partition);
   out.set_group(group.group.name);
   out.set_single_active(group.single_active);
+  if (group.single_active) {
+    out.set_handover(group.handover == Handover::strict ? v1::HANDOVER_STRICT
+                                                        : v1::HANDOVER_AT_ONCE);
+  }
   out.set_generation(group.generation.value);
   if (group.offset.has_value()) out.set_offset(static_cast<std::int64_t>(group.offset->value));
   out.set_lag(in.lag);
@@ -103,6 +107,11 @@ void describe(const GroupReport& in, v1::Group& out) {
     member.set_activity(to_proto(in_member.status.activity));
     member.set_since_ns(in_member.since.ns);
     member.set_ticket(in_member.ticket.value);
+    if (in_member.lease_until.has_value()) {
+      const Duration left = std::max(Duration{0}, *in_member.lease_until - now);
+      member.set_lease_left_ms(
+          static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+    }
   }
 }
 

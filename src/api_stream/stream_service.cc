@@ -125,10 +125,11 @@ Reactor* StreamService::ListGroups(Context* context, const v1::ListGroupsRequest
                                    v1::ListGroupsResponse* response) {
   const UnaryCall call(context, state_, Method::list_groups);
   ask_all_shards(call, ListGroupsCommand{.stream = request->stream(), .groups = {}},
-                 [response](std::vector<ListGroupsCommand>& answers) {
+                 [response, state = state_](std::vector<ListGroupsCommand>& answers) {
+                   const Instant now = state->broker.now();
                    for (const ListGroupsCommand& answer : answers) {
                      for (const GroupReport& group : answer.groups) {
-                       describe(group, *response->add_groups());
+                       describe(group, now, *response->add_groups());
                      }
                    }
                  });
@@ -139,9 +140,10 @@ Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupR
                                       v1::DescribeGroupResponse* response) {
   return run(UnaryCall(context, state_, Method::describe_group),
              group_command(request->stream(), request->group(), GroupCommand::What::describe),
-             [response](const GroupCommand& done) {
+             [response, state = state_](const GroupCommand& done) {
+               const Instant now = state->broker.now();
                for (const GroupReport& group : done.partitions) {
-                 describe(group, *response->add_partitions());
+                 describe(group, now, *response->add_partitions());
                }
              });
 }
@@ -150,9 +152,25 @@ Reactor* StreamService::EvaluateGroup(Context* context, const v1::EvaluateGroupR
                                       v1::EvaluateGroupResponse* response) {
   return run(UnaryCall(context, state_, Method::evaluate_group),
              group_command(request->stream(), request->group(), GroupCommand::What::evaluate),
-             [response](const GroupCommand& done) {
+             [response, state = state_](const GroupCommand& done) {
+               const Instant now = state->broker.now();
                for (const GroupReport& group : done.partitions) {
-                 describe(group, *response->add_partitions());
+                 describe(group, now, *response->add_partitions());
+               }
+             });
+}
+
+Reactor* StreamService::SetGroupOffsets(Context* context, const v1::SetGroupOffsetsRequest* request,
+                                        v1::SetGroupOffsetsResponse* response) {
+  return run(UnaryCall(context, state_, Method::set_group_offsets), convert(*request),
+             [response](const SetGroupOffsetsCommand& done) {
+               for (const SetGroupOffsetsCommand::Move& move : done.moves) {
+                 v1::GroupOffsetChange& change = *response->add_changes();
+                 change.set_partition(move.partition.value);
+                 if (move.before.has_value()) {
+                   change.set_before(static_cast<std::int64_t>(move.before->value));
+                 }
+                 change.set_after(static_cast<std::int64_t>(move.offset.value));
                }
              });
 }

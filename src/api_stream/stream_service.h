@@ -17,9 +17,10 @@ using StreamsNamed =
 using StreamsGrouped = v1::Streams::WithCallbackMethod_ListGroups<
     v1::Streams::WithCallbackMethod_DescribeGroup<v1::Streams::WithCallbackMethod_EvaluateGroup<
         v1::Streams::WithCallbackMethod_DeleteGroup<StreamsNamed>>>>;
+using StreamsMoved = v1::Streams::WithCallbackMethod_SetGroupOffsets<StreamsGrouped>;
 using StreamsUnary = v1::Streams::WithCallbackMethod_InitProducer<
     v1::Streams::WithCallbackMethod_Append<v1::Streams::WithCallbackMethod_StoreOffset<
-        v1::Streams::WithCallbackMethod_QueryOffset<StreamsGrouped>>>>;
+        v1::Streams::WithCallbackMethod_QueryOffset<StreamsMoved>>>>;
 using StreamsBase =
     v1::Streams::WithRawCallbackMethod_AppendStream<v1::Streams::WithRawCallbackMethod_Read<
         v1::Streams::WithRawCallbackMethod_Subscribe<StreamsUnary>>>;
@@ -58,6 +59,8 @@ class StreamService final : public StreamsBase {
                          v1::EvaluateGroupResponse* response) override;
   Reactor* DeleteGroup(Context* context, const v1::DeleteGroupRequest* request,
                        v1::DeleteGroupResponse* response) override;
+  Reactor* SetGroupOffsets(Context* context, const v1::SetGroupOffsetsRequest* request,
+                           v1::SetGroupOffsetsResponse* response) override;
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* AppendStream(
       Context* context) override;

@@ -378,6 +378,15 @@ void SubscriptionStream::close(Subscription& subscription, const std::optional<E
   });
 }
 
+/// Overtakes batches, of which a slow link may have many to carry, but nothing that was said about
+/// a seat: a client whose lease is renewed has heard every word that was said before.
+void SubscriptionStream::say_ahead_of_batches(std::string piece) {
+  const auto last_word = std::find_if(pieces_.rbegin(), pieces_.rend(),
+                                      [](const Piece& said) { return said.feed == nullptr; });
+  piece_bytes_ += piece.size();
+  pieces_.insert(last_word.base(), {std::move(piece), nullptr, {}});
+}
+
 void SubscriptionStream::say(std::string piece, const Feed* feed, CreditTaken cost) {
   piece_bytes_ += piece.size();
   pieces_.push_back({std::move(piece), feed, cost});

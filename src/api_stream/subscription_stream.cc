@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "api_base/api_limits.h"
 #include "api_base/wire_fields.h"
@@ -40,7 +41,7 @@ std::size_t count_items(const v1::SubscribeRequest& request) {
 }  // namespace
 
 SubscriptionStream::SubscriptionStream(std::shared_ptr<ApiState> state)
-    : state_(std::move(state)),
+    : LeasedStream(std::move(state)),
       connection_{kThisNode, ConnectionNumber{state_->next_connection.fetch_add(1)}} {
   state_->counters.consumers_open.fetch_add(1, std::memory_order_relaxed);
 }
@@ -60,6 +61,8 @@ void SubscriptionStream::take(grpc::ByteBuffer& request) {
         to_status({Errc::invalid_argument, fmt::format("the request has {} items; the limit is {}",
                                                        items, limits::kItemsPerRequest)}));
   }
+  if (request_.has_heartbeat()) take_heartbeat(request_.heartbeat());
+  requested_ = true;
   // An offset goes before the reply that follows it: the successor begins where it says.
   for (const v1::Start& item : request_.starts()) start(item);
   for (const v1::Credit& item : request_.credits()) add_credit(item);
@@ -69,6 +72,17 @@ void SubscriptionStream::take(grpc::ByteBuffer& request) {
     unsubscribe(SubscriptionId{item.id()});
   }
   finish_turn();
+}
+
+/// The first one is answered before anything else is said: a client that hears of a seat knows
+/// whether it has a lease.
+void SubscriptionStream::take_heartbeat(const v1::Heartbeat& heartbeat) {
+  const std::lock_guard lock(mutex_);
+  const auto answer = heard(heartbeat, !requested_);
+  if (!answer.has_value()) return;
+  std::string piece;
+  append_blob(piece, 6, answer->SerializeAsString());
+  say_ahead_of_batches(std::move(piece));
 }
 
 void SubscriptionStream::finish_turn() {
@@ -85,8 +99,10 @@ void SubscriptionStream::start(const v1::Start& item) {
   Result<SubscriptionWanted> wanted = convert(item);
   auto subscription = std::make_shared<Subscription>();
   const SubscriptionId id{item.id()};
+  bool leased = false;
   {
     const std::lock_guard lock(mutex_);
+    leased = has_lease();
     // The connection has ended while its last request was taken: nobody would ever end this one.
     if (releasing_) return;
     if (wanted.has_value() && subscriptions_.contains(id)) {
@@ -117,6 +133,7 @@ void SubscriptionStream::start(const v1::Start& item) {
   SubscribeCommand command = subscription->wanted.command;
   command.member = {connection_, id};
   command.ticket = subscription->ticket;
+  command.has_lease = leased;
   command.sink = self();
   send(std::move(command),
        [this, subscription](SubscribeCommand* done) { started(subscription, done); });
@@ -273,13 +290,24 @@ bool SubscriptionStream::release(Lock& lock) {
   if (under_way_ != 0 || streams_.empty()) return false;
   const std::set<std::string> streams = std::exchange(streams_, {});
   under_way_ += streams.size();
+  // Whoever left in order has unsubscribed before. What is still subscribed now may be at work.
+  const std::optional<Instant> lease = lease_running();
   lock.unlock();
   for (const std::string& stream : streams) {
-    send(ConnectionDownCommand{.stream = stream, .connection = connection_},
+    send(ConnectionDownCommand{.stream = stream, .connection = connection_, .lease_until = lease},
          [](ConnectionDownCommand*) {});
   }
   lock.lock();
   return true;
+}
+
+void SubscriptionStream::lease_ended() {
+  for (const auto& [id, subscription] : subscriptions_) {
+    const SubscribeCommand& start = subscription->wanted.command;
+    if (!start.single_active) continue;
+    spdlog::warn("event=session_lease_over stream=\"{}\" group=\"{}\" owner=\"{}\"", start.stream,
+                 start.group, start.owner);
+  }
 }
 
 void SubscriptionStream::drop_subscriptions() {

@@ -15,8 +15,8 @@
 
 #include "api_base/api_state.h"
 #include "api_base/calls.h"
+#include "api_base/leased_stream.h"
 #include "api_base/status.h"
-#include "api_base/stream.h"
 #include "api_stream/chunk.h"
 #include "api_stream/read_stream.h"
 #include "broker/stream_commands.h"
@@ -52,7 +52,7 @@ struct CreditTaken {
 /// under another one brings nothing, so nothing is delivered after a step-down.
 ///
 /// Owned and locked as every Stream (see there).
-class SubscriptionStream final : public Stream, public SeatSink {
+class SubscriptionStream final : public LeasedStream, public SeatSink {
  public:
   explicit SubscriptionStream(std::shared_ptr<ApiState> state);
   SubscriptionStream(const SubscriptionStream&) = delete;
@@ -61,6 +61,7 @@ class SubscriptionStream final : public Stream, public SeatSink {
 
   // From the shard.
   void told(const CoordinatorEffects::Effect& effect) override;
+  [[nodiscard]] std::optional<Instant> lease_until() const override { return known_lease(); }
 
  private:
   struct Subscription;
@@ -120,8 +121,10 @@ class SubscriptionStream final : public Stream, public SeatSink {
   [[nodiscard]] bool settled() const override { return pieces_.empty() && under_way_ == 0; }
   bool release(Lock& lock) override;
   [[nodiscard]] bool released() const override;
+  void lease_ended() override;
 
   // subscription_stream.cc: what the client asks.
+  void take_heartbeat(const v1::Heartbeat& heartbeat);
   void start(const v1::Start& start);
   void started(const std::shared_ptr<Subscription>& subscription, SubscribeCommand* done);
   void add_credit(const v1::Credit& credit);
@@ -160,6 +163,7 @@ class SubscriptionStream final : public Stream, public SeatSink {
   bool wait_for_more(const std::shared_ptr<Feed>& feed);
   void close(Subscription& subscription, const std::optional<Error>& reason, bool unregister);
   void say(std::string piece, const Feed* feed = nullptr, CreditTaken cost = {});
+  void say_ahead_of_batches(std::string piece);
   static void give_back(Subscription& subscription, CreditTaken taken);
   [[nodiscard]] bool has_credit(const Subscription& subscription) const {
     return subscription.credit_batches > 0 && subscription.credit_bytes > 0;
@@ -169,7 +173,6 @@ class SubscriptionStream final : public Stream, public SeatSink {
     return std::static_pointer_cast<SubscriptionStream>(shared_from_this());
   }
 
-  std::shared_ptr<ApiState> state_;
   ConnectionId connection_;
   v1::SubscribeRequest request_;
 
@@ -181,6 +184,7 @@ class SubscriptionStream final : public Stream, public SeatSink {
   std::size_t piece_bytes_ = 0;
   std::vector<std::function<void()>> put_off_;
   std::size_t under_way_ = 0;  // Commands.
+  bool requested_ = false;     // The first request was taken.
   bool releasing_ = false;
 };
 

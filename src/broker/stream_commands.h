@@ -115,6 +115,8 @@ class SeatSink {
   virtual ~SeatSink() = default;
 
   virtual void told(const CoordinatorEffects::Effect& effect) = 0;
+  /// Until when its client may be at work, as far as the broker has heard; none: it has no lease.
+  [[nodiscard]] virtual std::optional<Instant> lease_until() const { return std::nullopt; }
 };
 
 /// Adds a subscription to the group at each of its partitions. All of them, or none.
@@ -131,6 +133,8 @@ struct SubscribeCommand {
   MemberId member;
   Ticket ticket;
   std::string owner;
+  std::optional<Handover> handover{};  // None: what the group has.
+  bool has_lease = false;              // The connection sends heartbeats.
   std::shared_ptr<SeatSink> sink;
   std::optional<Error> error;
   std::vector<Subscribed> subscribed;
@@ -152,6 +156,9 @@ struct StepDownReplyCommand {
 struct ConnectionDownCommand {
   std::string stream;  // Any of that shard.
   ConnectionId connection;
+  /// It broke, and its client may be at work until then; none: the client works no more, or has no
+  /// lease.
+  std::optional<Instant> lease_until{};
 };
 
 struct StoreOffsetCommand {
@@ -167,6 +174,20 @@ struct QueryOffsetCommand {
   std::optional<Error> error;
   std::optional<GroupOffset> offset;
   Generation generation;
+};
+
+/// Moves a group without consumers: all of `moves`, or none.
+struct SetGroupOffsetsCommand {
+  struct Move {
+    PartitionNumber partition;
+    GroupOffset offset;
+    std::optional<GroupOffset> before{};
+  };
+  std::string stream;
+  std::string group;
+  std::vector<Move> moves;
+  bool dry_run = false;
+  std::optional<Error> error;
 };
 
 struct GroupReport {
@@ -194,6 +215,6 @@ using StreamCommand =
                  DescribeStreamCommand, ListStreamsCommand, StartProducerCommand, AppendCommand,
                  OpenPartitionCommand, SubscribeCommand, UnsubscribeCommand, StepDownReplyCommand,
                  ConnectionDownCommand, StoreOffsetCommand, QueryOffsetCommand, ListGroupsCommand,
-                 GroupCommand>;
+                 GroupCommand, SetGroupOffsetsCommand>;
 
 }  // namespace baton

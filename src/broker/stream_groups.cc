@@ -43,7 +43,9 @@ Status StreamShard::subscribe(SubscribeCommand& command, Instant now) {
          .ticket = command.ticket,
          .single_active = command.single_active,
          .partition_index = index_of(*stream, part.partition),
-         .owner = command.owner},
+         .owner = command.owner,
+         .handover = command.handover,
+         .has_lease = command.has_lease},
         now);
     if (!offset.has_value()) {
       unsubscribe({.stream = command.stream,
@@ -74,7 +76,11 @@ void StreamShard::on(StepDownReplyCommand& command, Instant now) {
 }
 
 void StreamShard::on(ConnectionDownCommand& command, Instant now) {
-  coordinator_.connection_down(command.connection, now);
+  if (command.lease_until.has_value()) {
+    coordinator_.connection_lost(command.connection, *command.lease_until, now);
+  } else {
+    coordinator_.connection_down(command.connection, now);
+  }
   sinks_.erase(command.connection);
 }
 
@@ -119,6 +125,58 @@ void StreamShard::on(QueryOffsetCommand& command, Instant /*now*/) {
   command.offset = coordinator_.query_offset(group);
   if (const auto* known = coordinator_.find(group); known != nullptr) {
     command.generation = known->record.generation;
+  }
+}
+
+/// Fails when one of the moves cannot be made; otherwise says where the group is now.
+Status StreamShard::check_moves(SetGroupOffsetsCommand& command, Instant now) {
+  BATON_TRY(const StreamInfo* const stream, catalog_.find(command.stream));
+  // Of any partition: a consumer that comes to one of them tomorrow must not find it moved under
+  // another that works today.
+  for (std::uint32_t number = 0; number < stream->partitions(); ++number) {
+    const auto* group = coordinator_.find({command.stream, number, command.group});
+    if (group == nullptr || group->consumers.empty()) continue;
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("group '{}' has {} consumer{} at partition {}: stop its consumers, and "
+                    "set the offset again",
+                    command.group, group->consumers.size(), group->consumers.size() == 1 ? "" : "s",
+                    number)};
+  }
+  for (SetGroupOffsetsCommand::Move& move : command.moves) {
+    BATON_TRY(const auto partition, open(*stream, move.partition, now));
+    const PartitionDescription log = partition->log().describe();
+    const auto first = static_cast<std::uint64_t>(log.first.value);
+    const auto next = static_cast<std::uint64_t>(log.next.value);
+    if (move.offset.value < first || move.offset.value > next) {
+      return Error{
+          Errc::offset_out_of_range,
+          fmt::format("offset is {}; partition {} of stream '{}' has {} to {}", move.offset.value,
+                      move.partition.value, command.stream, first, next)};
+    }
+    move.before = coordinator_.query_offset({command.stream, move.partition.value, command.group});
+  }
+  return {};
+}
+
+void StreamShard::on(SetGroupOffsetsCommand& command, Instant now) {
+  if (const Status checked = check_moves(command, now); !checked.has_value()) {
+    command.error = checked.error();
+    return;
+  }
+  if (command.dry_run) return;
+  for (const SetGroupOffsetsCommand::Move& move : command.moves) {
+    const auto stored =
+        coordinator_.store_offset({.group = {command.stream, move.partition.value, command.group},
+                                   .holder = std::nullopt,
+                                   .offset = move.offset,
+                                   .may_rewind = true},
+                                  now);
+    // Only a shard that is full of groups refuses now.
+    if (!stored.has_value()) {
+      command.error = stored.error();
+      return;
+    }
   }
 }
 
@@ -215,6 +273,12 @@ std::uint64_t StreamShard::lag_of(const GroupId& group, std::optional<GroupOffse
 
 GroupReport StreamShard::report(GroupDescription group) const {
   const std::uint64_t lag = lag_of(group.group, group.offset);
+  for (MemberDescription& member : group.members) {
+    member.lease_until = member.forgotten_at;
+    const auto sink = sinks_.find(member.member.connection);
+    const auto alive = sink == sinks_.end() ? nullptr : sink->second.lock();
+    if (alive != nullptr) member.lease_until = alive->lease_until();
+  }
   auto partition = find_partition(group.group);
   return {.description = std::move(group), .lag = lag, .partition = std::move(partition)};
 }

@@ -108,6 +108,7 @@ class StreamShard {
   void on(QueryOffsetCommand& command, Instant now);
   void on(ListGroupsCommand& command, Instant now);
   void on(GroupCommand& command, Instant now);
+  void on(SetGroupOffsetsCommand& command, Instant now);
 
   void append_batches(const StreamInfo& stream, AppendCommand& command, Instant now);
   void append_records(const StreamInfo& stream, AppendCommand& command, Instant now);
@@ -121,6 +122,7 @@ class StreamShard {
   Status subscribe(SubscribeCommand& command, Instant now);
   void unsubscribe(const UnsubscribeCommand& command, Instant now);
   Status change(const std::vector<GroupId>& groups, GroupCommand::What what, Instant now);
+  Status check_moves(SetGroupOffsetsCommand& command, Instant now);
   void clamp_offsets(Instant now);
   void remove_files(StreamId stream, std::uint32_t partitions);
   void note_synced(Instant now);

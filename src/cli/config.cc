@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::uint64_t kShardsMax = 256;
 constexpr Milliseconds kKeepaliveMin{100};
+// Twice the broker's session lease: a shorter one would give a seat away before its consumer knows.
+constexpr Milliseconds kKeepaliveTimeoutMin{10'000};
 constexpr Milliseconds kKeepaliveMax{3'600'000};
 constexpr Milliseconds kCheckpointMin{100};
 constexpr Milliseconds kCheckpointMax{3'600'000};
@@ -73,7 +75,8 @@ Status set_keepalive_time(ServerConfig& config, std::string_view text) {
 }
 
 Status set_keepalive_timeout(ServerConfig& config, std::string_view text) {
-  BATON_TRY(config.api.keepalive_timeout, parse_milliseconds(text, kKeepaliveMin, kKeepaliveMax));
+  BATON_TRY(config.api.keepalive_timeout,
+            parse_milliseconds(text, kKeepaliveTimeoutMin, kKeepaliveMax));
   return {};
 }
 
@@ -137,7 +140,8 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"keepalive-time", "DURATION", "Ping a connection that was silent for this long [2s].",
      set_keepalive_time},
     {"keepalive-timeout", "DURATION",
-     "Close the connection when the answer to a ping takes longer [3s].", set_keepalive_timeout},
+     "Close the connection when the answer to a ping takes longer, at least 10s [10s].",
+     set_keepalive_timeout},
     {"request-max", "SIZE", "The largest request, 64KiB to 256MiB [32MiB].", set_request_max},
     {"checkpoint-interval", "DURATION", "The longest time between two checkpoints [60s].",
      set_checkpoint_interval},

@@ -29,7 +29,7 @@ TEST(Config, EverySettingIsRead) {
   const auto config = parse_config(
       "data: /d\nlisten: 127.0.0.1:1\nhttp: 127.0.0.1:2\nfsync: interval:20\nshards: 4\n"
       "insecure: true\ntls-cert: c\ntls-key: k\ntls-ca: a\nkeepalive-time: 4s\n"
-      "keepalive-timeout: 5s\nrequest-max: 1MiB\ncheckpoint-interval: 6s\nstop-timeout: 7s\n"
+      "keepalive-timeout: 15s\nrequest-max: 1MiB\ncheckpoint-interval: 6s\nstop-timeout: 7s\n"
       "log-level: error\nlog-json: true\nready-file: r\n",
       "c.yaml");
   ASSERT_TRUE(config.has_value()) << config.error().text;
@@ -43,7 +43,7 @@ TEST(Config, EverySettingIsRead) {
   EXPECT_EQ(config->api.tls_key, "k");
   EXPECT_EQ(config->api.tls_ca, "a");
   EXPECT_EQ(config->api.keepalive_time, seconds{4});
-  EXPECT_EQ(config->api.keepalive_timeout, seconds{5});
+  EXPECT_EQ(config->api.keepalive_timeout, seconds{15});
   EXPECT_EQ(config->api.message_bytes_max, limits::kMiB);
   EXPECT_EQ(config->checkpoint_interval, seconds{6});
   EXPECT_EQ(config->stop_timeout, seconds{7});

@@ -21,6 +21,8 @@ template <>
 inline constexpr std::string_view kValueName<client::RecordCompression> = "CODEC";
 template <>
 inline constexpr std::string_view kValueName<Retention> = "AGE|SIZE";
+template <>
+inline constexpr std::string_view kValueName<client::Handover> = "HOW";
 
 struct StreamFlags : ClientFlags {
   std::string stream;

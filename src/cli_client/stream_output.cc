@@ -78,13 +78,26 @@ Json to_json(const client::PartitionInfo& partition) {
 }
 
 Json to_json(const client::GroupMember& member) {
-  return {{"connection", member.connection},
-          {"subscription", member.subscription},
-          {"owner", member.owner},
-          {"connectivity", connectivity_name(member.connectivity)},
-          {"activity", activity_name(member.activity)},
-          {"since_ns", member.since.time_since_epoch().count()},
-          {"ticket", member.ticket}};
+  Json out{{"connection", member.connection},
+           {"subscription", member.subscription},
+           {"owner", member.owner},
+           {"connectivity", connectivity_name(member.connectivity)},
+           {"activity", activity_name(member.activity)},
+           {"since_ns", member.since.time_since_epoch().count()},
+           {"ticket", member.ticket}};
+  if (member.lease_left) out["lease_left_ms"] = member.lease_left->count();
+  return out;
+}
+
+std::string lease_text(const client::GroupMember& member) {
+  if (!member.lease_left) return "none";
+  return fmt::format("{:.1f} s", static_cast<double>(member.lease_left->count()) / 1000);
+}
+
+std::string kind_text(const client::GroupInfo& group) {
+  if (!group.single_active) return "not single active";
+  return group.handover == client::Handover::strict ? "single active, strict hand-over"
+                                                    : "single active";
 }
 
 std::string number_text(std::int64_t number) {
@@ -212,6 +225,9 @@ Json to_json(const client::GroupInfo& group) {
            {"group", group.group},
            {"single_active", group.single_active},
            {"generation", group.generation}};
+  if (group.single_active) {
+    out["handover"] = group.handover == client::Handover::strict ? "strict" : "at-once";
+  }
   if (group.offset) out["offset"] = *group.offset;
   out["lag"] = group.lag;
   out["members"] = Json::array();
@@ -300,12 +316,11 @@ std::string list_text(const std::vector<client::GroupInfo>& groups) {
 
 std::string describe(const std::vector<client::GroupInfo>& partitions) {
   if (partitions.empty()) return "nobody, and no offsets";
-  std::string out =
-      fmt::format("{} / {}  {}\n", printable(partitions[0].stream), printable(partitions[0].group),
-                  partitions[0].single_active ? "single active" : "not single active");
+  std::string out = fmt::format("{} / {}  {}\n", printable(partitions[0].stream),
+                                printable(partitions[0].group), kind_text(partitions[0]));
   out += alarms(partitions);
   Rows seats{{"PARTITION", "ACTIVE", "SINCE", "EPOCH", "OFFSET", "LAG", "HAND-OVER", "WHY"}};
-  Rows members{{"PARTITION", "OWNER", "STATUS", "CONNECTION", "TICKET", "SINCE"}};
+  Rows members{{"PARTITION", "OWNER", "STATUS", "LEASE", "CONNECTION", "TICKET", "SINCE"}};
   for (const auto& group : partitions) {
     const client::GroupMember* const holder = holder_of(group);
     const std::string number = fmt::format("{}", group.partition);
@@ -315,7 +330,7 @@ std::string describe(const std::vector<client::GroupInfo>& partitions) {
                      format_count(group.lag), format_hand_over(group.last_hand_over),
                      group.reason.empty() ? "-" : printable(group.reason)});
     for (const auto& member : group.members) {
-      members.push_back({number, owner_text(member), status_text(member),
+      members.push_back({number, owner_text(member), status_text(member), lease_text(member),
                          fmt::format("{}.{}", member.connection, member.subscription),
                          fmt::format("{}", member.ticket), format_time(member.since)});
     }

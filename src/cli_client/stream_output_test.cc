@@ -24,7 +24,8 @@ client::GroupInfo group() {
                           .subscription = 1,
                           .owner = "a",
                           .connectivity = client::Connectivity::connected,
-                          .activity = client::Activity::active});
+                          .activity = client::Activity::active,
+                          .lease_left = std::chrono::milliseconds{4'500}});
   made.members.push_back({.connection = 4,
                           .subscription = 1,
                           .owner = "",
@@ -97,9 +98,9 @@ TEST(GroupText, ShowsWhoIsActiveWhoWaitsAndWhy) {
             "events / billing  single active\n"
             "PARTITION  ACTIVE  SINCE  EPOCH  OFFSET  LAG  HAND-OVER  WHY\n"
             "        2  a       -          7   1 000    5     1.5 ms  consumer left\n"
-            "PARTITION  OWNER  STATUS                CONNECTION  TICKET  SINCE\n"
-            "        2  a      active                       3.1       0  -\n"
-            "        2  4.1    disconnected waiting         4.1       0  -");
+            "PARTITION  OWNER  STATUS                LEASE  CONNECTION  TICKET  SINCE\n"
+            "        2  a      active                4.5 s         3.1       0  -\n"
+            "        2  4.1    disconnected waiting  none          4.1       0  -");
   EXPECT_EQ(list_text(std::vector{group()}),
             "STREAM  GROUP    PARTITION  ACTIVE  WAITING  OFFSET  LAG\n"
             "events  billing          2  a             1   1 000    5");

@@ -35,6 +35,7 @@ constexpr Milliseconds kSlice{50};
 struct SubscribeFlags : StreamFlags {
   std::string group;
   bool single_active = false;
+  client::Handover handover = client::Handover::as_group;
   std::optional<std::uint64_t> partition;
   std::uint64_t store_every = 0;
   client::StartFrom from = client::StartFrom::next();
@@ -74,6 +75,7 @@ class Subscribing {
     if (flags_.partition) options.partitions = {static_cast<std::uint32_t>(*flags_.partition)};
     options.group = flags_.group;
     options.single_active = flags_.single_active;
+    options.handover = flags_.handover;
     options.from = flags_.from;
     options.owner = flags_.owner;
     options.storing.records = flags_.store_every;
@@ -180,12 +182,23 @@ ExitCode run_subscribe(const SubscribeFlags& flags) {
   return Subscribing(flags).run();
 }
 
+Result<client::Handover> read_handover(std::string_view text) {
+  if (text == "at-once") return client::Handover::at_once;
+  if (text == "strict") return client::Handover::strict;
+  return Error{Errc::invalid_argument, fmt::format("'{}' is not at-once or strict", text)};
+}
+
 void add_subscribe_flags(CLI::App& command, SubscribeFlags& flags) {
   command.add_option("-g,--group", flags.group, "The consumer group, whose offsets are stored.")
       ->type_name("GROUP")
       ->required();
   command.add_flag("--single-active", flags.single_active,
                    "Give the records of a partition to one consumer of the group at a time.");
+  add_parsed(
+      command, "--handover", read_handover,
+      [&flags](client::Handover handover) { flags.handover = handover; },
+      "When a seat moves whose consumer's connection broke: at-once, or strict (when its lease is "
+      "over). All consumers of a group must agree [what the group has].");
   add_parsed(
       command, "--partition", read_partition,
       [&flags](std::uint64_t value) { flags.partition = value; }, "Only this partition [all].");

@@ -123,9 +123,11 @@ class Link {
     down_since_.reset();
     if (sessions_ > 1) ++reconnects_;
   }
-  /// Ends the session as broken: the broker said something it may not say.
-  void break_session(Lock& /*lock*/) {
-    if (session_ != nullptr) session_->context.TryCancel();
+  /// Ends the session as broken: the broker said something it may not say, or `why`.
+  void break_session(Lock& /*lock*/, std::optional<Error> why = std::nullopt) {
+    if (session_ == nullptr) return;
+    if (why && !broken_why_) broken_why_ = std::move(why);
+    session_->context.TryCancel();
   }
 
   const ConnectionOptions connection_;
@@ -234,7 +236,9 @@ class Link {
 
   void session_done(const grpc::Status& status) {
     Lock lock(mutex_);
-    const Error error = closing_ ? closed_error() : from_grpc(status, connection_.address);
+    const auto why = std::exchange(broken_why_, std::nullopt);
+    const Error error =
+        closing_ ? closed_error() : why.value_or(from_grpc(status, connection_.address));
     const auto now = SteadyClock::now();
     if (!down_since_) down_since_ = now;
     const bool gave_up =
@@ -285,6 +289,7 @@ class Link {
   bool retry_pending_ = false;
   std::uint64_t sessions_ = 0;
   int alarms_pending_ = 0;
+  std::optional<Error> broken_why_;
   std::optional<SteadyClock::time_point> down_since_;
   Backoff backoff_;
   std::unique_ptr<grpc::Alarm> retry_alarm_;

@@ -27,7 +27,7 @@ KvWatchEvent event_of(KvWatchEvent::Kind kind) {
 
 KvWatchLink::KvWatchLink(ConnectionOptions connection, KvWatchOptions options,
                          KvWatchCallback callback, const std::shared_ptr<grpc::Channel>& channel)
-    : Link(std::move(connection), options.reconnect),
+    : LeasedLink(std::move(connection), options.reconnect),
       options_(std::move(options)),
       callback_(std::move(callback)),
       stub_(v1::Kv::NewStub(channel)),
@@ -47,6 +47,7 @@ void KvWatchLink::begin_call(grpc::ClientContext* context, Reactor* reactor) {
 void KvWatchLink::session_opened() {
   start_sent_ = false;
   session_live_ = false;
+  if (!options_.session.empty()) begin_lease();
 }
 
 void KvWatchLink::fill_start(v1::KvWatchStart& start) const {
@@ -62,8 +63,9 @@ void KvWatchLink::fill_start(v1::KvWatchStart& start) const {
 
 const v1::KvWatchRequest* KvWatchLink::next_frame() {
   const bool first = !std::exchange(start_sent_, true);
-  if (!first && !goodbye_due_) return nullptr;
   frame_.Clear();
+  const bool beats = !options_.session.empty() && fill_heartbeat(frame_);
+  if (!first && !goodbye_due_ && !beats) return nullptr;
   if (first) fill_start(*frame_.mutable_start());
   frame_.set_goodbye(std::exchange(goodbye_due_, false));
   return &frame_;
@@ -88,8 +90,11 @@ void KvWatchLink::received(v1::KvWatchResponse& response) {
   {
     Lock lock(mutex_);
     mark_alive(lock);
-    session_live_ = true;
-    started_ = true;
+    take_heartbeat(response);
+    if (lease_has_ended()) return give_up_session(lock);
+    // An answered heartbeat alone does not say that the watch was taken.
+    session_live_ = session_live_ || response.has_started();
+    started_ = started_ || response.has_started();
     changed_.notify_all();
   }
   told_of_loss_ = false;
@@ -145,6 +150,7 @@ void KvWatchLink::tell_changes(v1::KvWatchResponse& response) {
 void KvWatchLink::disconnected(const Error& error, bool over) {
   {
     Lock lock(mutex_);
+    close_lease();
     session_live_ = false;
     if (closed_) return;
   }

@@ -10,7 +10,7 @@
 #include <baton/kv_client.h>
 #include <baton/v1/kv.grpc.pb.h>
 
-#include "client_base/link.h"
+#include "client_base/leased_link.h"
 
 namespace baton::client {
 
@@ -18,7 +18,10 @@ namespace baton::client {
 ///
 /// Events are told on the thread that reads: while the callback runs nothing more is read, and gRPC
 /// tells the broker to wait.
-class KvWatchLink final : Link<v1::KvWatchRequest, v1::KvWatchResponse> {
+///
+/// A watch that names a session has a lease: the others hear that the session is lost only when
+/// this side has known for a second that it may be.
+class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
  public:
   KvWatchLink(ConnectionOptions connection, KvWatchOptions options, KvWatchCallback callback,
               const std::shared_ptr<grpc::Channel>& channel);

@@ -1,5 +1,6 @@
 #include <baton/stream_client.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -153,6 +154,53 @@ Result<std::vector<GroupInfo>> StreamClient::evaluate_group(std::string_view str
   request.set_group(text(group));
   BATON_TRY(const auto response, state_->call(&Stub::EvaluateGroup, request));
   return from_proto(response.partitions());
+}
+
+Result<std::int64_t> StreamClient::place_in(std::string_view stream, const PartitionInfo& partition,
+                                            const StartFrom& to) {
+  switch (to.kind) {
+    case StartFrom::Kind::first: return partition.first_offset;
+    case StartFrom::Kind::next: return partition.next_offset;
+    case StartFrom::Kind::last: return std::max(partition.first_offset, partition.next_offset - 1);
+    case StartFrom::Kind::offset: return to.offset;
+    case StartFrom::Kind::time: break;
+  }
+  const auto reader = read(
+      {.stream = text(stream), .partition = partition.partition, .from = to, .max_records = 1});
+  BATON_TRY(const auto records, reader->next());
+  // Everything there is may be older.
+  return records && !records->empty() ? records->front().offset : partition.next_offset;
+}
+
+Result<std::vector<GroupOffsetChange>> StreamClient::set_group_offsets(
+    std::string_view stream, std::string_view group, const SetOffsetOptions& options) {
+  BATON_TRY(const StreamInfo info, describe_stream(stream));
+  v1::SetGroupOffsetsRequest request;
+  request.set_stream(text(stream));
+  request.set_group(text(group));
+  request.set_dry_run(options.dry_run);
+  std::vector<std::uint32_t> wanted = options.partitions;
+  if (wanted.empty()) {
+    for (std::uint32_t number = 0; number < info.partitions; ++number) wanted.push_back(number);
+  }
+  for (const std::uint32_t number : wanted) {
+    if (number >= info.details.size()) {
+      return make_error(Code::partition_not_found,
+                        fmt::format("stream {} has no partition {}: it has 0 to {}", info.name,
+                                    number, info.partitions - 1));
+    }
+    BATON_TRY(const std::int64_t offset, place_in(stream, info.details[number], options.to));
+    v1::NewGroupOffset& item = *request.add_offsets();
+    item.set_partition(number);
+    item.set_offset(offset);
+  }
+  BATON_TRY(const auto response, state_->call(&Stub::SetGroupOffsets, request));
+  std::vector<GroupOffsetChange> changes;
+  for (const v1::GroupOffsetChange& change : response.changes()) {
+    changes.push_back({.partition = change.partition(), .after = change.after()});
+    if (change.has_before()) changes.back().before = change.before();
+  }
+  return changes;
 }
 
 Status StreamClient::delete_group(std::string_view stream, std::string_view group) {

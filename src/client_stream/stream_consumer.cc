@@ -28,6 +28,9 @@ Status check_single_active(const StreamConsumerOptions& options) {
     return wrong(
         "on_active, on_step_down, on_losing and ask_offset are for single-active consumers");
   }
+  if (options.handover != Handover::as_group) {
+    return wrong("handover is for single-active consumers");
+  }
   return {};
 }
 
@@ -111,5 +114,6 @@ std::optional<Status> StreamConsumer::wait(std::chrono::milliseconds timeout) {
   return runtime_->wait(timeout);
 }
 StreamConsumer::Stats StreamConsumer::stats() const { return runtime_->stats(); }
+SessionLease StreamConsumer::lease() const { return runtime_->lease(); }
 
 }  // namespace baton::client

@@ -34,6 +34,7 @@ class StreamConsumerRuntime {
   Status stop(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout) { return link_.wait(timeout); }
   StreamConsumer::Stats stats() const { return link_.stats(); }
+  SessionLease lease() const { return link_.lease(); }
 
  private:
   void work();

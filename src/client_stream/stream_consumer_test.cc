@@ -450,5 +450,76 @@ TEST(StreamConsumer, RefusesBadOptions) {
             Code::invalid_argument);
 }
 
+/// Answers the heartbeat that came with the start, with a lease of `lease`.
+void grant(SubscribeCall& call, milliseconds lease, std::uint64_t number = 1) {
+  v1::SubscribeResponse response;
+  response.mutable_heartbeat()->set_number(number);
+  response.mutable_heartbeat()->set_heartbeat_ms(1);
+  response.mutable_heartbeat()->set_client_lease_ms(static_cast<std::uint64_t>(lease.count()));
+  call.Write(response);
+}
+
+// The broker is silent, the connection stands: the seat is lost all the same, and the program told.
+TEST(StreamConsumer, WithoutAnAcknowledgedHeartbeatItsSeatIsLost) {
+  TestStreams broker;
+  Gate lost;
+  Gate over;
+  Log<std::string> handled;
+  Log<std::string> told;
+  Log<Error> errors;
+  broker.on_subscribe = [&](int number, SubscribeCall& call) {
+    SubscribeDialog dialog(call);
+    if (number > 1) return dialog.finish();
+    dialog.accept();
+    EXPECT_TRUE(dialog.had_heartbeat);
+    grant(call, seconds{1});
+    dialog.update(true, false, 3, 10);
+    // Nothing is answered any more. What comes late is handed to nobody.
+    EXPECT_TRUE(lost.wait());
+    dialog.deliver({"late"}, 10, 3);
+    EXPECT_TRUE(over.wait());
+    return kDying;
+  };
+  auto options = options_for(broker, true);
+  options.on_active = [&](const StreamPosition&) { told.add("active"); };
+  options.on_step_down = [&](std::uint32_t) { told.add("step down"); };
+  options.on_losing = [&](std::uint32_t) { lost.open(); };
+  options.on_error = [&](const Error& error) { errors.add(error); };
+  const auto consumer = start(options, into(handled));
+
+  EXPECT_EQ(told.wait(2), (Events{"active", "step down"}));
+  EXPECT_TRUE(lost.wait());
+  EXPECT_EQ(errors.wait(1).at(0).code, Code::lease_lost);
+  const auto stored = consumer->store_offset({.partition = 0, .epoch = 3, .offset = 11});
+  ASSERT_FALSE(stored.has_value());
+  over.open();
+  EXPECT_TRUE(handled.now().empty());
+}
+
+TEST(StreamConsumer, ItsLeaseIsRenewedByEachAcknowledgedHeartbeat) {
+  TestStreams broker;
+  Log<std::string> handled;
+  broker.on_subscribe = [&](int, SubscribeCall& call) {
+    SubscribeDialog dialog(call);
+    dialog.accept();
+    grant(call, seconds{20});
+    dialog.update(true, false, 3, 10);
+    for (std::uint64_t number = 2; number <= 5; ++number) {
+      while (dialog.heartbeats < number) {
+        if (!dialog.read()) return kDying;
+      }
+      grant(call, seconds{20}, number);
+    }
+    dialog.deliver({"a"}, 10, 3);
+    return dialog.finish();
+  };
+  const auto consumer = start(options_for(broker, true), into(handled));
+  EXPECT_EQ(handled.wait(1), (Events{"0@10 a"}));
+  const SessionLease lease = consumer->lease();
+  EXPECT_TRUE(lease.is_valid);
+  EXPECT_TRUE(lease.is_renewed);
+  EXPECT_GT(lease.left, seconds{5});
+}
+
 }  // namespace
 }  // namespace baton::client

@@ -46,7 +46,10 @@ GroupMember from_proto(const v1::GroupMember& in) {
           .connectivity = static_cast<Connectivity>(in.connectivity()),
           .activity = static_cast<Activity>(in.activity()),
           .since = instant(in.since_ns()),
-          .ticket = in.ticket()};
+          .ticket = in.ticket(),
+          .lease_left = in.has_lease_left_ms()
+                            ? std::optional(std::chrono::milliseconds{in.lease_left_ms()})
+                            : std::nullopt};
 }
 
 }  // namespace
@@ -112,18 +115,20 @@ AppendResult from_proto(const v1::AppendResult& in) {
 }
 
 GroupInfo from_proto(const v1::Group& in) {
-  GroupInfo out{.stream = in.stream(),
-                .partition = in.partition(),
-                .group = in.group(),
-                .single_active = in.single_active(),
-                .generation = in.generation(),
-                .offset = std::nullopt,
-                .lag = in.lag(),
-                .members = {},
-                .reason = in.reason(),
-                .changed_at = instant(in.changed_at_ns()),
-                .last_hand_over =
-                    std::chrono::microseconds(static_cast<std::int64_t>(in.last_hand_over_us()))};
+  GroupInfo out{
+      .stream = in.stream(),
+      .partition = in.partition(),
+      .group = in.group(),
+      .single_active = in.single_active(),
+      .generation = in.generation(),
+      .offset = std::nullopt,
+      .lag = in.lag(),
+      .members = {},
+      .reason = in.reason(),
+      .changed_at = instant(in.changed_at_ns()),
+      .last_hand_over =
+          std::chrono::microseconds(static_cast<std::int64_t>(in.last_hand_over_us())),
+      .handover = in.handover() == v1::HANDOVER_STRICT ? Handover::strict : Handover::at_once};
   if (in.has_offset()) out.offset = in.offset();
   for (const v1::GroupMember& member : in.members()) out.members.push_back(from_proto(member));
   return out;

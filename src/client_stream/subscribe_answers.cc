@@ -33,6 +33,9 @@ PartitionSeat* SubscribeLink::seat_of(std::uint64_t id, std::uint32_t partition)
 void SubscribeLink::received(v1::SubscribeResponse& response) {
   Lock lock(mutex_);
   mark_alive(lock);
+  take_heartbeat(response);
+  // It came while the lease was ending: the seats that it tells of may be others' by now.
+  if (lease_has_ended()) return lease_ended(lock);
   for (const v1::Started& started : response.started()) take_started(started);
   // Before the updates: an offset that is confirmed in the same breath belongs to the seat as it
   // was; and so do the batches.
@@ -130,6 +133,7 @@ void SubscribeLink::disconnected(const Error& error, bool over) {
   std::vector<std::uint32_t> losing;
   {
     const Lock lock(mutex_);
+    close_lease();
     for (auto& [partition, seat] : seats_) {
       seat.lost();
       losing.push_back(partition);

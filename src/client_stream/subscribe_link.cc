@@ -13,7 +13,7 @@ namespace baton::client {
 SubscribeLink::SubscribeLink(StreamConsumerOptions options,
                              const std::vector<PartitionStart>& partitions,
                              const std::shared_ptr<grpc::Channel>& channel)
-    : Link(options.connection, true),
+    : LeasedLink(options.connection, true),
       options_(std::move(options)),
       stub_(v1::Streams::NewStub(channel)) {
   for (const PartitionStart& start : partitions) {
@@ -71,6 +71,8 @@ bool SubscribeLink::wants_session() const {
 }
 
 void SubscribeLink::session_opened() {
+  begin_lease();
+  loss_told_ = false;
   subscription_by_id_.clear();
   for (Subscription& subscription : subscriptions_) renew(subscription);
 }
@@ -87,8 +89,11 @@ void SubscribeLink::renew(Subscription& subscription) {
 }
 
 const v1::SubscribeRequest* SubscribeLink::next_frame() {
+  // What was to be said under a lease that has ended is for nobody.
+  if (lease_has_ended()) return nullptr;
   frame_.Clear();
-  bool filled = fill_starts();
+  bool filled = fill_heartbeat(frame_);
+  filled = fill_starts() || filled;
   filled = fill_seats() || filled;
   filled = fill_credits() || filled;
   filled = fill_unsubscribes() || filled;
@@ -131,6 +136,11 @@ void SubscribeLink::fill_start(const Subscription& subscription, v1::Start& star
   start.set_ask_offset(static_cast<bool>(options_.ask_offset));
   start.set_on_gap(options_.on_gap == OnGap::first ? v1::ON_GAP_FIRST : v1::ON_GAP_CLOSE);
   start.set_owner(options_.owner);
+  switch (options_.handover) {
+    case Handover::as_group: break;
+    case Handover::at_once: start.set_handover(v1::HANDOVER_AT_ONCE); break;
+    case Handover::strict: start.set_handover(v1::HANDOVER_STRICT); break;
+  }
 }
 
 /// Often enough that the broker never waits, seldom enough that it costs nothing.
@@ -212,6 +222,8 @@ std::optional<SeatTask> SubscribeLink::next_task() {
       continue;
     }
     if (workers_may_go_) return std::nullopt;
+    if (lease_has_ended()) lease_ended(lock);
+    if (ready_.empty()) continue;
     auto next = ready_.lower_bound(turn_);
     if (next == ready_.end()) next = ready_.begin();
     turn_ = *next + 1;
@@ -247,6 +259,23 @@ void SubscribeLink::refresh(PartitionSeat& seat) {
   }
 }
 
+void SubscribeLink::lease_ended(Lock& lock) {
+  std::vector<std::uint32_t> losing;
+  for (auto& [partition, seat] : seats_) {
+    seat.lost();
+    losing.push_back(partition);
+    refresh(seat);
+  }
+  changed_.notify_all();
+  if (!std::exchange(loss_told_, true)) {
+    lock.unlock();
+    report({}, losing);
+    lock.lock();
+  }
+  // Unless there is another session by now.
+  if (lease_has_ended()) give_up_session(lock);
+}
+
 /// Gives the seats up in the ordinary way: others of the group are not to wait for a consumer that
 /// does nothing any more.
 void SubscribeLink::end(const Error& error) {
@@ -279,6 +308,7 @@ Status SubscribeLink::store_offset(const StreamPosition& position,
     return make_error(Code::partition_not_found,
                       fmt::format("partition {} is not read here", position.partition));
   }
+  if (options_.single_active && lease_has_ended()) return lost_error();
   PartitionSeat& seat = at->second;
   const auto ticket = seat.want_store(position);
   if (!ticket) return ticket.error();
@@ -333,6 +363,11 @@ std::optional<Status> SubscribeLink::wait(std::chrono::milliseconds timeout) {
   Lock lock(mutex_);
   changed_.wait_for(lock, timeout, [&] { return result_.has_value(); });
   return result_;
+}
+
+SessionLease SubscribeLink::lease() const {
+  const Lock lock(mutex_);
+  return lease_now();
 }
 
 StreamConsumer::Stats SubscribeLink::stats() const {

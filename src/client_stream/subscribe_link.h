@@ -14,7 +14,7 @@
 #include <baton/stream_consumer.h>
 #include <baton/v1/streams.grpc.pb.h>
 
-#include "client_base/link.h"
+#include "client_base/leased_link.h"
 #include "client_stream/partition_seat.h"
 
 namespace baton::client {
@@ -30,7 +30,10 @@ struct PartitionStart {
 ///
 /// A single-active consumer has one subscription, so that all partitions agree on its turn; any
 /// other has one per partition, so that each can go on where it was.
-class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeResponse> {
+///
+/// Seats are held under the lease of the call: when that has ended, no record is handed out and no
+/// offset is sent, whatever still comes over the connection.
+class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::SubscribeResponse> {
  public:
   SubscribeLink(StreamConsumerOptions options, const std::vector<PartitionStart>& partitions,
                 const std::shared_ptr<grpc::Channel>& channel);
@@ -54,6 +57,7 @@ class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeRespo
   Status stop(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout);
   StreamConsumer::Stats stats() const;
+  SessionLease lease() const;
 
  private:
   struct Subscription {
@@ -98,6 +102,8 @@ class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeRespo
   /// After anything happened to a seat: hands on what follows.
   void refresh(PartitionSeat& seat);
   void end(const Error& error);
+  /// The seats are lost, though nothing said so. The program hears of it before the broker can.
+  void lease_ended(Lock& lock) override;
   /// Leaves, once the end is there and nothing is owed; writes what can be written.
   void advance(Lock& lock);
   [[nodiscard]] bool all_done() const;
@@ -120,7 +126,8 @@ class SubscribeLink final : public Link<v1::SubscribeRequest, v1::SubscribeRespo
   bool leaving_ = false;  // Unsubscribes are to be sent.
   bool workers_may_go_ = false;
   bool started_ = false;
-  std::optional<Status> result_;        // How it ended.
+  bool loss_told_ = false;        // The lease of this session is over, and the program was told.
+  std::optional<Status> result_;  // How it ended.
   std::optional<Error> store_failure_;  // The first, for stop().
   std::vector<Error> errors_;           // To be reported once the lock is gone.
   std::vector<std::uint32_t> losing_;   // Partitions; likewise.

@@ -238,6 +238,10 @@ class SubscribeDialog {
   bool read() {
     v1::SubscribeRequest request;
     if (!call_.Read(&request)) return false;
+    if (request.has_heartbeat()) {
+      had_heartbeat = true;
+      heartbeats = request.heartbeat().number();
+    }
     for (const auto& start : request.starts()) {
       starts.push_back(start);
       credit_batches += start.credit().batches();
@@ -340,6 +344,8 @@ class SubscribeDialog {
   std::vector<std::string> events;
   std::uint64_t credit_batches = 0;
   std::uint64_t credit_bytes = 0;
+  bool had_heartbeat = false;
+  std::uint64_t heartbeats = 0;  // The number of the last one.
 
  private:
   TestStreams::SubscribeCall& call_;

@@ -1,0 +1,356 @@
+// A consumer that is cut off stops before another one has its seat. Consumers are processes of
+// their own (this program, started again as `session_lease_test --consumer ...`), each with its own
+// trouble; all write what they handle into one file per stream, whose order is that of the writes.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <sstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <baton/stream_client.h>
+#include <baton/stream_consumer.h>
+
+#include "e2e/broker_process.h"
+#include "e2e/silent_proxy.h"
+
+namespace baton::e2e {
+namespace {
+
+using client::StreamClient;
+
+/// The clock that all processes of this machine share, and that goes on while they are stopped.
+milliseconds boot_time() {
+  timespec time{};
+  clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::chrono::duration_cast<milliseconds>(seconds{time.tv_sec} +
+                                                  std::chrono::nanoseconds{time.tv_nsec});
+}
+
+/// `--consumer ADDRESS STREAM NAME FILE HANDOVER CHECK`: handles records until it is ended.
+int run_consumer(std::span<char*> arguments) {
+  const std::string name = arguments[2];
+  const int file = ::open(arguments[3], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  const bool checks = std::string_view(arguments[5]) == "check";
+  client::StreamConsumerOptions options;
+  options.connection.address = arguments[0];
+  options.connection.reconnect_max = milliseconds{200};
+  options.stream = arguments[1];
+  options.group = "g";
+  options.owner = name;
+  options.single_active = true;
+  options.from = client::StartFrom::first();
+  options.credit_batches = 4;
+  if (std::string_view(arguments[4]) == "strict") options.handover = client::Handover::strict;
+  options.on_losing = [](std::uint32_t) {
+    std::cout << "losing " << boot_time().count() << std::endl;
+  };
+  options.on_error = [](const client::Error& error) {
+    std::cout << "error " << client::to_string(error) << std::endl;
+  };
+  std::atomic<client::StreamConsumer*> self = nullptr;
+  auto consumer = client::StreamConsumer::start(options, [&](client::RecordBatch& batch) {
+    while (self == nullptr) std::this_thread::yield();
+    for (const client::Record& record : batch.records) {
+      const auto began = boot_time();
+      // Between two records of a batch the SDK cannot stop us; it says so if it is asked.
+      if (checks && !self.load()->lease().is_valid) return;
+      const std::string line =
+          fmt::format("{} {} {} {}\n", name, batch.epoch, record.offset, began.count());
+      if (::write(file, line.data(), line.size()) < 0) std::abort();
+    }
+  });
+  if (!consumer) return 1;
+  self = consumer->get();
+  while (true) std::this_thread::sleep_for(seconds{1});
+}
+
+struct Line {
+  std::string who;
+  std::uint64_t epoch = 0;
+  std::int64_t offset = 0;
+  milliseconds began{0};
+};
+
+/// A stream with two consumers, A and B. A comes first, and reaches the broker through a proxy.
+class Pair {
+ public:
+  Pair(BrokerProcess& broker, std::string stream, std::string handover = "at-once",
+       std::string check = "trust", milliseconds latency = milliseconds{0})
+      : broker_(broker),
+        stream_(std::move(stream)),
+        handover_(std::move(handover)),
+        check_(std::move(check)),
+        proxy_(std::stoi(broker.address().substr(broker.address().rfind(':') + 1)), latency) {
+    auto made = StreamClient::connect(broker.connection());
+    client_ = std::make_unique<StreamClient>(*std::move(made));
+    const auto created = client_->create_stream(stream_, 1, {.fsync = "never"});
+    EXPECT_TRUE(created.has_value()) << client::to_string(created.error());
+  }
+
+  void start_a() { a_ = start("A", proxy_.address()); }
+  void start_b() { b_ = start("B", broker_.address()); }
+  /// The producer's turn: one record.
+  void append() {
+    std::vector<client::NewRecord> records(1);
+    records[0].value = "v";
+    (void)client_->append(stream_, std::move(records));
+  }
+  bool has_written(std::string_view who, std::size_t lines = 1) const {
+    return static_cast<std::size_t>(std::ranges::count(
+               written(), who, [](const Line& line) { return line.who; })) >= lines;
+  }
+  [[nodiscard]] std::size_t members() const {
+    const auto groups = client_->describe_group(stream_, "g");
+    return groups && !groups->empty() ? groups->front().members.size() : 0;
+  }
+  [[nodiscard]] client::GroupInfo group() const {
+    return client_->describe_group(stream_, "g").value().at(0);
+  }
+  [[nodiscard]] std::vector<Line> written() const {
+    std::vector<Line> lines;
+    std::istringstream in(read_file(folder_ / "file"));
+    Line line;
+    std::int64_t began = 0;
+    while (in >> line.who >> line.epoch >> line.offset >> began) {
+      line.began = milliseconds{began};
+      lines.push_back(line);
+    }
+    return lines;
+  }
+  [[nodiscard]] std::string said(const std::string& who) const { return read_file(folder_ / who); }
+  /// When B wrote first.
+  [[nodiscard]] std::optional<milliseconds> taken_over() const {
+    for (const Line& line : written()) {
+      if (line.who == "B") return line.began;
+    }
+    return std::nullopt;
+  }
+  /// When A was told that its seat goes.
+  [[nodiscard]] std::optional<milliseconds> told() const {
+    const std::string text = said("A");
+    const auto at = text.find("losing ");
+    if (at == std::string::npos) return std::nullopt;
+    return milliseconds{std::stoll(text.substr(at + 7))};
+  }
+
+  /// No write of an older epoch follows one of a newer. A process that was stopped in the middle of
+  /// a write ends it when it wakes: that one write began before `stopped`, and is what epochs are
+  /// for.
+  void expect_in_order(milliseconds stopped = milliseconds{0}) const {
+    std::uint64_t newest = 0;
+    for (const Line& line : written()) {
+      if (line.epoch < newest && line.began > stopped) {
+        ADD_FAILURE() << stream_ << ": " << line.who << " wrote offset " << line.offset
+                      << " under epoch " << line.epoch << " after epoch " << newest;
+        return;
+      }
+      newest = std::max(newest, line.epoch);
+    }
+  }
+
+  SilentProxy& proxy() { return proxy_; }
+  ChildProcess& a() { return *a_; }
+  ChildProcess& b() { return *b_; }
+  const std::string& stream() const { return stream_; }
+
+ private:
+  std::unique_ptr<ChildProcess> start(const std::string& name, const std::string& address) {
+    return std::make_unique<ChildProcess>(ChildProcess::Options{
+        .command = {std::filesystem::read_symlink("/proc/self/exe").string(), "--consumer", address,
+                    stream_, name, folder_ / "file", handover_, check_},
+        .out_file = folder_ / name});
+  }
+
+  BrokerProcess& broker_;
+  const std::string stream_;
+  const std::string handover_;
+  const std::string check_;
+  TempFolder folder_;
+  SilentProxy proxy_;
+  std::unique_ptr<StreamClient> client_;
+  std::unique_ptr<ChildProcess> a_;
+  std::unique_ptr<ChildProcess> b_;
+};
+
+/// Appends to all streams until it goes.
+class Appending {
+ public:
+  explicit Appending(std::vector<Pair*> pairs)
+      : thread_([this, pairs = std::move(pairs)] {
+          while (!stops_) {
+            for (Pair* pair : pairs) pair->append();
+            std::this_thread::sleep_for(milliseconds{10});
+          }
+        }) {}
+  Appending(const Appending&) = delete;
+  Appending& operator=(const Appending&) = delete;
+  ~Appending() {
+    stops_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
+/// A has the seat and works, B waits.
+void seat_everybody(const std::vector<Pair*>& pairs) {
+  for (Pair* pair : pairs) pair->start_a();
+  for (Pair* pair : pairs) {
+    ASSERT_TRUE(eventually([&] { return pair->has_written("A"); })) << pair->stream();
+  }
+  for (Pair* pair : pairs) pair->start_b();
+  for (Pair* pair : pairs) {
+    ASSERT_TRUE(eventually([&] { return pair->members() == 2; })) << pair->stream();
+  }
+}
+
+// All of the troubles at the same time, each for a pair of its own: one round costs their longest.
+void run_round(BrokerProcess& broker, int round) {
+  const auto name = [&](std::string_view what) { return fmt::format("{}-{}", what, round); };
+  Pair cut(broker, name("cut"));
+  Pair one_way_up(broker, name("one-way-up"));
+  Pair one_way_down(broker, name("one-way-down"));
+  Pair slow(broker, name("slow"), "at-once", "trust", milliseconds{300});
+  Pair stopped(broker, name("stopped"), "at-once", "check");
+  Pair broken(broker, name("broken"));
+  Pair strict(broker, name("strict"), "strict");
+  Pair strict_cut(broker, name("strict-cut"), "strict");
+  const std::vector<Pair*> silent{&cut, &one_way_up, &one_way_down, &slow, &strict_cut};
+  const std::vector<Pair*> all{&cut,     &one_way_up, &one_way_down, &slow,
+                               &stopped, &broken,     &strict,       &strict_cut};
+  const Appending appending(all);
+  seat_everybody(all);
+  if (testing::Test::HasFatalFailure()) return;
+
+  const auto at = boot_time();
+  for (Pair* pair : {&cut, &slow, &strict_cut}) pair->proxy().freeze();
+  one_way_up.proxy().freeze_up();
+  one_way_down.proxy().freeze_down();
+  stopped.a().pause();
+  broken.proxy().reset();
+  strict.a().kill();
+
+  // A visible break moves the seat at once; a strict group waits for what is left of the lease.
+  EXPECT_TRUE(eventually([&] { return broken.has_written("B"); }, seconds{10}));
+  EXPECT_LT(broken.taken_over().value_or(at + seconds{99}) - at, seconds{3});
+  EXPECT_EQ(strict.group().handover, client::Handover::strict);
+  for (Pair* pair : all) {
+    EXPECT_TRUE(eventually([&] { return pair->has_written("B"); }, seconds{20})) << pair->stream();
+  }
+  for (Pair* pair : {&cut, &one_way_up, &one_way_down, &slow, &stopped, &strict, &strict_cut}) {
+    const auto took = pair->taken_over().value_or(at + seconds{99}) - at;
+    fmt::print("{}: B took over after {} ms\n", pair->stream(), took.count());
+    // A's last heartbeat is up to a second old; the lease is 5 s. Where only the broker's words are
+    // lost, A gives its call up after 4 s, which the broker hears.
+    EXPECT_GT(took, milliseconds{pair == &one_way_down ? 2'500 : 3'500}) << pair->stream();
+    EXPECT_LT(took, seconds{12}) << pair->stream();
+  }
+  for (Pair* pair : silent) {
+    ASSERT_TRUE(pair->told().has_value()) << pair->stream();
+    // It gives the call up, which the broker hears over the way that is not cut; nothing was handed
+    // out since its lease ended, and its program was told before.
+    EXPECT_LE(*pair->told(), *pair->taken_over()) << pair->stream();
+    fmt::print("{}: A was told {} ms before\n", pair->stream(),
+               (*pair->taken_over() - *pair->told()).count());
+    EXPECT_NE(pair->said("A").find("lease_lost"), std::string::npos) << pair->said("A");
+  }
+
+  // Everything that was under way arrives after all.
+  for (Pair* pair : silent) pair->proxy().thaw();
+  stopped.a().signal(SIGCONT);
+  std::this_thread::sleep_for(seconds{3});
+  for (Pair* pair : silent) pair->expect_in_order();
+  stopped.expect_in_order(at);
+  strict.expect_in_order();
+  // Whoever was cut off is back in its group, and waits.
+  for (Pair* pair : silent) {
+    EXPECT_TRUE(eventually([&] { return pair->members() == 2; })) << pair->stream();
+  }
+}
+
+// Promise: a partition has one active consumer at work, whatever happens to its connection.
+TEST(SessionLease, NobodyWorksUnderASeatThatAnotherHas) {
+  BrokerProcess broker({"--shards", "1"});
+  ASSERT_TRUE(broker.start()) << broker.log();
+  const int rounds = is_long_run() ? 10 : 1;
+  for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    run_round(broker, round);
+  }
+}
+
+// Its consumers cannot know whether it is frozen or they are cut off: they stop. Awake, it finds
+// old heartbeats, which renew nothing, and gives the seats to whoever comes back.
+TEST(SessionLease, AFrozenBrokerStopsItsConsumersAndNobodyWorksTwice) {
+  BrokerProcess broker({"--shards", "1"});
+  ASSERT_TRUE(broker.start()) << broker.log();
+  Pair pair(broker, "frozen", "at-once", "check");
+  for (int i = 0; i < 100; ++i) pair.append();
+  auto appending = std::make_unique<Appending>(std::vector<Pair*>{&pair});
+  seat_everybody({&pair});
+  if (testing::Test::HasFatalFailure()) return;
+
+  const auto at = boot_time();
+  broker.pause();
+  ASSERT_TRUE(eventually([&] { return pair.told().has_value(); }, seconds{10}));
+  std::this_thread::sleep_for(seconds{2});
+  const auto awake = boot_time();
+  broker.signal(SIGCONT);
+
+  const std::size_t lines = pair.written().size();
+  EXPECT_TRUE(eventually([&] { return pair.written().size() > lines + 20; }, seconds{30}));
+  pair.expect_in_order();
+  for (const Line& line : pair.written()) {
+    EXPECT_FALSE(line.began > at + milliseconds{4'200} && line.began < awake) << line.began.count();
+  }
+}
+
+// What an operator sees: who has a lease, for how long, and how the group hands over.
+TEST(SessionLease, GroupDescribeShowsLeasesAndTheHandOver) {
+  BrokerProcess broker({"--shards", "1"});
+  ASSERT_TRUE(broker.start()) << broker.log();
+  Pair pair(broker, "seen", "strict");
+  pair.append();
+  pair.start_a();
+  ASSERT_TRUE(eventually([&] { return pair.has_written("A"); }));
+  const auto member = pair.group().members.at(0);
+  ASSERT_TRUE(member.lease_left.has_value());
+  EXPECT_GT(*member.lease_left, seconds{1});
+  EXPECT_LE(*member.lease_left, seconds{5});
+  const auto text = broker.cli({"group", "describe", "seen", "g"});
+  EXPECT_NE(text.out.find("single active, strict hand-over"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("LEASE"), std::string::npos) << text.out;
+  // The others of its group must hand over as it does.
+  const auto other = broker.cli({"stream", "subscribe", "seen", "--group", "g", "--single-active",
+                                 "--handover", "at-once", "--max", "1", "--wait", "2s"});
+  EXPECT_NE(other.exit_code, 0) << other.err;
+  EXPECT_NE(other.err.find("handover must be the same"), std::string::npos) << other.err;
+  const auto wrong = broker.cli(
+      {"stream", "subscribe", "seen", "--group", "g", "--single-active", "--handover", "sometime"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
+  EXPECT_NE(wrong.err.find("is not at-once or strict"), std::string::npos) << wrong.err;
+}
+
+}  // namespace
+}  // namespace baton::e2e
+
+int main(int argc, char** argv) {
+  if (argc == 8 && std::string_view(argv[1]) == "--consumer") {
+    return baton::e2e::run_consumer(std::span(argv, 8).subspan(2));
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

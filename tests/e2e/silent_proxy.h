@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <list>
+#include <thread>
+
+#include "e2e/process.h"
+
+namespace baton::e2e {
+
+/// Stands between clients and a server on 127.0.0.1, and carries any number of connections. It can
+/// stop forwarding without closing anything, as a firewall does that has forgotten a connection;
+/// what is said meanwhile waits, and arrives when it thaws. Its own thread does the work.
+class SilentProxy {
+ public:
+  explicit SilentProxy(int server_port, milliseconds latency = milliseconds{0});
+  SilentProxy(const SilentProxy&) = delete;
+  SilentProxy& operator=(const SilentProxy&) = delete;
+  ~SilentProxy();
+
+  [[nodiscard]] std::string address() const;
+  /// Nothing passes any more, in either direction. New connections are taken, and as silent.
+  void freeze() { freeze_up_ = freeze_down_ = true; }
+  void freeze_up() { freeze_up_ = true; }      // What clients say.
+  void freeze_down() { freeze_down_ = true; }  // What the server says.
+  void thaw() { freeze_up_ = freeze_down_ = false; }
+  /// Resets every connection, at both ends.
+  void reset() { resets_ = true; }
+
+ private:
+  struct Half {
+    int from = -1;
+    int to = -1;
+    bool up = false;
+    std::list<std::pair<Clock::time_point, std::string>> under_way;
+    bool ended = false;  // Nothing more comes.
+    bool closed = false;
+  };
+  struct Connection {
+    Half up;
+    Half down;
+  };
+
+  void run();
+  void accept_one();
+  void carry(Half& half);
+  void close(Connection& connection);
+
+  const int server_port_;
+  const milliseconds latency_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> stops_{false};
+  std::atomic<bool> freeze_up_{false};
+  std::atomic<bool> freeze_down_{false};
+  std::atomic<bool> resets_{false};
+  std::list<Connection> connections_;
+  std::thread thread_;
+};
+
+}  // namespace baton::e2e
