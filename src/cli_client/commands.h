@@ -22,6 +22,9 @@ void add_stream_append(CLI::App& stream, Action& action);
 void add_stream_read(CLI::App& stream, Action& action);
 void add_stream_subscribe(CLI::App& stream, Action& action);
 
+// The verb of `baton group` that has a file of its own.
+void add_group_offset(CLI::App& group, Action& action);
+
 // The verbs of `baton kv` that have a file of their own.
 void add_kv_keys(CLI::App& kv, Action& action);
 void add_kv_watch(CLI::App& kv, Action& action);

@@ -134,6 +134,7 @@ void add_group_commands(CLI::App& app, Action& action) {
        .help = "Drop consumers that are not connected, and choose the active ones again.",
        .example = "baton group evaluate events billing"},
       run_evaluate, action);
+  add_group_offset(*group, action);
   add_group_verb(*group,
                  {.name = "delete",
                   .help = "Delete a group that has no consumers, and its offsets. Asks first, on a "

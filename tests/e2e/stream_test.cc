@@ -339,6 +339,62 @@ TEST_F(StreamTest, ARestartKeepsOffsetsAndGenerationsAndSeatsFillAtOnce) {
   EXPECT_GT(member.seen()[0].front().epoch, generation);
 }
 
+// As an operator resets a group: seen before it is done, refused under consumers, kept by the disk.
+TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
+  create(2);
+  auto streams = client();
+  for (const std::uint32_t partition : {0U, 1U}) {
+    const std::vector<client::NewRecord> five(5, {.value = "x", .partition = partition});
+    ASSERT_TRUE(streams.append("orders", five).has_value());
+  }
+  ASSERT_TRUE(streams.store_offset("orders", 0, "billing", 4).has_value());
+  const auto at = [&](std::uint32_t partition) {
+    return client().query_offset("orders", partition, "billing")->offset;
+  };
+  const auto set = [&](std::vector<std::string> more) {
+    std::vector<std::string> command{"group", "offset", "set", "orders", "billing"};
+    command.insert(command.end(), more.begin(), more.end());
+    return broker_.cli(command);
+  };
+
+  const auto seen = set({"--to", "first", "--dry-run"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.err;
+  EXPECT_TRUE(
+      seen.out.starts_with("orders / billing  dry run: nothing was changed\n"
+                           "PARTITION  BEFORE  AFTER\n"))
+      << seen.out;
+  EXPECT_NE(seen.out.find("none"), std::string::npos) << seen.out;
+  EXPECT_EQ(at(0), 4);
+  const auto moved = nlohmann::json::parse(set({"--to", "next", "--partition", "1", "--json"}).out);
+  EXPECT_EQ(moved.at("partitions").at(0).at("after"), 5);
+  EXPECT_FALSE(moved.at("partitions").at(0).contains("before"));
+  EXPECT_EQ(set({"--to", "2"}).exit_code, 0);
+  EXPECT_EQ(set({"--to", "1970-01-01T00:00:00Z", "--partition", "0"}).exit_code, 0);
+  EXPECT_EQ(at(0), 0);
+  EXPECT_EQ(at(1), 2);
+  // All or none: the second partition has no such offset, and the first stays.
+  ASSERT_TRUE(
+      streams.append("orders", std::vector<client::NewRecord>{{.value = "x", .partition = 0}}));
+  const auto far = set({"--to", "6"});
+  EXPECT_NE(far.err.find("offset is 6; partition 1 of stream 'orders' has 0 to 5"),
+            std::string::npos)
+      << far.err;
+  EXPECT_EQ(at(0), 0);
+  EXPECT_NE(set({"--to", "first", "--partition", "7"}).err.find("it has 0 to 1"),
+            std::string::npos);
+
+  broker_.kill();
+  ASSERT_TRUE(broker_.start()) << broker_.log();
+  EXPECT_EQ(at(0), 0);
+  EXPECT_EQ(at(1), 2);
+  Member member(broker_, "reader");
+  ASSERT_TRUE(eventually([&] { return member.seen()[1].size() == 3; }));
+  EXPECT_EQ(member.seen()[1].front().offset, 2);
+  const auto refused = set({"--to", "first"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("stop its consumers"), std::string::npos) << refused.err;
+}
+
 // Each gets an error that says what is wrong, and the partition stays sound.
 TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
   create(1);
