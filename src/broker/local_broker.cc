@@ -177,33 +177,34 @@ Instant LocalBroker::now() const { return clock_->now(); }
 /// Hands a message from one shard to another: it is Received there before it is Done here, and Done
 /// here before it is forgotten there. A step that is lost is made again after a restart.
 void LocalBroker::transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer) {
-  const Uuid id = transfer.message->id();
-  const std::string to = transfer.to;
-  const QueueId from_queue = transfer.from_queue;
   const auto post = [this](std::size_t shard, QueueCommand command,
                            std::function<void(QueueCommand&)> done) {
     std::unique_ptr<Call> call =
         std::make_unique<InternalCall>(std::move(command), std::move(done));
     submit_to(shard, call, Admission::reserved);
   };
-  const std::size_t target = shard_of_queue(to, folder_.shards());
+  const std::size_t target = shard_of_queue(transfer.to, folder_.shards());
+  const TransferForgetCommand forget{
+      .queue = transfer.to, .from_shard = from_shard, .transfer = transfer.id};
+  const TransferDoneCommand done{.queue = transfer.to,
+                                 .transfer = transfer.id,
+                                 .from_queue = transfer.from_queue,
+                                 .id = transfer.message->id()};
   post(target,
-       TransferCommand{.queue = to,
+       TransferCommand{.queue = transfer.to,
                        .from_shard = from_shard,
-                       .from_queue = from_queue,
+                       .transfer = transfer.id,
+                       .from_queue = transfer.from_queue,
                        .message = transfer.message,
                        .error = {}},
        [=, this](QueueCommand& received) {
          const auto& command = std::get<TransferCommand>(received);
          if (command.error.has_value()) {
-           retry_transfer(from_shard, {to, from_queue, command.message});
+           retry_transfer(from_shard,
+                          {command.transfer, command.queue, command.from_queue, command.message});
            return;
          }
-         post(from_shard, TransferDoneCommand{.queue = to, .from_queue = from_queue, .id = id},
-              [=](QueueCommand&) {
-                post(target, TransferForgetCommand{.queue = to, .from_shard = from_shard, .id = id},
-                     nullptr);
-              });
+         post(from_shard, done, [=](QueueCommand&) { post(target, forget, nullptr); });
        });
 }
 

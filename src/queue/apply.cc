@@ -123,6 +123,7 @@ void QueueMachine::lease_one(Stored& stored, Holder& holder, LeaseToken token, I
   stored.token = token;
   stored.deadline = deadline;
   stored.holder = &holder;
+  stored.work = Work::unknown;
   leases_.grant(token, deadline, &stored);
   holder.leases.push_back(stored);
   holder.in_flight_bytes += stored.bytes;
@@ -325,6 +326,7 @@ void QueueMachine::on(const Outgoing& fact, Instant now) {
   if (stored.key != nullptr) leave_key(stored);
   stored.place = Place::outgoing;
   stored.to = fact.to;
+  stored.transfer = fact.transfer;
   ++queue.outgoing;
   if (died) {
     note_failure(stored, fact.reason, now);
@@ -339,18 +341,19 @@ void QueueMachine::on(const OutgoingDone& fact, Instant) {
   Queue& queue = queue_of(fact.queue);
   const auto entry = queue.messages.find(fact.id);
   BATON_ASSERT(entry != queue.messages.end() && entry->second.place == Place::outgoing);
+  BATON_ASSERT(entry->second.transfer == fact.transfer);
   remove(entry->second);
 }
 
 void QueueMachine::on(const Received& fact, Instant) {
-  received_.emplace(fact.from_shard, fact.message->id());
-  delta_.other.put(tables::kReceived, received_key(fact.from_shard, fact.message->id()), "");
+  received_.emplace(fact.from_shard, fact.transfer);
+  delta_.other.put(tables::kReceived, received_key(fact.from_shard, fact.transfer), "");
   add_ready(queue_of(fact.queue), fact.message, fact.sequence);
 }
 
 void QueueMachine::on(const ReceivedForgotten& fact, Instant) {
-  received_.erase({fact.from_shard, fact.id});
-  delta_.other.erase(tables::kReceived, received_key(fact.from_shard, fact.id));
+  received_.erase({fact.from_shard, fact.transfer});
+  delta_.other.erase(tables::kReceived, received_key(fact.from_shard, fact.transfer));
 }
 
 }  // namespace baton

@@ -98,7 +98,8 @@ struct AttachCommand {
   std::uint32_t max_in_flight = limits::kMaxInFlightDefault;
   std::uint64_t max_in_flight_bytes = limits::kMaxInFlightBytesDefault;
   std::optional<std::uint64_t>
-      credit;  // Deliveries allowed until more is given; none = no such limit.
+      credit;                     // Deliveries allowed until more is given; none = no such limit.
+  std::uint32_t concurrency = 1;  // How many messages it works on at a time.
   std::shared_ptr<ConsumerSink> sink;
   std::optional<Error> error;
   Duration visibility_timeout{0};  // Answer: the queue's setting.
@@ -114,12 +115,28 @@ struct QuiesceCommand {
   std::string queue;
   ConsumerNumber consumer;
 };
+/// The consumer has begun to work on these messages. Names of leases that it does not hold, or no
+/// longer, mean nothing.
+struct BegunCommand {
+  std::string queue;
+  ConsumerNumber consumer;
+  std::vector<LeaseToken> tokens;
+};
 /// The consumer is gone. Its leases are released; those in `unwritten` never reached the network
-/// and count no attempt.
+/// and count no attempt. Of the others those count that it had begun, or else the oldest
+/// `concurrency`; none when its end was orderly.
 struct DetachCommand {
   std::string queue;
   ConsumerNumber consumer;
   std::vector<LeaseToken> unwritten;
+  bool orderly = false;
+};
+/// The consumer gives back all that it holds, no attempt counted, and gets nothing more.
+struct LeaveCommand {
+  std::string queue;
+  std::string consumer_id;
+  std::optional<Error> error;
+  std::uint64_t released = 0;
 };
 
 struct QueueStats {
@@ -223,6 +240,7 @@ struct RedriveCommand {
 struct TransferCommand {
   std::string queue;
   std::uint64_t from_shard = 0;
+  TransferId transfer;
   QueueId from_queue;
   MessageRef message;
   std::optional<Error> error;
@@ -230,14 +248,15 @@ struct TransferCommand {
 /// The other shard has the message for good.
 struct TransferDoneCommand {
   std::string queue;  // Where it went: that shard is told to forget.
+  TransferId transfer;
   QueueId from_queue;
   Uuid id;
 };
-/// The shard it came from knows: the id need not be remembered any longer.
+/// The shard it came from knows: the transfer need not be remembered any longer.
 struct TransferForgetCommand {
   std::string queue;
   std::uint64_t from_shard = 0;
-  Uuid id;
+  TransferId transfer;
 };
 
 using QueueCommand =
@@ -245,6 +264,6 @@ using QueueCommand =
                  CreditCommand, QuiesceCommand, DetachCommand, CreateQueueCommand,
                  UpdateQueueCommand, DeleteQueueCommand, DescribeQueueCommand, ListQueuesCommand,
                  PeekCommand, PurgeCommand, CancelCommand, RedriveCommand, TransferCommand,
-                 TransferDoneCommand, TransferForgetCommand>;
+                 TransferDoneCommand, TransferForgetCommand, BegunCommand, LeaveCommand>;
 
 }  // namespace baton

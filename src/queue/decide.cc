@@ -101,15 +101,10 @@ EnqueueOutcome QueueMachine::enqueue(Queue& queue, const NewMessage& message, In
   return {.id = id, .duplicate = false, .error = {}};
 }
 
-/// The message that `token` holds in `queue`, or null, counted as a lost lease.
-static queue_state::Stored* held(queue_state::Stored* stored, std::string_view queue) {
-  return stored != nullptr && stored->queue->name == queue ? stored : nullptr;
-}
-
 Progress QueueMachine::on(AckCommand& command, Instant now) {
   command.outcomes.reserve(command.tokens.size());
   for (const LeaseToken token : command.tokens) {
-    if (held(leases_.find(token), command.queue) == nullptr) {
+    if (held(token, command.queue) == nullptr) {
       ++lease_lost_total_;
       command.outcomes.emplace_back(lease_lost());
       continue;
@@ -122,7 +117,7 @@ Progress QueueMachine::on(AckCommand& command, Instant now) {
 
 Progress QueueMachine::on(NackCommand& command, Instant now) {
   for (NackItem& item : command.items) {
-    Stored* const stored = held(leases_.find(item.token), command.queue);
+    Stored* const stored = held(item.token, command.queue);
     if (stored == nullptr) {
       ++lease_lost_total_;
       command.outcomes.emplace_back(lease_lost());
@@ -145,7 +140,7 @@ Progress QueueMachine::on(NackCommand& command, Instant now) {
 
 Progress QueueMachine::on(ExtendCommand& command, Instant now) {
   for (const ExtendItem& item : command.items) {
-    const Stored* const stored = held(leases_.find(item.token), command.queue);
+    const Stored* const stored = held(item.token, command.queue);
     if (stored == nullptr) {
       ++lease_lost_total_;
       command.outcomes.emplace_back(lease_lost());
@@ -195,6 +190,7 @@ void QueueMachine::dead_letter(Stored& stored, const std::string& to, std::strin
   if (shard_of(to) == options_.shard) {
     Queue* target = find_queue(to);
     if (target == nullptr) target = &create_queue(to, {}, now);
+    finish_outgoing(*target, stored.id, now);
     commit(DeadLettered{.token = stored.token,
                         .to = target->id,
                         .sequence = target->next_sequence,
@@ -202,18 +198,7 @@ void QueueMachine::dead_letter(Stored& stored, const std::string& to, std::strin
            now);
     return;
   }
-  Queue& queue = *stored.queue;
-  const Uuid id = stored.id;
-  commit(Outgoing{.place = {.queue = queue.id,
-                            .id = id,
-                            .key = stored.key->name,
-                            .sequence = stored.sequence,
-                            .due = {}},
-                  .token = stored.token,
-                  .to = to,
-                  .reason = std::move(reason)},
-         now);
-  send_outgoing(queue.messages.at(id), now);
+  send_away(stored, to, std::move(reason), now);
 }
 
 QueueMachine::Queue& QueueMachine::create_queue(std::string_view name,
@@ -311,90 +296,13 @@ Progress QueueMachine::on(ListQueuesCommand& command, Instant) {
   return {};
 }
 
-Progress QueueMachine::on(AttachCommand& command, Instant) {
-  Queue* const queue = find_queue(command.queue);
-  if (queue == nullptr) {
-    command.error = no_such_queue(command.queue);
-    return {};
-  }
-  Holder& holder = holder_of(*queue, command.consumer_id);
-  if (holder.number.has_value()) {
-    effects_.closed.push_back(
-        {*holder.number, Error{Errc::already_exists,
-                               fmt::format("another consumer connected as '{}'", *holder.id)}});
-    connected_.erase(*holder.number);
-  } else {
-    ++queue->consumers;
-  }
-  holder.number = command.consumer;
-  holder.max_in_flight = command.max_in_flight;
-  holder.max_in_flight_bytes = command.max_in_flight_bytes;
-  holder.credit = command.credit;
-  connected_[command.consumer] = &holder;
-  command.visibility_timeout = queue->settings->visibility_timeout;
-  update_capacity(holder);
-  return {};
-}
-
-Progress QueueMachine::on(CreditCommand& command, Instant) {
-  const auto entry = connected_.find(command.consumer);
-  if (entry == connected_.end()) return {};
-  std::optional<std::uint64_t>& credit = entry->second->credit;
-  if (!credit.has_value()) return {};
-  *credit = std::min<std::uint64_t>(*credit + command.added, limits::kMaxInFlightMax);
-  update_capacity(*entry->second);
-  return {};
-}
-
-Progress QueueMachine::on(QuiesceCommand& command, Instant) {
-  const auto entry = connected_.find(command.consumer);
-  if (entry == connected_.end()) return {};
-  entry->second->max_in_flight = 0;
-  update_capacity(*entry->second);
-  return {};
-}
-
-/// What was granted but never reached the network goes back as if nothing had happened.
-void QueueMachine::release_unwritten(const DetachCommand& command, Instant now) {
-  for (const LeaseToken token : command.unwritten) {
-    Stored* const stored = held(leases_.find(token), command.queue);
-    if (stored == nullptr) continue;
-    fail(*stored,
-         {.counted = false, .retry = {.kind = Retry::Kind::release, .delay = {}}, .reason = {}},
-         now);
-  }
-}
-
-Progress QueueMachine::on(DetachCommand& command, Instant now) {
-  release_unwritten(command, now);
-  const auto entry = connected_.find(command.consumer);
-  if (entry == connected_.end()) return {};
-  Holder& holder = *entry->second;
-  Queue& queue = *holder.queue;
-  connected_.erase(entry);
-  holder.number.reset();
-  --queue.consumers;
-  update_capacity(holder);
-  std::vector<Stored*> held_leases;
-  if (queue.settings->release_on_disconnect) {
-    holder.leases.for_each([&](Stored& stored) { held_leases.push_back(&stored); });
-  }
-  drop_holder_if_idle(holder);
-  for (Stored* stored : held_leases) {
-    fail(*stored,
-         {.counted = true,
-          .retry = {.kind = Retry::Kind::after, .delay = {}},
-          .reason = "the consumer disconnected"},
-         now);
-  }
-  return {};
-}
-
 Progress QueueMachine::on(TransferCommand& command, Instant now) {
-  if (received_.contains({command.from_shard, command.message->id()})) return {};
+  if (received_.contains({command.from_shard, command.transfer})) return {};
   Queue* queue = find_queue(command.queue);
   if (queue == nullptr) queue = &create_queue(command.queue, {}, now);
-  commit(Received{.queue = queue->id,
+  finish_outgoing(*queue, command.message->id(), now);
+  commit(Received{.transfer = command.transfer,
+                  .queue = queue->id,
                   .sequence = queue->next_sequence,
                   .from_shard = command.from_shard,
                   .message = command.message},
@@ -406,14 +314,18 @@ Progress QueueMachine::on(TransferDoneCommand& command, Instant now) {
   const Queue* const queue = find_queue(command.from_queue);
   if (queue == nullptr) return {};
   const auto entry = queue->messages.find(command.id);
-  if (entry == queue->messages.end() || entry->second.place != Place::outgoing) return {};
-  commit(OutgoingDone{command.from_queue, command.id}, now);
+  // It may have come back in the meantime, and even be on its way again, under another name.
+  if (entry == queue->messages.end() || entry->second.place != Place::outgoing ||
+      entry->second.transfer != command.transfer) {
+    return {};
+  }
+  finish_outgoing(*queue, command.id, now);
   return {};
 }
 
 Progress QueueMachine::on(TransferForgetCommand& command, Instant now) {
-  if (received_.contains({command.from_shard, command.id})) {
-    commit(ReceivedForgotten{command.from_shard, command.id}, now);
+  if (received_.contains({command.from_shard, command.transfer})) {
+    commit(ReceivedForgotten{.transfer = command.transfer, .from_shard = command.from_shard}, now);
   }
   return {};
 }

@@ -32,7 +32,8 @@ std::optional<RowName> row_name(const MessageChange& change, const MessageRows& 
 }
 
 bool same_content(const MessageRows& a, const MessageRows& b) {
-  return a.attempts == b.attempts && a.failure == b.failure && a.to == b.to;
+  return a.attempts == b.attempts && a.failure == b.failure && a.to == b.to &&
+         a.transfer == b.transfer;
 }
 
 void append_body(const MessageChange& change, RowBatch& batch) {
@@ -57,6 +58,7 @@ void append_body(const MessageChange& change, RowBatch& batch) {
                                   .attempts = change.after.attempts,
                                   .failure = change.after.failure,
                                   .to = change.after.to,
+                                  .transfer = change.after.transfer,
                                   .message = change.body}));
   if (moved) batch.put(tables::kIds, id_key, encode_row(IdRow{after->table, after->key}));
 }

@@ -30,6 +30,7 @@ struct MessageRows {
   Instant deadline;
   std::shared_ptr<const std::string> consumer_id;
   std::string to;
+  std::optional<TransferId> transfer;
 };
 
 struct MessageChange {

@@ -8,15 +8,41 @@
 namespace baton {
 namespace {
 
-// The byte a fact begins with is its place in QueueFact, which is why that list only grows at its
-// end.
+// Facts of transfers were written under these kinds before transfers had names of their own. They
+// are still read.
+constexpr std::uint8_t kOldBegin = 13;
+constexpr std::uint8_t kOldEnd = 17;
+
+// The byte a fact begins with is its place in QueueFact, behind the old kinds greater by their
+// number; which is why that list only grows at its end.
 template <class Fact, std::size_t I = 0>
 consteval std::uint8_t tag_of() {
   if constexpr (std::is_same_v<Fact, std::variant_alternative_t<I, QueueFact>>) {
-    return static_cast<std::uint8_t>(I);
+    return static_cast<std::uint8_t>(I < kOldBegin ? I : I + (kOldEnd - kOldBegin));
   } else {
     return tag_of<Fact, I + 1>();
   }
+}
+
+// Facts that can grow: a length, a version, and fields, of which a reader that knows fewer skips
+// the rest.
+constexpr std::uint8_t kVersion = 1;
+
+template <class Write>
+void put_growing(Encoder& out, const Write& write) {
+  std::string bytes;
+  Encoder inner(bytes);
+  inner.u8(kVersion);
+  write(inner);
+  out.blob(bytes);
+}
+
+template <class Read>
+void read_growing(Decoder& in, const Read& read) {
+  Decoder inner(in.blob());
+  if (inner.u8() != kVersion) in.fail();
+  read(inner);
+  if (!inner.ok()) in.fail();
 }
 
 void put(Encoder& out, Uuid id) { out.raw(id.raw()); }
@@ -24,6 +50,10 @@ void put(Encoder& out, Instant at) { out.fixed(at.ns); }
 void put(Encoder& out, LeaseToken token) {
   out.varint(token.boot);
   out.varint(token.number);
+}
+void put(Encoder& out, TransferId transfer) {
+  out.varint(transfer.boot);
+  out.varint(transfer.number);
 }
 void put(Encoder& out, const std::optional<Instant>& at) { put(out, at.value_or(Instant{0})); }
 void put(Encoder& out, const MessagePlace& place) {
@@ -48,6 +78,12 @@ LeaseToken get_token(Decoder& in) {
   token.boot = in.varint();
   token.number = in.varint();
   return token;
+}
+TransferId get_transfer(Decoder& in) {
+  TransferId transfer;
+  transfer.boot = in.varint();
+  transfer.number = in.varint();
+  return transfer;
 }
 QueueId get_queue(Decoder& in) { return QueueId{in.varint()}; }
 Sequence get_sequence(Decoder& in) { return Sequence{in.varint()}; }
@@ -139,24 +175,35 @@ void body(Encoder& out, const Redriven& fact) {
   out.varint(fact.sequence.value);
 }
 void body(Encoder& out, const Outgoing& fact) {
-  put(out, fact.place);
-  put(out, fact.token);
-  out.blob(fact.to);
-  out.blob(fact.reason);
+  put_growing(out, [&](Encoder& inner) {
+    put(inner, fact.transfer);
+    put(inner, fact.place);
+    put(inner, fact.token);
+    inner.blob(fact.to);
+    inner.blob(fact.reason);
+  });
 }
 void body(Encoder& out, const OutgoingDone& fact) {
-  out.varint(fact.queue.value);
-  put(out, fact.id);
+  put_growing(out, [&](Encoder& inner) {
+    put(inner, fact.transfer);
+    inner.varint(fact.queue.value);
+    put(inner, fact.id);
+  });
 }
 void body(Encoder& out, const Received& fact) {
-  out.varint(fact.queue.value);
-  out.varint(fact.sequence.value);
-  out.varint(fact.from_shard);
-  out.blob(fact.message->bytes());
+  put_growing(out, [&](Encoder& inner) {
+    put(inner, fact.transfer);
+    inner.varint(fact.queue.value);
+    inner.varint(fact.sequence.value);
+    inner.varint(fact.from_shard);
+    inner.blob(fact.message->bytes());
+  });
 }
 void body(Encoder& out, const ReceivedForgotten& fact) {
-  out.varint(fact.from_shard);
-  put(out, fact.id);
+  put_growing(out, [&](Encoder& inner) {
+    put(inner, fact.transfer);
+    inner.varint(fact.from_shard);
+  });
 }
 
 void read(Decoder& in, QueueCreated& fact) {
@@ -226,25 +273,52 @@ void read(Decoder& in, Redriven& fact) {
   fact.to = get_queue(in);
   fact.sequence = get_sequence(in);
 }
-void read(Decoder& in, Outgoing& fact) {
+
+// The fields of transfers that both forms have, without the names.
+void read_fields(Decoder& in, Outgoing& fact) {
   fact.place = get_place(in);
   fact.token = get_token(in);
   fact.to = in.blob();
   fact.reason = in.blob();
 }
-void read(Decoder& in, OutgoingDone& fact) {
+void read_fields(Decoder& in, OutgoingDone& fact) {
   fact.queue = get_queue(in);
   fact.id = get_id(in);
 }
-void read(Decoder& in, Received& fact) {
+void read_fields(Decoder& in, Received& fact) {
   fact.queue = get_queue(in);
   fact.sequence = get_sequence(in);
   fact.from_shard = in.varint();
   fact.message = get_message(in);
 }
-void read(Decoder& in, ReceivedForgotten& fact) {
-  fact.from_shard = in.varint();
-  fact.id = get_id(in);
+void read_fields(Decoder& in, ReceivedForgotten& fact) { fact.from_shard = in.varint(); }
+
+template <class Fact>
+concept Transferred = requires(Fact fact) { fact.transfer; };
+
+template <Transferred Fact>
+void read(Decoder& in, Fact& fact) {
+  read_growing(in, [&](Decoder& inner) {
+    fact.transfer = get_transfer(inner);
+    read_fields(inner, fact);
+  });
+}
+
+void read_old(Decoder& in, Outgoing& fact) {
+  read_fields(in, fact);
+  fact.transfer = TransferId::of_message(fact.place.id);
+}
+void read_old(Decoder& in, OutgoingDone& fact) {
+  read_fields(in, fact);
+  fact.transfer = TransferId::of_message(fact.id);
+}
+void read_old(Decoder& in, Received& fact) {
+  read_fields(in, fact);
+  if (fact.message != nullptr) fact.transfer = TransferId::of_message(fact.message->id());
+}
+void read_old(Decoder& in, ReceivedForgotten& fact) {
+  read_fields(in, fact);
+  fact.transfer = TransferId::of_message(get_id(in));
 }
 
 }  // namespace
@@ -260,9 +334,17 @@ void encode(Encoder& out, const QueueFact& fact) {
 
 Result<QueueFact> decode_queue_fact(Decoder& in) {
   QueueFact fact;
-  if (!read_tagged(in.u8(), fact, [&](auto& one) { read(in, one); }) || !in.ok()) {
-    return Error{Errc::malformed, "a fact of the queues"};
-  }
+  const std::uint8_t tag = in.u8();
+  const bool old = tag >= kOldBegin && tag < kOldEnd;
+  const bool behind = tag >= kOldEnd;
+  const auto place = static_cast<std::uint8_t>(behind ? tag - (kOldEnd - kOldBegin) : tag);
+  const bool known = read_tagged(place, fact, [&](auto& one) {
+    if constexpr (Transferred<std::decay_t<decltype(one)>>) {
+      if (old) return read_old(in, one);
+    }
+    read(in, one);
+  });
+  if (!known || !in.ok()) return Error{Errc::malformed, "a fact of the queues"};
   return fact;
 }
 

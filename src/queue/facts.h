@@ -120,6 +120,7 @@ struct Redriven {
 
 /// A message is on its way to a queue of another shard, and stays here until that shard has it.
 struct Outgoing {
+  TransferId transfer;
   MessagePlace place;
   LeaseToken token;  // The lease it leaves, when it is leased: number 0 otherwise.
   std::string to;
@@ -127,19 +128,21 @@ struct Outgoing {
 };
 /// The other shard has it.
 struct OutgoingDone {
+  TransferId transfer;
   QueueId queue;
   Uuid id;
 };
 /// A message arrived from another shard. Remembered until that shard says that it knows.
 struct Received {
+  TransferId transfer;
   QueueId queue;
   Sequence sequence;
   std::uint64_t from_shard = 0;
   MessageRef message;
 };
 struct ReceivedForgotten {
+  TransferId transfer;
   std::uint64_t from_shard = 0;
-  Uuid id;
 };
 
 using QueueFact = std::variant<QueueCreated, QueueUpdated, QueueDeleted, Enqueued, Leased, Acked,

@@ -61,6 +61,8 @@ inline MessagePlace place(bool delayed) {
           .due = delayed ? std::optional(kDue) : std::nullopt};
 }
 
+inline TransferId transfer() { return {.boot = 301, .number = 80'000}; }
+
 inline std::map<std::string, QueueFact> facts() {
   const LeaseToken token{.boot = 300, .number = 70'000};
   DedupHash hash{};
@@ -87,10 +89,10 @@ inline std::map<std::string, QueueFact> facts() {
       {"10_removed_cancelled", Removed{place(true), 29, Removed::Why::cancelled}},
       {"11_purged", Purged{QueueId{21}}},
       {"12_redriven", Redriven{place(false), QueueId{30}, Sequence{31}}},
-      {"13_outgoing", Outgoing{place(false), token, "elsewhere", "no luck"}},
-      {"14_outgoing_done", OutgoingDone{QueueId{21}, id()}},
-      {"15_received", Received{QueueId{21}, Sequence{22}, 3, stored_message()}},
-      {"16_received_forgotten", ReceivedForgotten{3, id()}},
+      {"17_outgoing", Outgoing{transfer(), place(false), token, "elsewhere", "no luck"}},
+      {"18_outgoing_done", OutgoingDone{transfer(), QueueId{21}, id()}},
+      {"19_received", Received{transfer(), QueueId{21}, Sequence{22}, 3, stored_message()}},
+      {"20_received_forgotten", ReceivedForgotten{transfer(), 3}},
   };
 }
 
@@ -120,6 +122,8 @@ inline Samples row_bytes() {
   failed.attempts = 2;
   failed.failure = failure;
   failed.to = "elsewhere";
+  MessageRow leaving = failed;
+  leaving.transfer = transfer();
   std::string state;
   Encoder(state).varint(300);
   return {
@@ -127,6 +131,7 @@ inline Samples row_bytes() {
       {"messages.value", encode_row(message)},
       {"outgoing.key", queue_and_id(QueueId{21}, id().raw())},
       {"outgoing.value", encode_row(failed)},
+      {"outgoing.value.2", encode_row(leaving)},
       {"keys.key", fairness_key_row(QueueId{21}, "tenant")},
       {"keys.value", encode_row(KeyRow{.head = Sequence{22}, .count = 3'000})},
       {"ids.value", encode_row(IdRow{tables::kDelayed, time_key(kDue, QueueId{21}, id())})},
@@ -146,7 +151,8 @@ inline Samples row_bytes() {
                                            .bytes = 34'000,
                                            .delayed = 35,
                                            .settings = settings()})},
-      {"received.key", received_key(3, id())},
+      {"received.key", received_key(3, TransferId::of_message(id()))},
+      {"received.key.2", received_key(3, transfer())},
       {"state.next_queue_id", state},
   };
 }

@@ -18,6 +18,7 @@ void QueueMachine::start(std::uint64_t boot, Recorder recorder, Instant now) {
   BATON_ASSERT(boot > boot_);
   boot_ = boot;
   next_lease_ = 1;
+  next_transfer_ = 1;
   recorder_ = std::move(recorder);
   totals_ = {};
   for (auto& [name, queue] : queues_) queue->totals = {};
@@ -44,13 +45,39 @@ Progress QueueMachine::execute(QueueCommand& command, Instant now) {
   return std::visit([&](auto& wanted) { return on(wanted, now); }, command);
 }
 
+/// The message leaves its lease, or its place among the ready ones, for a queue of another shard.
+void QueueMachine::send_away(const Stored& stored, const std::string& to, std::string reason,
+                             Instant now) {
+  const Queue& queue = *stored.queue;
+  const Uuid id = stored.id;
+  commit(Outgoing{.transfer = {.boot = boot_, .number = next_transfer_++},
+                  .place = {.queue = queue.id,
+                            .id = id,
+                            .key = stored.key->name,
+                            .sequence = stored.sequence,
+                            .due = {}},
+                  .token = stored.token,
+                  .to = to,
+                  .reason = std::move(reason)},
+         now);
+  send_outgoing(queue.messages.at(id), now);
+}
+
+/// Before a message enters a queue that it may have left for another shard a while ago, and whose
+/// transfer is not yet known to be done: that the message comes back is the proof.
+void QueueMachine::finish_outgoing(const Queue& queue, Uuid id, Instant now) {
+  const auto entry = queue.messages.find(id);
+  if (entry == queue.messages.end() || entry->second.place != Place::outgoing) return;
+  commit(OutgoingDone{.transfer = entry->second.transfer, .queue = queue.id, .id = id}, now);
+}
+
 /// Hands an outgoing message to the shard it goes to; again after a restart, until that shard has
 /// it.
 void QueueMachine::send_outgoing(const Stored& stored, Instant now) {
   BATON_ASSERT(stored.place == Place::outgoing && stored.body != nullptr);
   MessageRef body = stored.body;
   if (stored.failure != nullptr) body = dead_letter_body(stored, nullptr, now);
-  effects_.transfers.push_back({stored.to, stored.queue->id, std::move(body)});
+  effects_.transfers.push_back({stored.transfer, stored.to, stored.queue->id, std::move(body)});
 }
 
 QueueMachine::Queue* QueueMachine::find_queue(std::string_view name) const {

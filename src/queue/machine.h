@@ -44,6 +44,7 @@ struct QueueEffects {
     RowRange range;
   };
   struct Transfer {
+    TransferId id;
     std::string to;
     QueueId from_queue;
     MessageRef message;
@@ -161,6 +162,7 @@ class QueueMachine {
   using Holder = queue_state::Holder;
   using Bucket = queue_state::Bucket;
   using Queue = queue_state::Queue;
+  using Work = queue_state::Work;
 
   // machine.cc: shared by all parts.
   void commit(const QueueFact& fact, Instant now);
@@ -168,7 +170,9 @@ class QueueMachine {
   [[nodiscard]] Queue* find_queue(std::string_view name) const;
   [[nodiscard]] Queue* find_queue(QueueId id) const;
   Queue& queue_of(QueueId id);
+  void send_away(const Stored& stored, const std::string& to, std::string reason, Instant now);
   void send_outgoing(const Stored& stored, Instant now);
+  void finish_outgoing(const Queue& queue, Uuid id, Instant now);
   [[nodiscard]] std::uint64_t shard_of(std::string_view queue) const;
   [[nodiscard]] QueueDescription describe(const Queue& queue) const;
   static std::string dead_letter_queue_of(const Queue& queue);
@@ -179,10 +183,6 @@ class QueueMachine {
   Progress on(AckCommand& command, Instant now);
   Progress on(NackCommand& command, Instant now);
   Progress on(ExtendCommand& command, Instant now);
-  Progress on(AttachCommand& command, Instant now);
-  Progress on(CreditCommand& command, Instant now);
-  Progress on(QuiesceCommand& command, Instant now);
-  Progress on(DetachCommand& command, Instant now);
   Progress on(CreateQueueCommand& command, Instant now);
   Progress on(UpdateQueueCommand& command, Instant now);
   Progress on(DeleteQueueCommand& command, Instant now);
@@ -203,12 +203,24 @@ class QueueMachine {
     Retry retry;
     std::string reason;
   };
-  void release_unwritten(const DetachCommand& command, Instant now);
   /// Ends the lease the way the queue's policy says: back at once, later, or dead.
   void fail(Stored& stored, Failure failure, Instant now);
   void dead_letter(Stored& stored, const std::string& to, std::string reason, Instant now);
   Queue& create_queue(std::string_view name, const QueueSettings& settings, Instant now);
   Duration backoff(const QueueSettings& settings, std::uint32_t attempts);
+
+  // consumers.cc: who is connected, and what becomes of the leases of those who go.
+  Progress on(AttachCommand& command, Instant now);
+  Progress on(CreditCommand& command, Instant now);
+  Progress on(QuiesceCommand& command, Instant now);
+  Progress on(BegunCommand& command, Instant now);
+  Progress on(DetachCommand& command, Instant now);
+  Progress on(LeaveCommand& command, Instant now);
+  [[nodiscard]] Stored* held(LeaseToken token, std::string_view queue) const;
+  void release_unwritten(const DetachCommand& command, Instant now);
+  void release(Stored& stored, Instant now);
+  static void judge(Holder& holder, bool orderly);
+  static std::vector<Stored*> leases_of(Holder& holder);
 
   // operate.cc: peek, cancel, redrive over memory and rows.
   Progress peek_rows(PeekCommand& command, const std::vector<Row>& rows, bool exhausted,
@@ -330,6 +342,7 @@ class QueueMachine {
   Recorder recorder_;
   std::uint64_t boot_ = 0;
   std::uint64_t next_lease_ = 1;
+  std::uint64_t next_transfer_ = 1;
 
   // Truth.
   std::map<std::string, std::unique_ptr<Queue>, std::less<>> queues_;
@@ -337,7 +350,7 @@ class QueueMachine {
   QueueId next_queue_{1};
   LeaseTable<LeaseToken, Stored> leases_;
   std::map<std::pair<Instant, std::pair<QueueId, Uuid>>, Stored*> delayed_;  // Those in memory.
-  std::set<std::pair<std::uint64_t, Uuid>> received_;
+  std::set<std::pair<std::uint64_t, TransferId>> received_;
 
   // Delayed messages beyond the horizon are rows only.
   std::string delayed_horizon_;          // The first row key not in memory.

@@ -1,4 +1,4 @@
-// Messages that used up their attempts: dead letters, hand-over between shards, redrive.
+// Messages that used up their attempts: dead letters, transfer between shards, redrive.
 
 #include <gtest/gtest.h>
 
@@ -107,49 +107,119 @@ TEST(MachineDeadLetter, ReleasesAndUnwrittenDeliveriesNeverKill) {
   EXPECT_EQ(world.stats("q").dead_lettered_total, 0U);
 }
 
+/// Two shards with a queue each: "q" here, whose dead letters go to `target` there.
+class MachineTransfer : public ::testing::Test {
+ protected:
+  MachineTransfer() : here(options(false)), there(options(true)) {
+    QueueSettingsPatch settings = one_attempt();
+    settings.dead_letter_queue = target;
+    here.create("q", settings);
+  }
+
+  static QueueMachine::Options options(bool other) {
+    QueueMachine::Options made;
+    made.shards = 2;
+    made.shard = shard_of_queue("q", 2);
+    if (other) made.shard = 1 - made.shard;
+    return made;
+  }
+  static std::string name_there() {
+    int i = 0;
+    while (shard_of_queue("dead" + std::to_string(i), 2) == shard_of_queue("q", 2)) ++i;
+    return "dead" + std::to_string(i);
+  }
+  static std::uint64_t shard_of(bool other) { return options(other).shard; }
+
+  static void transfer(World& to, const QueueEffects::Transfer& sent, bool from_there = false) {
+    to.run(TransferCommand{.queue = sent.to,
+                           .from_shard = shard_of(from_there),
+                           .transfer = sent.id,
+                           .from_queue = sent.from_queue,
+                           .message = sent.message,
+                           .error = {}});
+  }
+  static void done(World& from, const QueueEffects::Transfer& sent) {
+    from.run(TransferDoneCommand{.queue = sent.to,
+                                 .transfer = sent.id,
+                                 .from_queue = sent.from_queue,
+                                 .id = sent.message->id()});
+  }
+  static void forget(World& to, const QueueEffects::Transfer& sent, bool from_there = false) {
+    to.run(TransferForgetCommand{
+        .queue = sent.to, .from_shard = shard_of(from_there), .transfer = sent.id});
+  }
+
+  const std::string target = name_there();
+  World here;
+  World there;
+};
+
 // Across shards: kept until the other shard has it, sent again after a restart, taken once.
-TEST(MachineTransfer, AMessageForAnotherShardIsNeverLostAndNeverTwice) {
-  QueueMachine::Options first;
-  first.shards = 2;
-  first.shard = shard_of_queue("q", 2);
-  QueueMachine::Options second = first;
-  second.shard = 1 - first.shard;
-  std::string target = "dead0";
-  for (int i = 1; shard_of_queue(target, 2) != second.shard; ++i)
-    target = "dead" + std::to_string(i);
-  World here(first);
-  World there(second);
-  QueueSettingsPatch settings = one_attempt();
-  settings.dead_letter_queue = target;
-  here.create("q", settings);
+TEST_F(MachineTransfer, AMessageForAnotherShardIsNeverLostAndNeverTwice) {
   kill_all(here, "q", {"m"}, "why");
   ASSERT_EQ(here.transfers.size(), 1U);
   EXPECT_EQ(here.stats("q").outgoing, 1U);
   EXPECT_TRUE(here.run(DeleteQueueCommand{.queue = "q", .error = {}}).error.has_value());
   for (const bool clean : {false, true}) {
     clean ? here.restart() : here.crash();
-    const QueueEffects::Transfer& sent = here.transfers.back();
-    there.run(TransferCommand{.queue = sent.to,
-                              .from_shard = first.shard,
-                              .from_queue = sent.from_queue,
-                              .message = sent.message,
-                              .error = {}});
+    transfer(there, here.transfers.back());
     clean ? there.restart() : there.crash();
   }
   EXPECT_EQ(here.transfers.size(), 3U);
+  EXPECT_EQ(here.transfers.back().id, here.transfers.front().id);
   EXPECT_EQ(there.stats(target).ready, 1U);
   const QueueEffects::Transfer sent = here.transfers.back();
   EXPECT_EQ(sent.message->header("baton-last-error"), "why");
-  here.run(TransferDoneCommand{
-      .queue = target, .from_queue = sent.from_queue, .id = sent.message->id()});
+  done(here, sent);
   EXPECT_EQ(here.stats("q").outgoing, 0U);
-  there.run(
-      TransferForgetCommand{.queue = target, .from_shard = first.shard, .id = sent.message->id()});
+  forget(there, sent);
   here.restart();
   there.restart();
   EXPECT_EQ(here.transfers.size(), 3U);
   EXPECT_TRUE(there.store().table(tables::kReceived).empty());
   EXPECT_TRUE(here.store().table(tables::kOutgoing).empty());
+  EXPECT_EQ(there.drain(target), (Payloads{"m"}));
+}
+
+// A message that takes the same way twice was once taken for its own repetition, and lost.
+TEST_F(MachineTransfer, AMessageThatGoesRoundInCirclesIsNeitherLostNorDoubled) {
+  kill_all(here, "q", {"m"}, "first");
+  const QueueEffects::Transfer first = here.transfers.back();
+  transfer(there, first);
+  // Redriven, while nobody has heard yet that the first transfer is done.
+  EXPECT_EQ(redrive(there, redrive_from(target)).moved, 1U);
+  const QueueEffects::Transfer back = there.transfers.back();
+  transfer(here, back, true);
+  EXPECT_EQ(here.stats("q").ready, 1U);
+  EXPECT_EQ(here.stats("q").outgoing, 0U);
+  // And dead again.
+  const ConsumerNumber killer = here.attach("q", "killer");
+  for (const Delivery& got : here.take(killer)) here.nack("q", got.token, kNow, "second");
+  const QueueEffects::Transfer second = here.transfers.back();
+  EXPECT_NE(second.id, first.id);
+  // The news of the first transfer, late, ends nothing of the second.
+  done(here, first);
+  EXPECT_EQ(here.stats("q").outgoing, 1U);
+  for (const bool clean : {false, true}) {
+    clean ? here.restart() : here.crash();
+    EXPECT_EQ(here.transfers.back().id, second.id);
+    transfer(there, here.transfers.back());
+    clean ? there.restart() : there.crash();
+    EXPECT_EQ(there.stats(target).ready, 1U);
+  }
+  EXPECT_EQ(there.stats(target).outgoing, 0U) << "that it came again says that it had arrived";
+  done(there, back);
+  done(here, second);
+  forget(there, first);
+  forget(there, second);
+  forget(here, back, true);
+  here.restart();
+  there.restart();
+  for (World* world : {&here, &there}) {
+    EXPECT_TRUE(world->store().table(tables::kReceived).empty());
+    EXPECT_TRUE(world->store().table(tables::kOutgoing).empty());
+  }
+  EXPECT_EQ(here.stats("q").outgoing + here.stats("q").ready, 0U);
   EXPECT_EQ(there.drain(target), (Payloads{"m"}));
 }
 
@@ -243,6 +313,22 @@ TEST(MachineRedriveMemory, ARateIsKept) {
   EXPECT_EQ(redrive(world, command).moved, 50U);
   EXPECT_GE(world.now() - begin, seconds{4});
   EXPECT_LE(world.now() - begin, seconds{6});
+}
+
+// The time between two moves must not overflow into the past, which would let all go at once.
+TEST(MachineRedriveRate, ARateNextToNothingMovesOneAndThenWaits) {
+  World world;
+  world.create("q", one_attempt());
+  kill_all(world, "q", {"a", "b", "c"}, "no");
+  for (const double rate : {1e-300, 1e-9}) {
+    RedriveCommand wanted = redrive_from("q.dlq");
+    wanted.rate = rate;
+    QueueCommand command = wanted;
+    const Progress progress = world.machine().execute(command, world.now());
+    EXPECT_EQ(std::get<RedriveCommand>(command).moved, 1U) << rate;
+    ASSERT_EQ(progress.kind, Progress::Kind::waits) << rate;
+    EXPECT_GT(progress.until, world.now() + hours{24 * 365}) << rate;
+  }
 }
 
 }  // namespace

@@ -150,13 +150,15 @@ class World {
   }
   AttachCommand attach_as(AttachCommand attach) { return run(std::move(attach)); }
   ConsumerNumber attach(const std::string& queue, const std::string& consumer_id,
-                        std::uint32_t max_in_flight = limits::kMaxInFlightDefault) {
+                        std::uint32_t max_in_flight = limits::kMaxInFlightDefault,
+                        std::uint32_t concurrency = 1) {
     const ConsumerNumber number{++consumers_};
     const auto done = run(AttachCommand{.queue = queue,
                                         .consumer = number,
                                         .consumer_id = consumer_id,
                                         .max_in_flight = max_in_flight,
                                         .credit = {},
+                                        .concurrency = concurrency,
                                         .sink = {},
                                         .error = {}});
     BATON_ASSERT(!done.error.has_value());
@@ -165,6 +167,12 @@ class World {
   void detach(const std::string& queue, ConsumerNumber consumer,
               std::vector<LeaseToken> unwritten = {}) {
     run(DetachCommand{.queue = queue, .consumer = consumer, .unwritten = std::move(unwritten)});
+  }
+  void detach_orderly(const std::string& queue, ConsumerNumber consumer) {
+    run(DetachCommand{.queue = queue, .consumer = consumer, .unwritten = {}, .orderly = true});
+  }
+  void begin(const std::string& queue, ConsumerNumber consumer, std::vector<LeaseToken> tokens) {
+    run(BegunCommand{.queue = queue, .consumer = consumer, .tokens = std::move(tokens)});
   }
   ItemOutcome ack(const std::string& queue, LeaseToken token) {
     return run(AckCommand{.queue = queue, .tokens = {token}, .outcomes = {}}).outcomes.at(0);

@@ -27,6 +27,8 @@ constexpr Duration kRetry = seconds{4};
 using Step = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
 
 enum class State : std::uint8_t { ready, leased, delayed, dead, gone };
+enum class Work : std::uint8_t { unknown, begun, idle };
+enum class Parting : std::uint8_t { unwritten, orderly, dead };
 
 struct Known {
   Uuid id;
@@ -39,6 +41,7 @@ struct Known {
   LeaseToken token;
   Instant deadline;
   std::string holder;
+  Work work = Work::unknown;
   bool redriven = false;
 };
 
@@ -46,6 +49,8 @@ struct Client {
   std::string id;
   std::optional<ConsumerNumber> number;
   std::size_t max_in_flight = 0;
+  std::uint32_t concurrency = 1;
+  bool marks = false;
 };
 
 QueueMachine::Options tiny() {
@@ -76,7 +81,7 @@ class Comparison {
     world_.refills_by_hand = false;
     for (Client& client : clients_) {
       world_.facts.clear();
-      detach(client, false);
+      detach(client, Parting::dead);
     }
     for (int i = 0; i < 40; ++i) advance(seconds{10});
     compare_counts();
@@ -108,12 +113,12 @@ class Comparison {
       case 3: return enqueue(first, second);
       case 4:
       case 5: return attach(client, 1U + second % 4U);
-      case 6: return detach(client, second % 2 == 0);
+      case 6: return detach(client, static_cast<Parting>(second % 3));
       case 7:
       case 8: return ack(first);
       case 9:
       case 10: return nack(first, second);
-      case 11: return extend(first, second);
+      case 11: return second % 2 == 0 ? extend(first, second) : begin(first);
       case 12: return stale(first);
       case 13: return advance(seconds{1U + first % 12U});
       case 14: return cancel(first);
@@ -156,18 +161,49 @@ class Comparison {
   }
 
   void attach(Client& client, std::uint32_t max_in_flight) {
-    client.number = world_.attach("q", client.id, max_in_flight);
+    if (client.number.has_value()) judge(client, false);
+    client.concurrency = 1 + max_in_flight / 3;
+    client.number = world_.attach("q", client.id, max_in_flight, client.concurrency);
     client.max_in_flight = max_in_flight;
+    client.marks = false;
   }
 
-  void detach(Client& client, bool unwritten) {
+  void begin(std::uint8_t which) {
+    Known* known = pick(State::leased, which);
+    if (known == nullptr) return;
+    for (Client& client : clients_) {
+      if (!client.number.has_value()) continue;
+      // A message that another holds is not for this one to mark.
+      world_.run(BegunCommand{.queue = "q", .consumer = *client.number, .tokens = {known->token}});
+      client.marks = true;
+      if (client.id == known->holder) known->work = Work::begun;
+    }
+  }
+
+  /// The oldest, unless it is known what was begun.
+  void judge(const Client& client, bool orderly) {
+    const std::vector<Known*> held = held_by(client.id);
+    const auto begun = std::ranges::count(held, Work::begun, &Known::work);
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      const bool guessed = begun == 0 && i < client.concurrency;
+      const bool counts = !orderly && (guessed || held[i]->work == Work::begun);
+      held[i]->work = counts ? Work::begun : Work::idle;
+    }
+  }
+
+  void detach(Client& client, Parting parting) {
     if (!client.number.has_value()) return;
     std::vector<LeaseToken> never_sent;
     for (Known* known : held_by(client.id)) {
-      if (unwritten) never_sent.push_back(known->token);
+      if (parting == Parting::unwritten) never_sent.push_back(known->token);
     }
-    world_.detach("q", *std::exchange(client.number, std::nullopt), never_sent);
-    for (Known* known : held_by(client.id)) end(*known, !unwritten, std::nullopt);
+    const bool orderly = parting != Parting::dead;
+    judge(client, orderly);
+    world_.run(DetachCommand{.queue = "q",
+                             .consumer = *std::exchange(client.number, std::nullopt),
+                             .unwritten = never_sent,
+                             .orderly = parting == Parting::orderly});
+    for (Known* known : held_by(client.id)) end(*known, known->work == Work::begun, std::nullopt);
   }
 
   void ack(std::uint8_t which) {
@@ -280,6 +316,7 @@ class Comparison {
   void restart(bool clean) {
     clean ? world_.restart() : world_.crash();
     for (Client& client : clients_) client.number.reset();
+    for (Known& known : known_) known.work = Work::unknown;
     orphans_until_.reset();
     if (count(State::leased) != 0) orphans_until_ = world_.now() + seconds{5};
   }
@@ -320,6 +357,12 @@ class Comparison {
     std::ranges::sort(expired, {},
                       [](const Known* known) { return std::pair(known->deadline, known->token); });
     for (Known* known : expired) {
+      const Client& holder = *std::ranges::find(clients_, known->holder, &Client::id);
+      const bool unmarked = holder.number.has_value() && !holder.marks;
+      if (known->work == Work::idle || (known->work == Work::unknown && !unmarked)) {
+        end(*known, false, std::nullopt);
+        continue;
+      }
       std::optional<Instant> due;
       for (const QueueFact& fact : world_.facts) {
         const auto* const ended = std::get_if<Ended>(&fact);
@@ -358,6 +401,7 @@ class Comparison {
     known->token = got.token;
     known->deadline = got.deadline;
     known->holder = client.id;
+    known->work = Work::unknown;
   }
 
   void end(Known& known, bool counted, std::optional<Instant> due) {

@@ -59,10 +59,12 @@ bool matches(const RedriveCommand& command, const Message& message) {
          message.header("baton-last-error").find(command.reason_contains) != std::string_view::npos;
 }
 
-/// The time that what was moved so far takes at the command's rate.
+/// The time that what was moved so far takes at the command's rate; at most a hundred years, so
+/// that no rate makes it overflow.
 Duration spent(const RedriveCommand& command) {
-  return Duration{
-      static_cast<std::int64_t>(static_cast<double>(command.moved) / command.rate * 1e9)};
+  constexpr Duration kMost = std::chrono::hours{24 * 365 * 100};
+  const double ns = static_cast<double>(command.moved) / command.rate * 1e9;
+  return ns < static_cast<double>(kMost.count()) ? Duration{static_cast<std::int64_t>(ns)} : kMost;
 }
 
 }  // namespace
@@ -320,8 +322,7 @@ void QueueMachine::redrive_one(RedriveCommand& command, Queue& queue, Stored& st
     return;
   }
   if (shard_of(to) != options_.shard) {
-    commit(Outgoing{.place = place, .token = {}, .to = to, .reason = {}}, now);
-    send_outgoing(stored, now);
+    send_away(stored, to, {}, now);
     ++command.moved;
     return;
   }
@@ -330,6 +331,7 @@ void QueueMachine::redrive_one(RedriveCommand& command, Queue& queue, Stored& st
     ++command.skipped;
     return;
   }
+  finish_outgoing(*target, stored.id, now);
   commit(Redriven{.place = place, .to = target->id, .sequence = target->next_sequence}, now);
   ++command.moved;
 }

@@ -17,7 +17,10 @@ MessageRows rows_of(const queue_state::Stored& stored) {
   rows.attempts = stored.attempts;
   rows.failure = stored.failure;
   if (stored.place == Place::delayed) rows.due = stored.due;
-  if (stored.place == Place::outgoing) rows.to = stored.to;
+  if (stored.place == Place::outgoing) {
+    rows.to = stored.to;
+    rows.transfer = stored.transfer;
+  }
   if (stored.place == Place::leased) {
     rows.token = stored.token;
     rows.deadline = stored.deadline;

@@ -26,9 +26,11 @@ Status QueueMachine::load(Table table, const Row& row) {
   if (table == tables::kReceived) {
     Decoder in(row.key);
     const std::uint64_t shard = in.big_u64();
-    const std::string_view id = in.raw(16);
+    TransferId transfer;
+    transfer.boot = in.big_u64();
+    transfer.number = in.big_u64();
     if (!in.finish()) return Error{Errc::store_corrupt, "a row of the table 'received'"};
-    received_.emplace(shard, Uuid::from_raw(id));
+    received_.emplace(shard, transfer);
     return {};
   }
   if (table == tables::kState && row.key == "next_queue_id") {
@@ -109,12 +111,24 @@ Status QueueMachine::load_outgoing(const Row& row) {
   stored.sequence = decoded.sequence;
   stored.place = Place::outgoing;
   stored.to = decoded.to;
+  stored.transfer = decoded.transfer.value_or(TransferId::of_message(name.id));
   ++queue->outgoing;
   return {};
 }
 
 void QueueMachine::loaded() {
-  for (const auto& [name, queue] : queues_) queue->dedup.sort_loaded();
+  for (const auto& [name, queue] : queues_) {
+    queue->dedup.sort_loaded();
+    for (auto& [id, holder] : queue->holders) {
+      // Rows come in the order of message ids; which lease is the oldest is in their tokens.
+      std::vector<Stored*> leases = leases_of(holder);
+      std::ranges::sort(leases, {}, &Stored::token);
+      for (Stored* stored : leases) {
+        holder.leases.remove(*stored);
+        holder.leases.push_back(*stored);
+      }
+    }
+  }
 }
 
 std::optional<QueueMachine::RowName> QueueMachine::body_of_lease(LeaseToken token) const {

@@ -8,6 +8,7 @@ namespace baton {
 namespace {
 
 constexpr std::uint8_t kMessageRowFormat = 1;
+constexpr std::uint8_t kOutgoingRowFormat = 2;
 
 Error bad_row(std::string_view table) {
   return {Errc::store_corrupt, "a row of the table '" + std::string(table) + "' cannot be read"};
@@ -64,11 +65,12 @@ std::string time_key(Instant at, QueueId queue, Uuid id) {
   return key;
 }
 
-std::string received_key(std::uint64_t from_shard, Uuid id) {
+std::string received_key(std::uint64_t from_shard, TransferId transfer) {
   std::string key;
   Encoder out(key);
   out.big_u64(from_shard);
-  out.raw(id.raw());
+  out.big_u64(transfer.boot);
+  out.big_u64(transfer.number);
   return key;
 }
 
@@ -105,7 +107,7 @@ std::string encode_row(const MessageRow& row) {
   std::string value;
   value.reserve(row.message->bytes().size() + 24);
   Encoder out(value);
-  out.u8(kMessageRowFormat);
+  out.u8(row.transfer.has_value() ? kOutgoingRowFormat : kMessageRowFormat);
   out.varint(row.sequence.value);
   out.varint(row.attempts);
   out.u8(row.failure != nullptr ? 1 : 0);
@@ -115,13 +117,20 @@ std::string encode_row(const MessageRow& row) {
     out.blob(row.failure->reason);
   }
   out.blob(row.to);
+  if (row.transfer.has_value()) {
+    std::string name;
+    Encoder(name).varint(row.transfer->boot);
+    Encoder(name).varint(row.transfer->number);
+    out.blob(name);
+  }
   out.raw(row.message->bytes());
   return value;
 }
 
 Result<MessageRow> decode_message_row(std::string_view value) {
   Decoder in(value);
-  if (in.u8() != kMessageRowFormat) return bad_row("messages");
+  const std::uint8_t format = in.u8();
+  if (format != kMessageRowFormat && format != kOutgoingRowFormat) return bad_row("messages");
   MessageRow row;
   row.sequence = Sequence{in.varint()};
   row.attempts = static_cast<std::uint32_t>(in.varint());
@@ -133,6 +142,12 @@ Result<MessageRow> decode_message_row(std::string_view value) {
     row.failure = std::move(note);
   }
   row.to = in.blob();
+  if (format == kOutgoingRowFormat) {
+    Decoder name(in.blob());
+    const std::uint64_t boot = name.varint();
+    row.transfer = TransferId{.boot = boot, .number = name.varint()};
+    if (!name.ok()) return bad_row("outgoing");
+  }
   if (!in.ok()) return bad_row("messages");
   auto message = Message::parse(in.rest());
   if (!message.has_value()) return bad_row("messages");

@@ -65,7 +65,7 @@ std::string fairness_key_row(QueueId queue, std::string_view fairness_key);
 std::string queue_and_id(QueueId queue, std::string_view sixteen_bytes);
 /// time : queue_id : msg_id, as in `lease_expiry` and `delayed`.
 std::string time_key(Instant at, QueueId queue, Uuid id);
-std::string received_key(std::uint64_t from_shard, Uuid id);
+std::string received_key(std::uint64_t from_shard, TransferId transfer);
 
 struct MessageKey {
   QueueId queue;
@@ -92,7 +92,8 @@ struct MessageRow {
       sequence;  // Of a delayed message: given when it was enqueued, for a purge to know its age.
   std::uint32_t attempts = 0;
   FailureRef failure;
-  std::string to;  // Of an outgoing message: the queue it goes to.
+  std::string to;  // Of an outgoing message: the queue it goes to, and the name of the transfer.
+  std::optional<TransferId> transfer{};
   MessageRef message;
 };
 std::string encode_row(const MessageRow& row);

@@ -314,17 +314,27 @@ void QueueMachine::unwatch_expiry(Stored& stored) {
   expiring_.erase(std::pair(stored.body->expires_at(), std::pair(stored.queue->id, stored.id)));
 }
 
+/// A deadline that passes counts an attempt, unless it is known that nobody worked on the message:
+/// it waited in the hands of a consumer that says what it begins, or of one that is gone.
 void QueueMachine::expire_lease(Stored& stored, Instant now) {
   ++stored.queue->totals.lease_expired_total;
   ++totals_.lease_expired_total;
-  fail(stored, {.counted = true, .retry = {}, .reason = "the lease expired"}, now);
+  const Holder& holder = *stored.holder;
+  const bool unmarked = holder.number.has_value() && !holder.marks;
+  if (stored.work == Work::begun || (stored.work == Work::unknown && unmarked)) {
+    fail(stored, {.counted = true, .retry = {}, .reason = "the lease expired"}, now);
+  } else {
+    release(stored, now);
+  }
 }
 
-/// Leases of a former life whose consumers did not return.
+/// Leases of a former life whose consumers did not return. A queue without release_on_disconnect
+/// keeps its leases until their deadlines.
 void QueueMachine::release_orphans(Instant now) {
   orphans_until_.reset();
   std::vector<Stored*> orphans;
   for (const auto& [name, queue] : queues_) {
+    if (!queue->settings->release_on_disconnect) continue;
     for (auto& [id, holder] : queue->holders) {
       if (holder.number.has_value()) continue;
       holder.leases.for_each([&](Stored& stored) {
@@ -333,11 +343,7 @@ void QueueMachine::release_orphans(Instant now) {
     }
   }
   std::ranges::sort(orphans, {}, [](const Stored* stored) { return stored->token; });
-  for (Stored* stored : orphans) {
-    fail(*stored,
-         {.counted = false, .retry = {.kind = Retry::Kind::release, .delay = {}}, .reason = {}},
-         now);
-  }
+  for (Stored* stored : orphans) release(*stored, now);
 }
 
 /// The delayed message that is due first, if it is in memory: beyond the horizon, rows may be due

@@ -36,6 +36,14 @@ struct StringHash {
 template <class T>
 using ByName = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
 
+/// What is known of a leased message's holder: whether it worked on the message. Not truth: it dies
+/// with the process.
+enum class Work : std::uint8_t {
+  unknown,
+  begun,  // The holder said so, or went away and is taken to have.
+  idle,   // The holder went away without having begun it.
+};
+
 /// A message the machine has in memory. One that was leased before a restart may lack its body
 /// until recovery has fetched it; every other has it.
 struct Stored : ListHook<Holder> {
@@ -55,8 +63,11 @@ struct Stored : ListHook<Holder> {
   LeaseToken token;
   Instant deadline;
   Holder* holder = nullptr;
+  Work work = Work::unknown;
 
-  std::string to;  // When outgoing: the queue it goes to.
+  // When outgoing:
+  std::string to;  // The queue it goes to.
+  TransferId transfer;
 
   // Its entry in the delta, good only while `delta_number` is the current delta's.
   std::uint64_t delta_number = 0;
@@ -103,6 +114,8 @@ struct Holder : ListHook<Queue> {
   std::uint32_t max_in_flight = 0;
   std::uint64_t max_in_flight_bytes = 0;
   std::optional<std::uint64_t> credit;
+  std::uint32_t concurrency = 1;  // How many messages it works on at a time.
+  bool marks = false;             // It says which ones it has begun.
   std::uint64_t in_flight_bytes = 0;
   IntrusiveList<Stored, Holder> leases;  // In order of granting.
 

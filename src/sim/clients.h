@@ -85,6 +85,7 @@ class Consumer {
   void send_acks(const std::string& queue, std::vector<LeaseToken> tokens);
   void nack();
   void extend();
+  void mark();
   void give_credit();
   [[nodiscard]] std::optional<Held> take_held();
 
@@ -97,6 +98,7 @@ class Consumer {
   State state_ = State::away;
   bool stopped_ = false;
   ConsumerNumber registration_;
+  Ledger::Parting parting_;  // What the ledger will have to know when it leaves.
   std::shared_ptr<Sink> sink_;
   std::deque<Delivery> unwritten_;
   std::deque<Held> held_;

@@ -88,6 +88,7 @@ void Consumer::choose(AttachCommand& command) {
   command.max_in_flight = static_cast<std::uint32_t>(draw(random_, 1, world_.plan.in_flight_max));
   if (random_.chance(1, 4)) command.max_in_flight_bytes = draw(random_, 1, 500);
   if (random_.chance(1, 3)) command.credit = random_.below(6);
+  command.concurrency = static_cast<std::uint32_t>(draw(random_, 1, 3));
 }
 
 void Consumer::attach() {
@@ -97,6 +98,14 @@ void Consumer::attach() {
   command.queue = queue_;
   command.consumer = registration_ = world_.broker.next_consumer_number();
   command.consumer_id = id_;
+  parting_ = {.queue = queue_,
+              .consumer_id = id_,
+              .attach = world_.ledger.attach_sent(queue_, id_),
+              .concurrency = command.concurrency,
+              .orderly = false,
+              .written = {},
+              .begun = {}};
+  if (world_.plan.canary == Canary::count_prefetched) command.concurrency = 1000;
   sink_ = std::make_shared<Sink>(*this);
   sink_->queue = queue_;
   sink_->id = id_;
@@ -123,7 +132,9 @@ void Consumer::attached(const AttachCommand& command) {
 }
 
 void Consumer::detach() {
-  DetachCommand command{.queue = queue_, .consumer = registration_, .unwritten = {}};
+  parting_.orderly = random_.chance(1, 4);
+  DetachCommand command{
+      .queue = queue_, .consumer = registration_, .unwritten = {}, .orderly = parting_.orderly};
   for (const Delivery& delivery : unwritten_) command.unwritten.push_back(delivery.token);
   world_.trace.note("consumer {} leaves '{}' with {} unwritten", number_, queue_,
                     unwritten_.size());
@@ -137,7 +148,11 @@ void Consumer::detach() {
     held_.pop_front();
   }
   world_.broker.submit(
-      std::move(command), [this](QueueCommand&) { world_.ledger.left_for_good(); }, nullptr);
+      std::move(command),
+      [this, parting = std::move(parting_)](QueueCommand&) {
+        world_.ledger.left_for_good(parting, world_.broker.now());
+      },
+      nullptr);
 }
 
 void Consumer::arrive(const Sink& sink, const std::vector<Delivery>& deliveries) {
@@ -170,6 +185,7 @@ void Consumer::write() {
     const LeaseToken token = unwritten_.front().token;
     unwritten_.pop_front();
     world_.ledger.written(world_.ledger.name(queue_, token));
+    parting_.written.insert(world_.ledger.name(queue_, token));
     tokens.push_back(token);
     if (habit_ == Habit::erratic) held_.push_back({queue_, token});
   }
@@ -183,15 +199,17 @@ void Consumer::act_on_leases() {
   const std::uint64_t what = random_.below(100);
   if (what < 50) {
     ack(draw(random_, 1, 8));
-  } else if (what < 65) {
+  } else if (what < 62) {
     nack();
-  } else if (what < 75) {
+  } else if (what < 71) {
     extend();
-  } else if (what < 82) {
+  } else if (what < 78) {
     ack_stale();
-  } else if (what < 90) {
+  } else if (what < 85) {
     give_credit();
-  } else if (what < 94) {
+  } else if (what < 91) {
+    mark();
+  } else if (what < 96) {
     detach();
   }
 }
@@ -268,6 +286,18 @@ void Consumer::extend() {
                                extend.outcomes.at(0), world_.broker.now());
       },
       [] {});
+}
+
+/// Says what it has begun; sometimes of what is no longer its own.
+void Consumer::mark() {
+  const std::deque<Held>& from = random_.chance(1, 10) ? stale_ : held_;
+  if (from.empty()) return;
+  const Held held = from[random_.below(from.size())];
+  if (held.queue != queue_) return;
+  parting_.begun.insert(world_.ledger.name(held.queue, held.token));
+  world_.broker.submit(
+      BegunCommand{.queue = queue_, .consumer = registration_, .tokens = {held.token}}, nullptr,
+      nullptr);
 }
 
 void Consumer::give_credit() {

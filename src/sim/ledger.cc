@@ -159,7 +159,8 @@ void Ledger::delivered(const std::string& queue, const std::string& consumer_id,
                     .extends = {},
                     .orphan_until = {},
                     .doubt = letter->cancels != 0 || destroying_[queue] != 0,
-                    .over = false};
+                    .over = false,
+                    .touched = letter->cancels != 0 || destroying_[queue] != 0};
 }
 
 /// Nobody else may hold it.
@@ -210,12 +211,15 @@ void Ledger::written(const LeaseName& name) {
 
 void Ledger::arrived_late(const LeaseName& name) {
   Lease& lease = leases_.at(name);
-  lease.doubt = true;
+  lease.doubt = lease.touched = true;
   ++letters_.at(lease.number).unwritten_lost;
 }
 
 void Ledger::ack_sent(const LeaseName& name) {
-  if (const Lease* lease = find_lease(name); lease != nullptr) ++letters_.at(lease->number).unknown;
+  Lease* const lease = find_lease(name);
+  if (lease == nullptr) return;
+  lease->touched = true;
+  ++letters_.at(lease->number).unknown;
 }
 
 void Ledger::acked(const LeaseName& name, const ItemOutcome& outcome, Instant now) {
@@ -252,7 +256,7 @@ void Ledger::check_refusal(const LeaseName& name, const ItemOutcome& outcome, In
 }
 
 void Ledger::nack_sent(const LeaseName& name) {
-  if (Lease* const lease = find_lease(name); lease != nullptr) lease->doubt = true;
+  if (Lease* const lease = find_lease(name); lease != nullptr) lease->doubt = lease->touched = true;
 }
 
 void Ledger::extend_sent(const LeaseName& name, Instant deadline_at_least) {
@@ -278,6 +282,24 @@ void Ledger::left(const std::string& queue, const std::string& consumer_id) {
   }
 }
 
+/// Of what it held to its end, only what it had begun, or as many of the oldest as it works on at a
+/// time, can have counted an attempt.
+void Ledger::left_for_good(const Parting& parting, Instant now) {
+  --leaving_;
+  // Another may have taken its leases over; or they last until their deadlines.
+  if (attaches_[{parting.queue, parting.consumer_id}] != parting.attach) return;
+  if (keeps_leases_.contains(parting.queue)) return;
+  std::uint32_t older = 0;
+  for (const LeaseName& name : parting.written) {
+    const Lease& lease = leases_.at(name);
+    if (lease.touched || !lease.extends.empty() || now >= lease.deadline) continue;
+    const bool counts =
+        !parting.orderly && (older < parting.concurrency || parting.begun.contains(name));
+    ++older;
+    if (!counts) --letters_.at(lease.number).homes[lease.home].written;
+  }
+}
+
 void Ledger::returned(const std::string& queue, const std::string& consumer_id, Instant now) {
   for (auto& [token, lease] : leases_) {
     if (lease.queue != queue || lease.consumer_id != consumer_id || !lease.orphan_until) continue;
@@ -295,7 +317,9 @@ void Ledger::cancel_sent(Uuid id) {
   Letter& letter = letters_.at(entry->second);
   ++letter.unknown;
   ++letter.cancels;
-  for (const LeaseName& name : letter.leases) leases_.at(name).doubt = true;
+  for (const LeaseName& name : letter.leases) {
+    leases_.at(name).doubt = leases_.at(name).touched = true;
+  }
 }
 
 void Ledger::cancelled(Uuid id, const std::string& queue, const ItemOutcome& outcome) {
@@ -317,7 +341,9 @@ void Ledger::destroy_sent(const std::string& queue) {
   for (auto& [number, letter] : letters_) {
     if (letter.sent.queue != queue) continue;
     letter.excused = true;
-    for (const LeaseName& name : letter.leases) leases_.at(name).doubt = true;
+    for (const LeaseName& name : letter.leases) {
+      leases_.at(name).doubt = leases_.at(name).touched = true;
+    }
   }
   dedup_unknown_.insert(queue);
 }
@@ -373,7 +399,9 @@ void Ledger::crashed(Instant now) {
 }
 
 void Ledger::restarted(Instant now, Duration return_after) {
-  for (auto& [token, lease] : leases_) lease.orphan_until = now + return_after;
+  for (auto& [token, lease] : leases_) {
+    if (!keeps_leases_.contains(lease.queue)) lease.orphan_until = now + return_after;
+  }
 }
 
 void Ledger::finish() {

@@ -37,6 +37,17 @@ class Ledger {
     auto operator<=>(const LeaseName&) const = default;
   };
 
+  /// A registration that has ended: what may count an attempt by that, and what not.
+  struct Parting {
+    std::string queue;
+    std::string consumer_id;
+    std::uint64_t attach = 0;
+    std::uint32_t concurrency = 1;
+    bool orderly = false;
+    std::set<LeaseName> written{};  // Deliveries that reached it.
+    std::set<LeaseName> begun{};    // Those it marked.
+  };
+
   Ledger(Trace& trace, std::uint64_t shards) : trace_(trace), shards_(shards) {}
 
   [[nodiscard]] LeaseName name(const std::string& queue, LeaseToken token) const;
@@ -46,6 +57,8 @@ class Ledger {
   void answered(std::uint64_t number, const EnqueueOutcome& outcome, std::string_view queue);
   /// The queue has, or may have, this window from now on.
   void set_dedup_window(const std::string& queue, Duration window);
+  /// The queue does not release on disconnect: not even a restart ends its leases early.
+  void set_keeps_leases(const std::string& queue) { keeps_leases_.insert(queue); }
 
   // Consumers.
   void delivered(const std::string& queue, const std::string& consumer_id, const Delivery& delivery,
@@ -62,7 +75,12 @@ class Ledger {
                 Instant now);
   /// The consumer has gone, or another has taken its place.
   void left(const std::string& queue, const std::string& consumer_id);
-  void left_for_good() { --leaving_; }
+  /// A consumer registers under that id; answers how many have.
+  std::uint64_t attach_sent(const std::string& queue, const std::string& consumer_id) {
+    return ++attaches_[{queue, consumer_id}];
+  }
+  /// The broker has dealt with its leaving.
+  void left_for_good(const Parting& parting, Instant now);
   /// The consumer is registered again.
   void returned(const std::string& queue, const std::string& consumer_id, Instant now);
 
@@ -119,8 +137,9 @@ class Ledger {
     Instant deadline;              // Not before then.
     std::vector<Instant> extends;  // Under way, or lost: until when each would make it last.
     std::optional<Instant> orphan_until;
-    bool doubt = false;  // Its holder gave it up, or somebody else may have ended it.
-    bool over = false;   // Its ack or nack succeeded.
+    bool doubt = false;    // Its holder gave it up, or somebody else may have ended it.
+    bool over = false;     // Its ack or nack succeeded.
+    bool touched = false;  // Something was asked that may have ended it.
   };
 
   [[nodiscard]] static bool is_live(const Lease& lease, Instant now);
@@ -148,6 +167,8 @@ class Ledger {
   std::set<std::string> dedup_unknown_;  // Queues that may have forgotten theirs.
   std::map<std::pair<std::string, std::string>, std::vector<Uuid>> dedup_stored_;
   std::map<std::string, std::uint32_t> destroying_;
+  std::set<std::string> keeps_leases_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> attaches_;
   // (producer, queue, key) -> the messages first delivered in this life, by token.
   std::map<std::tuple<std::size_t, std::string, std::string>, std::map<LeaseToken, std::uint64_t>>
       served_;

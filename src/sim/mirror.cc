@@ -88,6 +88,7 @@ void Mirror::reset() {
   tokens_.clear();
   ids_.clear();
   received_.clear();
+  transfers_.clear();
   last_queue_ = QueueId{0};
 }
 

@@ -59,6 +59,7 @@ class Mirror {
     LeaseToken token;
     Instant deadline;
     bool leased_before = false;
+    TransferId transfer;
   };
   struct Tokens {
     Instant filled_at;
@@ -139,7 +140,8 @@ class Mirror {
   std::set<LeaseToken> tokens_;  // Ever given.
   std::set<Uuid> ids_;           // Ever enqueued.
   QueueId last_queue_{0};
-  std::set<std::pair<std::uint64_t, Uuid>> received_;
+  std::set<std::pair<std::uint64_t, TransferId>> received_;
+  std::set<TransferId> transfers_;  // Ever given.
   std::set<std::pair<QueueId, std::int64_t>> purges_;
 };
 

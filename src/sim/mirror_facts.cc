@@ -307,25 +307,30 @@ void Mirror::on(const Outgoing& fact) {
   } else if (letter->place != Place::ready) {
     refuse("a message leaves that is not ready");
   }
+  if (!transfers_.insert(fact.transfer).second) refuse("a transfer's name was given before");
   letter->place = Place::outgoing;
+  letter->transfer = fact.transfer;
 }
 
 void Mirror::on(const OutgoingDone& fact) {
   const Letter* const letter = letter_of(fact.queue, fact.id);
   if (letter == nullptr) return;
-  if (letter->place != Place::outgoing) refuse("a message is done that did not leave");
+  if (letter->place != Place::outgoing || letter->transfer != fact.transfer) {
+    refuse("a message is done that did not leave");
+  }
   queue_of(fact.queue)->letters.erase(fact.id);
 }
 
 void Mirror::on(const Received& fact) {
   MirrorQueue* const queue = queue_of(fact.queue);
   if (queue == nullptr) return;
-  if (!received_.emplace(fact.from_shard, fact.message->id()).second) refuse("received twice");
+  if (!received_.emplace(fact.from_shard, fact.transfer).second) refuse("received twice");
   add_ready(*queue, fact.message, fact.sequence);
 }
 
 void Mirror::on(const ReceivedForgotten& fact) {
-  if (received_.erase({fact.from_shard, fact.id}) == 0) refuse("forgets what it did not receive");
+  if (received_.erase({fact.from_shard, fact.transfer}) == 0)
+    refuse("forgets what it did not receive");
 }
 
 }  // namespace baton

@@ -29,6 +29,9 @@ void Operator::create(const PlannedQueue& queue) {
     world_.timeline.after(milliseconds{20}, [this, &queue] { create(queue); });
   };
   world_.ledger.set_dedup_window(queue.name, queue.settings.dedup_window.value_or(Duration{0}));
+  if (!queue.settings.release_on_disconnect.value_or(true)) {
+    world_.ledger.set_keeps_leases(queue.name);
+  }
   const bool sent = world_.broker.submit(
       CreateQueueCommand{
           .queue = queue.name, .settings = queue.settings, .error = {}, .description = {}},
@@ -48,6 +51,7 @@ void Operator::act() {
 }
 
 void Operator::act_once() {
+  if (world_.plan.circles && random_.chance(2, 3)) return redrive();
   const std::uint64_t what = random_.below(100);
   if (what < 30) {
     cancel();
@@ -173,8 +177,7 @@ void Operator::destroy() {
 void Operator::redrive() {
   static const std::vector<std::string> kFrom{"a.dlq", "fair.dlq", "b.dlq", "dead"};
   RedriveCommand command;
-  command.queue = pick_one(random_, kFrom);
-  if (command.queue == "dead" && world_.plan.shards > 1 && !world_.plan.returns) return;
+  command.queue = world_.plan.circles ? "dead" : pick_one(random_, kFrom);
   if (random_.chance(1, 6)) command.to = "fair";
   if (random_.chance(1, 3)) command.max = draw(random_, 1, 5);
   if (random_.chance(1, 4)) command.reason_contains = "expired";

@@ -14,6 +14,7 @@ constexpr std::size_t kPage = 4096;
 void draw_shard(Plan& plan, Random random) {
   plan.roomy = random.chance(1, 4);
   plan.shards = random.chance(1, 4) ? 2 : 1;
+  plan.circles = plan.shards == 2 && random.chance(2, 3);
   QueueMachine::Options& machine = plan.shard.machine;
   machine.payload_budget_bytes = plan.roomy ? limits::kMiB : draw(random, 0, 4 * limits::kKiB);
   if (!plan.roomy && random.chance(1, 4)) machine.payload_budget_bytes = 0;
@@ -45,6 +46,8 @@ void draw_world(Plan& plan, Random random) {
   plan.crash_gap = draw(random, milliseconds{200}, milliseconds{3000});
   plan.crash_odds = draw(random, 100, 1500);
   plan.full_odds = draw(random, 5, 60);
+  plan.news_max = random.chance(1, 2) ? Duration{0} : draw(random, milliseconds{1}, seconds{1});
+  if (plan.circles) plan.news_max = draw(random, milliseconds{50}, seconds{1});
   plan.wall_jump_max =
       random.chance(1, 2) ? Duration{0} : draw(random, milliseconds{10}, seconds{3});
 }
@@ -96,7 +99,8 @@ void draw_queues(Plan& plan, Random random) {
   PlannedQueue fragile{.name = "b", .settings = draw_settings(random), .destructible = true};
   // In another shard, perhaps.
   for (PlannedQueue* queue : {&solid, &fair, &fragile}) {
-    if (random.chance(1, 3)) queue->settings.dead_letter_queue = "dead";
+    if (plan.circles || random.chance(1, 3)) queue->settings.dead_letter_queue = "dead";
+    if (plan.circles) queue->settings.max_attempts = 1;
   }
   if (random.chance(1, 3)) fragile.settings.retention = draw(random, milliseconds{50}, seconds{2});
   if (random.chance(1, 3)) fragile.settings.messages_max = draw(random, 3, 40);

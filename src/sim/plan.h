@@ -25,12 +25,14 @@ enum class Canary : std::uint8_t {
   drop_unwritten,          // A detach does not say what was never written.
   jobs_out_of_order,       // The store's jobs overtake each other.
   trim_early,              // The journal is trimmed when a checkpoint begins.
+  transfer_by_message,     // A transfer between shards is known by the message's id.
+  count_prefetched,        // A consumer's death counts an attempt on all that it holds.
 };
 struct CanaryName {
   Canary canary;
   std::string_view name;
 };
-inline constexpr std::array<CanaryName, 7> kCanaries{{
+inline constexpr std::array<CanaryName, 9> kCanaries{{
     {Canary::release_before_sync, "release_before_sync"},
     {Canary::lose_row, "lose_row"},
     {Canary::reuse_boot, "reuse_boot"},
@@ -38,6 +40,8 @@ inline constexpr std::array<CanaryName, 7> kCanaries{{
     {Canary::drop_unwritten, "drop_unwritten"},
     {Canary::jobs_out_of_order, "jobs_out_of_order"},
     {Canary::trim_early, "trim_early"},
+    {Canary::transfer_by_message, "transfer_by_message"},
+    {Canary::count_prefetched, "count_prefetched"},
 }};
 
 /// A queue of the simulation, and what operators may do to it.
@@ -82,10 +86,8 @@ struct Plan {
   std::size_t payload_max = 0;
   std::size_t batch_max = 1;
   std::uint32_t in_flight_max = 1;
-  // Whether a message may come back to a shard that it left. A shard still tells transfers apart by
-  // the message's id alone, and takes a second one for the first when a crash kept it from
-  // forgetting that: the message is lost (docs/simulation.md, "Known").
-  bool returns = false;
+  bool circles = false;  // Dead letters go to another shard, and are redriven all the time.
+  Duration news_max{};   // How late a shard hears that a transfer is done, or may be forgotten.
   std::vector<std::string> keys;
   std::vector<PlannedQueue> queues;
 };

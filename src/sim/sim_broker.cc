@@ -228,34 +228,47 @@ void SimBroker::post(std::uint64_t shard, QueueCommand command, Done done) {
       std::make_unique<SimCall>(*this, std::move(command), std::move(done), nullptr));
 }
 
-/// As LocalBroker does it: Received there, then Done here, then forgotten there.
+/// As LocalBroker does it: Received there, then Done here, then forgotten there. News of it may be
+/// late, so that a message can come round again before.
 void SimBroker::transfer(std::uint64_t from_shard, const QueueEffects::Transfer& transfer) {
-  const Uuid id = transfer.message->id();
-  const std::string to = transfer.to;
-  const QueueId from_queue = transfer.from_queue;
-  const std::uint64_t target = shard_of_queue(to, plan_.shards);
-  trace_.note("transfer of {} to '{}'", id.to_string(), to);
+  const std::uint64_t target = shard_of_queue(transfer.to, plan_.shards);
+  trace_.note("transfer {}.{} of {} to '{}'", transfer.id.boot, transfer.id.number,
+              transfer.message->id().to_string(), transfer.to);
+  const TransferDoneCommand done{.queue = transfer.to,
+                                 .transfer = transfer.id,
+                                 .from_queue = transfer.from_queue,
+                                 .id = transfer.message->id()};
+  const TransferId name = plan_.canary == Canary::transfer_by_message
+                              ? TransferId::of_message(transfer.message->id())
+                              : transfer.id;
+  const TransferForgetCommand forget{
+      .queue = transfer.to, .from_shard = from_shard, .transfer = name};
   post(target,
-       TransferCommand{.queue = to,
+       TransferCommand{.queue = transfer.to,
                        .from_shard = from_shard,
-                       .from_queue = from_queue,
+                       .transfer = name,
+                       .from_queue = transfer.from_queue,
                        .message = transfer.message,
                        .error = {}},
-       [this, to, from_shard, from_queue, id, target](QueueCommand& received) {
-         const auto& command = std::get<TransferCommand>(received);
-         if (command.error.has_value()) {
-           QueueEffects::Transfer again{to, from_queue, command.message};
-           timeline_.after(milliseconds{100}, [this, from_shard, again, life = crashes_] {
-             if (life == crashes_) this->transfer(from_shard, again);
+       [this, from_shard, target, done, forget, transfer](QueueCommand& received) {
+         if (std::get<TransferCommand>(received).error.has_value()) {
+           timeline_.after(milliseconds{100}, [this, from_shard, transfer, life = crashes_] {
+             if (life == crashes_) this->transfer(from_shard, transfer);
            });
            return;
          }
-         post(from_shard, TransferDoneCommand{.queue = to, .from_queue = from_queue, .id = id},
-              [this, to, from_shard, id, target](QueueCommand&) {
-                post(target, TransferForgetCommand{.queue = to, .from_shard = from_shard, .id = id},
-                     nullptr);
-              });
+         post_late(from_shard, done,
+                   [this, target, forget](QueueCommand&) { post_late(target, forget, nullptr); });
        });
+}
+
+void SimBroker::post_late(std::uint64_t shard, QueueCommand command, Done done) {
+  if (plan_.news_max == Duration{0}) return post(shard, std::move(command), std::move(done));
+  timeline_.after(draw(random_, Duration{0}, plan_.news_max),
+                  [this, shard, command = std::move(command), done = std::move(done),
+                   life = crashes_]() mutable {
+                    if (life == crashes_) post(shard, std::move(command), std::move(done));
+                  });
 }
 
 std::size_t SimBroker::messages() const {

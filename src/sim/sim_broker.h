@@ -77,6 +77,7 @@ class SimBroker final : private SimShard::Host {
   void arm_start_faults();
   void sabotage();
   void post(std::uint64_t shard, QueueCommand command, Done done);
+  void post_late(std::uint64_t shard, QueueCommand command, Done done);
 
   const Plan& plan_;
   Timeline& timeline_;

@@ -76,6 +76,39 @@ TEST_F(QueueGolden, OldFactsMeanWhatTheyMeant) {
   EXPECT_EQ(leased.items[0].key, "tenant");
 }
 
+// Before transfers had names of their own they went by the message's id: the other shard may
+// remember them so.
+TEST_F(QueueGolden, TransfersOfTheOldFormAreNamedByTheirMessage) {
+  const TransferId named = TransferId::of_message(id());
+  const auto read = [&](const std::string& name) {
+    Decoder in(bytes(name));
+    const Result<QueueFact> fact = decode_queue_fact(in);
+    EXPECT_TRUE(fact.has_value() && in.finish()) << name;
+    return *fact;
+  };
+  const auto outgoing = std::get<Outgoing>(read("fact.13_outgoing"));
+  EXPECT_EQ(outgoing.transfer, named);
+  EXPECT_EQ(outgoing.place.id, id());
+  EXPECT_EQ(outgoing.place.key, "tenant");
+  EXPECT_EQ(outgoing.token, (LeaseToken{.boot = 300, .number = 70'000}));
+  EXPECT_EQ(outgoing.to, "elsewhere");
+  EXPECT_EQ(outgoing.reason, "no luck");
+  const auto done = std::get<OutgoingDone>(read("fact.14_outgoing_done"));
+  EXPECT_EQ(done.transfer, named);
+  EXPECT_EQ(done.queue, QueueId{21});
+  EXPECT_EQ(done.id, id());
+  const auto received = std::get<Received>(read("fact.15_received"));
+  EXPECT_EQ(received.transfer, named);
+  EXPECT_EQ(received.from_shard, 3U);
+  EXPECT_EQ(received.message->payload(), new_message().payload);
+  const auto forgotten = std::get<ReceivedForgotten>(read("fact.16_received_forgotten"));
+  EXPECT_EQ(forgotten.transfer, named);
+  EXPECT_EQ(forgotten.from_shard, 3U);
+  EXPECT_EQ(bytes("row.received.key"), received_key(3, named));
+  EXPECT_FALSE(decode_message_row(bytes("row.outgoing.value"))->transfer.has_value());
+  EXPECT_EQ(decode_message_row(bytes("row.outgoing.value.2"))->transfer, transfer());
+}
+
 TEST_F(QueueGolden, OldRowsAreReadable) {
   const auto key = decode_message_key(bytes("row.messages.key"));
   ASSERT_TRUE(key.has_value());
