@@ -137,5 +137,20 @@ TEST_F(ChunkTest, WhatComesBeforeABatchThatCannotBeDecodedIsDelivered) {
   EXPECT_TRUE(read(0, ChunkFormat::batches).has_value());
 }
 
+// Read and Subscribe, in both formats, get their bytes here.
+TEST_F(ChunkTest, ARecordThatTheDiskChangedIsAnErrorAndNotData) {
+  append(make(3));
+  append(make(3, 100));
+  disk_.flip_bit("streams/1-0/00000000000000000000.log", 8 * (make(3).size() + 100));
+  for (const ChunkFormat format : {ChunkFormat::records, ChunkFormat::batches}) {
+    const auto before = read(0, format);
+    ASSERT_TRUE(before.has_value()) << to_string(before.error());
+    EXPECT_EQ(before->next, Offset{3});
+    const auto damaged = read(3, format);
+    ASSERT_FALSE(damaged.has_value());
+    EXPECT_NE(damaged.error().text.find("00000000000000000000.log at position"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace baton
