@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -291,12 +292,17 @@ TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
   broker_.create("jobs");
 
   disk.fill(450'000'000);
-  const auto refused = fill();
+  // Several times: a checkpoint makes a little room again.
+  std::optional<client::Error> refused;
+  for (int i = 0; i < 5; ++i) {
+    refused = fill();
+    std::this_thread::sleep_for(milliseconds{300});
+  }
   ASSERT_TRUE(refused.has_value()) << "the disk took " << confirmed_ << " messages";
   fmt::print("refused after {} messages: {}\n", confirmed_, client::to_string(*refused));
   EXPECT_EQ(refused->name, "disk_full");
   EXPECT_NE(refused->text.find("full"), std::string::npos);
-  // A smaller one may still fit, and a checkpoint makes a little room.
+  // A smaller one may still fit.
   EXPECT_TRUE(eventually([&] {
     const int code = broker_.cli({"queue", "send", "jobs", "--size", "900KiB"}).exit_code;
     confirmed_ += code == 0 ? 1 : 0;
