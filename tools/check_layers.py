@@ -34,6 +34,7 @@ LIBRARIES = {
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
     "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", API | CLIENT | {"coord"}),
     "protobuf": (r"google/", "gRPC::grpc++", API | CLIENT | {"coord"}),
+    "openssl": (r"openssl/", "OpenSSL::SSL", {"secure"}),
     "nats": (r"nats/", "PkgConfig::nats", {"coord", "source"}),
     "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"kafka"}),
     "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"sink"}),
@@ -144,7 +145,7 @@ def angle_complaint(layer, header, is_test):
     if PROTO.match(header):
         return None if layer.may_include("proto", is_test) else "proto is not in the layer's DEPS"
     if PUBLIC.match(header):
-        seen = any(layer.may_include(part, is_test) for part in CLIENT)
+        seen = any(layer.may_include(part, is_test) for part in CLIENT | {"secure"})
         return None if seen else "no part of the client is in the layer's DEPS"
     posix = POSIX.match(header)
     if layer.name in PURE and not is_test and (posix or IMPURE_HEADERS.match(header)):

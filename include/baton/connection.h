@@ -4,15 +4,9 @@
 #include <optional>
 #include <string>
 
-namespace baton::client {
+#include <baton/security.h>
 
-/// Paths of PEM files. Without a `ca_file` the system's certificate authorities are trusted.
-struct TlsOptions {
-  std::string ca_file{};
-  std::string certificate_file{};  // Together with key_file: the client proves who it is.
-  std::string key_file{};
-  std::string server_name{};  // When the certificate names another host than the address does.
-};
+namespace baton::client {
 
 /// The lease of a consumer's connection, which heartbeats renew: whether what the broker gave to it
 /// may still be worked on. The broker gives nothing to others before this has ended, except where
@@ -29,8 +23,9 @@ struct SessionLease {
 /// How to reach a broker. Every QueueClient, Producer, LeaseStream and Consumer has one connection
 /// of its own, made when first needed.
 struct ConnectionOptions {
-  std::string address = "127.0.0.1:7470";  // "host:port"
-  std::optional<TlsOptions> tls{};         // Absent: plain text.
+  /// "host:port", "baton://host:port" or, with TLS, "batons://host:port".
+  std::string address = "127.0.0.1:7470";
+  std::optional<TlsOptions> tls{};  // Absent: plain text, unless the address is batons://.
 
   /// How long a unary call may take, connecting included; 0 = as long as it takes.
   std::chrono::milliseconds deadline{30'000};

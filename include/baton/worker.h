@@ -8,6 +8,7 @@
 #include <string>
 
 #include <baton/result.h>
+#include <baton/security.h>
 
 namespace baton::client {
 
@@ -24,14 +25,15 @@ struct WorkerTiming {
 /// No heartbeat and no resync may be shorter.
 inline constexpr std::chrono::milliseconds kWorkerIntervalMin{100};
 
-/// The named settings: "default", "reference", "fast". A store at nats:// has a longer lease by
-/// default.
+/// The named settings: "default", "reference", "fast". A store at nats:// or natss:// has a longer
+/// lease by default.
 Result<WorkerTiming> worker_timing(const std::string& profile, const std::string& store_url);
 
 struct WorkerOptions {
   /// baton://HOST:PORT[/BUCKET], nats://HOST:PORT[,...][/BUCKET] or
-  /// etcd://HOST:PORT[,...][/BUCKET].
+  /// etcd://HOST:PORT[,...][/BUCKET]; with TLS batons://, natss:// or etcds://.
   std::string store = "baton://127.0.0.1:7470";
+  SecurityOptions security{};  // The store's: TLS, and a login for NATS and etcd.
   std::string group;
   std::string id;  // Empty: made up from the host's name, the process and chance.
   std::uint32_t partitions = 0;

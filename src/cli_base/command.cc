@@ -3,8 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/address.h"
 #include "cli_base/help.h"
 #include "cli_base/parse.h"
+#include "cli_base/security_flags.h"
+#include "client_base/channel.h"
 
 namespace baton::cli {
 
@@ -13,16 +16,30 @@ client::ConnectionOptions ClientFlags::connection() const {
   options.address = address;
   options.deadline = timeout;
   options.give_up_after = timeout;
-  if (tls || !tls_files.ca_file.empty() || !tls_files.certificate_file.empty()) {
-    options.tls = tls_files;
-  }
+  // What is wrong with the address is told when it is used.
+  const auto parsed = parse_broker_address(address);
+  const auto scheme = !parsed            ? secure::Scheme::open
+                      : parsed->is_tls   ? secure::Scheme::tls
+                      : parsed->is_plain ? secure::Scheme::plain
+                                         : secure::Scheme::open;
+  secure::Settings complete = security;
+  secure::take_tls_variables(complete, scheme, secure::process_environment());
+  if (complete.wants_tls()) options.tls = complete.files;
   return options;
+}
+
+Output ClientFlags::output() const {
+  return Output(json, [options = connection()](const client::Error& error) {
+    return client::explain(options, error);
+  });
 }
 
 void add_client_flags(CLI::App& command, ClientFlags& flags) {
   add_json_flag(command, flags.json);
   const std::string group(kConnectionGroup);
-  command.add_option("-a,--address", flags.address, "The broker [127.0.0.1:7470].")
+  command
+      .add_option("-a,--address", flags.address,
+                  "The broker; with TLS batons://HOST:PORT [127.0.0.1:7470].")
       ->type_name("HOST:PORT")
       ->envname("BATON_ADDRESS")
       ->group(group);
@@ -31,25 +48,7 @@ void add_client_flags(CLI::App& command, ClientFlags& flags) {
       command, "--timeout", parse, [&flags](Milliseconds value) { flags.timeout = value; },
       "How long a call may take, connecting included [30s].")
       ->group(group);
-  command.add_flag("--tls", flags.tls, "Connect with TLS, trusting the system's authorities.")
-      ->group(group);
-  command
-      .add_option("--tls-ca", flags.tls_files.ca_file, "Trust this authority (PEM); implies --tls.")
-      ->type_name("FILE")
-      ->group(group);
-  command
-      .add_option("--tls-cert", flags.tls_files.certificate_file,
-                  "Show this certificate (PEM) to the broker.")
-      ->type_name("FILE")
-      ->group(group);
-  command.add_option("--tls-key", flags.tls_files.key_file, "The certificate's private key (PEM).")
-      ->type_name("FILE")
-      ->group(group);
-  command
-      .add_option("--tls-server-name", flags.tls_files.server_name,
-                  "The name in the broker's certificate, if it differs from the address.")
-      ->type_name("NAME")
-      ->group(group);
+  add_tls_flags(command, flags.security);
 }
 
 void add_json_flag(CLI::App& command, bool& json) {

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "cli_base/exit_code.h"
 #include "cli_base/output.h"
+#include "secure/settings.h"
 
 /// What every command is made of: flags of its own, and what to do once all of the line is
 /// understood.
@@ -29,11 +30,12 @@ using Action = std::function<ExitCode()>;
 struct ClientFlags {
   std::string address = "127.0.0.1:7470";
   std::chrono::milliseconds timeout{30'000};
-  bool tls = false;
-  client::TlsOptions tls_files;
+  secure::Settings security;
   bool json = false;
 
-  [[nodiscard]] Output output() const { return Output(json); }
+  /// Its errors of the connection are explained: see client::explain().
+  [[nodiscard]] Output output() const;
+  /// What the flags say, completed by the environment.
   [[nodiscard]] client::ConnectionOptions connection() const;
 };
 /// `flags` must live as long as `command`.

@@ -182,7 +182,8 @@ void Output::print(std::string_view what, const Failure& failure) const {
   fmt::print(stderr, "{}\n", dump(Json{{"error", error}}));
 }
 
-ExitCode Output::fail(std::string_view what, const client::Error& error) const {
+ExitCode Output::fail(std::string_view what, const client::Error& given) const {
+  const client::Error error = explain_ ? explain_(given) : given;
   const ExitCode code = exit_code_of(error.code);
   const std::string text = json_ ? error.text : reason(error);
   print(what, {static_cast<std::uint32_t>(error.code), error.name, text, code});

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,10 +21,13 @@ namespace baton::cli {
 using Json = nlohmann::ordered_json;
 
 /// Where a command writes: text for people, or with --json objects for programs, one per line.
-/// Errors go to standard error in the same manner. Holds no state but the choice.
+/// Errors go to standard error in the same manner.
 class Output {
  public:
-  explicit Output(bool json) : json_(json) {}
+  /// What is behind an error that a library words badly; the error itself, if nothing is.
+  using Explain = std::function<client::Error(const client::Error&)>;
+
+  explicit Output(bool json, Explain explain = {}) : json_(json), explain_(std::move(explain)) {}
 
   [[nodiscard]] bool json() const { return json_; }
   /// Text for people; a newline is added.
@@ -45,6 +50,7 @@ class Output {
   void print(std::string_view what, const Failure& failure) const;
 
   bool json_;
+  Explain explain_;
 };
 
 /// One line, with what is not valid UTF-8 replaced.

@@ -16,8 +16,10 @@
 
 #include <baton/worker.h>
 
+#include "base/address.h"
 #include "base/random.h"
 #include "cli_base/parse.h"
+#include "cli_base/security_flags.h"
 #include "cli_demo/commands.h"
 #include "cli_demo/demo_stage.h"
 #include "cli_demo/failover_report.h"
@@ -34,6 +36,7 @@ struct FailoverFlags {
   std::vector<std::string> profiles{"default"};
   std::uint64_t runs = 20;
   std::string out_folder;
+  secure::Settings security;
   bool json = false;
 };
 
@@ -53,6 +56,7 @@ class Measuring {
     std::string profile;
     std::uint64_t runs = 0;
     std::string folder;
+    std::vector<std::string> security;  // Flags.
     bool quiet = false;
   };
 
@@ -61,11 +65,11 @@ class Measuring {
         timing_(timing),
         patience_(std::chrono::duration_cast<Milliseconds>((timing.lease * 4)) +
                   Milliseconds{20'000}),
-        store_(options_.store.substr(0, options_.store.find(':'))) {}
+        store_(split_scheme(options_.store).scheme) {}
 
   Result<std::vector<FailoverRow>> run() {
     BATON_TRY_STATUS(measure_moves());
-    if (store_ == "baton") BATON_TRY_STATUS(measure_fenced_kill());
+    if (store_.starts_with("baton")) BATON_TRY_STATUS(measure_fenced_kill());
     BATON_TRY_STATUS(measure_static_restart());
     return std::move(rows_);
   }
@@ -74,6 +78,7 @@ class Measuring {
   [[nodiscard]] WorkerFleet::Options fleet(const std::string& group,
                                            std::vector<std::string> flags) const {
     flags.insert(flags.end(), {"--profile", options_.profile});
+    flags.insert(flags.end(), options_.security.begin(), options_.security.end());
     return {.store = options_.store,
             .group = fmt::format("bench-{}-{}-{}", group, options_.profile, ::getpid()),
             .flags = std::move(flags),
@@ -216,8 +221,10 @@ Status save(const FailoverFlags& flags, const Json& document,
 }
 
 /// A store that is not there, or not fit, is found out before anything is measured.
-client::Status check_store(const std::string& url) {
-  const auto store = coord::open_store(url, {});
+client::Status check_store(const std::string& url, const secure::Settings& settings) {
+  auto security = store_security(url, settings, process_environment());
+  if (!security) return to_client_error(security.error());
+  const auto store = coord::open_store(url, {.security = *std::move(security)});
   if (store) return {};
   return to_client_error(store.error());
 }
@@ -239,6 +246,7 @@ client::Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags,
                                  .profile = profile,
                                  .runs = flags.runs,
                                  .folder = folder,
+                                 .security = to_flags(flags.security),
                                  .quiet = flags.json},
                                 *timing)
                           .run();
@@ -252,7 +260,7 @@ client::Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags,
 ExitCode run_failover(const FailoverFlags& flags) {
   const Output out(flags.json);
   for (const std::string& store : flags.stores) {
-    if (const client::Status there = check_store(store); !there) {
+    if (const client::Status there = check_store(store, flags.security); !there) {
       return out.fail("bench failover", at_store(store, there.error()));
     }
   }
@@ -293,6 +301,8 @@ void add_bench_commands(CLI::App& app, Action& action) {
   command->add_option("--store", flags->stores, std::string(kStoreHelp) + " Repeatable.")
       ->type_name("URL")
       ->allow_extra_args(false);
+  add_tls_flags(*command, flags->security);
+  add_login_flags(*command, flags->security);
   command
       ->add_option("--profile", flags->profiles,
                    "The times of the workers: default [default], reference or fast. Repeatable.")

@@ -2,8 +2,10 @@
 #include <string>
 #include <vector>
 
+#include "cli_base/security_flags.h"
 #include "cli_work/commands.h"
 #include "cli_work/worker_flags.h"
+#include "coord/store_url.h"
 #include "worker/guardian.h"
 
 namespace baton::cli {
@@ -25,6 +27,26 @@ ExitCode run_guard(const GuardFlags& flags) {
 }
 
 }  // namespace
+
+void add_store_flags(CLI::App& command, GroupOfWorkersFlags& flags) {
+  command.add_option("--store", flags.store, kStoreHelp)->type_name("URL");
+  add_tls_flags(command, flags.security);
+  add_login_flags(command, flags.security);
+}
+
+Result<client::SecurityOptions> store_security(const std::string& store,
+                                               const secure::Settings& given,
+                                               const Environment& environment) {
+  BATON_TRY(const coord::StoreUrl url, coord::parse_store_url(store));
+  secure::Settings complete = given;
+  secure::take_tls_variables(complete, url.tls ? secure::Scheme::tls : secure::Scheme::plain,
+                             environment);
+  // A login of the environment is for those who have logins.
+  if (url.kind != coord::StoreUrl::Kind::broker) {
+    secure::take_login_variables(complete, environment);
+  }
+  return secure::load(complete, url.tls);
+}
 
 void add_worker_guard(CLI::App& app, Action& action) {
   const auto flags = std::make_shared<GuardFlags>();

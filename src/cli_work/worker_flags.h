@@ -13,15 +13,23 @@ namespace baton::cli {
 struct GroupOfWorkersFlags {
   std::string store = default_store(process_environment());
   std::string group;
+  secure::Settings security;
   bool json = false;
 
   [[nodiscard]] Output output() const { return Output(json); }
 };
+/// --store, and how to reach it.
+void add_store_flags(CLI::App& command, GroupOfWorkersFlags& flags);
+
+/// TLS and login for a store: flags, completed by the environment, and the files behind them.
+Result<client::SecurityOptions> store_security(const std::string& store,
+                                               const secure::Settings& given,
+                                               const Environment& environment);
 
 inline constexpr const char* kStoreHelp =
-    "The store: baton://HOST:PORT, nats://HOST:PORT[,...] or etcd://HOST:PORT[,...], with /BUCKET "
-    "at the end if the bucket is not baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS, "
-    "or 127.0.0.1:7470].";
+    "The store: baton://HOST:PORT, nats://HOST:PORT[,...] or etcd://HOST:PORT[,...], with TLS "
+    "batons://, natss:// or etcds://, and with /BUCKET at the end if the bucket is not "
+    "baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS, or 127.0.0.1:7470].";
 
 /// For errors of our own layers: they have the numbers of the wire.
 inline client::Error to_client_error(const Error& error) {

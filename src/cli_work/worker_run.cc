@@ -93,8 +93,10 @@ ExitCode fail(const Output& out, const std::string& what, const client::Error& e
   return out.fail(what, Error{Errc::failed_precondition, error.text});
 }
 
-client::WorkerOptions to_options(const RunFlags& flags, const client::WorkerTiming& timing) {
+client::WorkerOptions to_options(const RunFlags& flags, const client::WorkerTiming& timing,
+                                 client::SecurityOptions security) {
   client::WorkerOptions options;
+  options.security = std::move(security);
   options.store = flags.store;
   options.group = flags.group;
   options.id = flags.id;
@@ -116,11 +118,13 @@ ExitCode run_run(const RunFlags& flags) {
   const Status runs =
       check_handler(flags.command, process_environment()("PATH").value_or(std::string()));
   if (!runs) return out.fail(what, runs.error());
+  auto security = store_security(flags.store, flags.security, process_environment());
+  if (!security) return out.fail(what, security.error());
   const sigset_t signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // For all threads to come.
   EventPrinter printer({.json = flags.json, .renewals = flags.renewals});
   auto host = worker::WorkerHost::start(
-      {.worker = to_options(flags, *timing),
+      {.worker = to_options(flags, *timing, *std::move(security)),
        .command = flags.command,
        .tell = [&printer](const worker::HostEvent& event) { printer.print(event); }});
   if (!host) return fail(out, what, host.error());
@@ -151,7 +155,7 @@ void add_identity(CLI::App& command, RunFlags& flags) {
       [&flags](std::uint64_t value) { flags.partitions = value; },
       "The number of partitions that the group divides; the same for all of its workers.")
       ->required();
-  command.add_option("--store", flags.store, kStoreHelp)->type_name("URL");
+  add_store_flags(command, flags);
   command.add_option("--id", flags.id, "The name of this worker [a random one].")
       ->type_name("NAME");
   command

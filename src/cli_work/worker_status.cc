@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -120,8 +121,11 @@ ExitCode run_status(const StatusFlags& flags) {
   if (const Status named = partition::check_name("group", flags.group); !named) {
     return out.fail(what, named.error());
   }
-  const auto store =
-      coord::open_store(flags.store, {.connect_timeout = flags.timeout, .to_read = true});
+  auto security = store_security(flags.store, flags.security, process_environment());
+  if (!security) return out.fail(what, security.error());
+  const auto store = coord::open_store(
+      flags.store,
+      {.connect_timeout = flags.timeout, .to_read = true, .security = *std::move(security)});
   if (!store) return out.fail(what, to_client_error(store.error()));
   if (flags.watch) return watch(**store, flags, what);
   const auto report = read_report(**store, flags);
@@ -151,7 +155,7 @@ void add_worker_status(CLI::App& worker, Action& action) {
   command->add_option("-g,--group", flags->group, "The group of workers.")
       ->type_name("GROUP")
       ->required();
-  command->add_option("--store", flags->store, kStoreHelp)->type_name("URL");
+  add_store_flags(*command, *flags);
   command->add_flag("-w,--watch", flags->watch, "Show changes as they happen, until interrupted.");
   add_json_flag(*command, flags->json);
   add_parsed(

@@ -4,10 +4,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "base/address.h"
 
 namespace baton::cli {
 namespace {
@@ -27,14 +28,6 @@ Result<Milliseconds> parse_seconds(const char* name, std::string_view text) {
 }
 
 }  // namespace
-
-Environment process_environment() {
-  return [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets any.
-    if (value == nullptr) return std::nullopt;
-    return value;
-  };
-}
 
 Result<client::WorkerTiming> resolve_timing(const std::string& profile, const std::string& store,
                                             const WorkerTimes& flags,
@@ -76,9 +69,12 @@ Result<client::WorkerTiming> resolve_timing(const std::string& profile, const st
 
 std::string default_store(const Environment& environment) {
   if (auto store = environment("BATON_STORE"); store.has_value() && !store->empty()) return *store;
-  const auto address = environment("BATON_ADDRESS");
-  const bool named = address.has_value() && !address->empty();
-  return fmt::format("baton://{}", named ? *address : "127.0.0.1:7470");
+  std::string address = environment("BATON_ADDRESS").value_or("");
+  if (address.empty()) address = "127.0.0.1:7470";
+  if (!split_scheme(address).scheme.empty()) return address;
+  secure::Settings variables;
+  secure::take_tls_variables(variables, secure::Scheme::open, environment);
+  return fmt::format("{}://{}", variables.wants_tls() ? "batons" : "baton", address);
 }
 
 }  // namespace baton::cli

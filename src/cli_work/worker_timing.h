@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -8,6 +7,7 @@
 
 #include "base/result.h"
 #include "cli_base/parse.h"
+#include "secure/settings.h"
 
 /// How the times of a worker are found: a flag wins over the environment, which wins over the
 /// profile. Pure.
@@ -23,9 +23,8 @@ struct WorkerTimes {
   std::optional<Milliseconds> reclaim_grace{};
 };
 
-/// The value of a variable; none: it is not set.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
-Environment process_environment();
+using secure::Environment;
+using secure::process_environment;
 
 /// A lease without a heartbeat gets one in the profile's proportion. LEASE_TTL_SEC, HEARTBEAT_SEC,
 /// CLAIM_SEC (resync) and GRACE_SEC (reclaim grace) are numbers of seconds.
@@ -33,7 +32,7 @@ Result<client::WorkerTiming> resolve_timing(const std::string& profile, const st
                                             const WorkerTimes& flags,
                                             const Environment& environment);
 
-/// The store where none is named: the broker at $BATON_ADDRESS.
+/// The store where none is named: the broker at $BATON_ADDRESS, with TLS if $BATON_TLS_CA is set.
 std::string default_store(const Environment& environment);
 
 }  // namespace baton::cli

@@ -79,6 +79,9 @@ TEST(WorkerTiming, NonsenseIsNamed) {
 TEST(WorkerTiming, TheStoreIsTheBrokerUnlessNamed) {
   EXPECT_EQ(default_store(environment({})), kStore);
   EXPECT_EQ(default_store(environment({{"BATON_ADDRESS", "b:1"}})), "baton://b:1");
+  EXPECT_EQ(default_store(environment({{"BATON_ADDRESS", "batons://b:1"}})), "batons://b:1");
+  EXPECT_EQ(default_store(environment({{"BATON_ADDRESS", "b:1"}, {"BATON_TLS_CA", "ca.pem"}})),
+            "batons://b:1");
   EXPECT_EQ(default_store(environment({{"BATON_ADDRESS", "b:1"}, {"BATON_STORE", "etcd://e:2"}})),
             "etcd://e:2");
 }

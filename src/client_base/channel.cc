@@ -1,58 +1,38 @@
 #include "client_base/channel.h"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <iterator>
+#include <chrono>
 #include <limits>
 #include <string>
-#include <string_view>
+#include <utility>
 
-#include <fmt/format.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "base/address.h"
 #include "base/result.h"
 #include "client_base/errors.h"
+#include "secure/pem.h"
+#include "secure/probe.h"
 
 namespace baton::client {
 namespace {
 
-Status check_address(std::string_view address) {
-  if (address.starts_with("unix:") || address.starts_with("unix-abstract:")) return {};
-  const auto colon = address.rfind(':');
-  if (colon != std::string_view::npos && colon > 0) {
-    const std::string_view port = address.substr(colon + 1);
-    std::uint16_t number = 0;
-    const auto [end, problem] = std::from_chars(port.begin(), port.end(), number);
-    if (problem == std::errc{} && end == port.end() && number != 0) return {};
-  }
-  return make_error(Code::invalid_argument,
-                    fmt::format("address \"{}\" is not of the form host:port", address));
-}
+constexpr std::chrono::seconds kExplainWithin{2};
 
-Result<std::string> read_pem(const std::string& path) {
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file || content.empty()) {
-    return make_error(Code::invalid_argument, fmt::format("cannot read the TLS file {}", path));
-  }
-  return content;
-}
+/// What the address and the options say together.
+struct Target {
+  std::string address;
+  std::optional<TlsOptions> tls;
+};
 
-Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
-    const ConnectionOptions& options) {
-  if (!options.tls) return grpc::InsecureChannelCredentials();
-  if (options.tls->certificate_file.empty() != options.tls->key_file.empty()) {
-    return make_error(Code::invalid_argument, "a TLS certificate and its key go together");
-  }
-  grpc::SslCredentialsOptions tls;
-  BATON_TRY(tls.pem_root_certs, read_pem(options.tls->ca_file));
-  BATON_TRY(tls.pem_cert_chain, read_pem(options.tls->certificate_file));
-  BATON_TRY(tls.pem_private_key, read_pem(options.tls->key_file));
-  return grpc::SslCredentials(tls);
+Result<Target> target_of(const ConnectionOptions& options) {
+  auto parsed = parse_broker_address(options.address);
+  if (!parsed) return make_error(Code::invalid_argument, parsed.error().text);
+  Target target{.address = std::move(parsed->address), .tls = options.tls};
+  if (parsed->is_tls && !target.tls) target.tls.emplace();
+  return target;
 }
 
 int as_int(std::chrono::milliseconds duration) {
@@ -84,13 +64,39 @@ grpc::ChannelArguments make_arguments(const ConnectionOptions& options) {
 
 }  // namespace
 
+baton::Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
+    const std::optional<TlsOptions>& tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  BATON_TRY(secure::Pem pem, secure::read_pem(*tls));
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = std::move(pem.ca);
+  options.pem_cert_chain = std::move(pem.certificate);
+  options.pem_private_key = std::move(pem.key);
+  return grpc::SslCredentials(options);
+}
+
 Result<std::shared_ptr<grpc::Channel>> make_channel(const ConnectionOptions& options) {
-  BATON_TRY_STATUS(check_address(options.address));
+  BATON_TRY(const Target target, target_of(options));
   if (options.reconnect_min.count() <= 0 || options.reconnect_max < options.reconnect_min) {
     return make_error(Code::invalid_argument, "0 < reconnect_min <= reconnect_max does not hold");
   }
-  BATON_TRY(const auto credentials, make_credentials(options));
-  return grpc::CreateCustomChannel(options.address, credentials, make_arguments(options));
+  const auto credentials = make_credentials(target.tls);
+  if (!credentials) return make_error(Code::invalid_argument, credentials.error().text);
+  return grpc::CreateCustomChannel(target.address, *credentials, make_arguments(options));
+}
+
+Error explain(const ConnectionOptions& options, const Error& error) {
+  if (error.code != Code::unavailable && error.code != Code::deadline_exceeded) return error;
+  const auto target = target_of(options);
+  if (!target) return error;
+  const auto found = secure::explain_failure({.who = "the broker",
+                                              .address = target->address,
+                                              .plain = "baton",
+                                              .secure = "batons",
+                                              .tls = target->tls},
+                                             kExplainWithin);
+  if (!found) return error;
+  return make_error(static_cast<Code>(found->code), found->text);
 }
 
 }  // namespace baton::client

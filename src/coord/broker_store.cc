@@ -8,6 +8,8 @@
 
 #include <baton/kv_client.h>
 
+#include "client_base/channel.h"
+#include "client_base/errors.h"
 #include "coord/checked_store.h"
 #include "coord/limits.h"
 
@@ -202,15 +204,20 @@ Result<std::unique_ptr<KvStore>> open_broker_store(const StoreUrl& url, const St
                                                    const Deadline& deadline) {
   client::ConnectionOptions connection;
   connection.address = url.endpoints.front();
+  connection.tls = options.security.tls;
   connection.reconnect_min = kReconnectMin;
   connection.reconnect_max = kReconnectMax;
   connection.keepalive_interval = kKeepaliveInterval;
   connection.keepalive_timeout = kKeepaliveTimeout;
-  auto client = client::KvClient::connect(std::move(connection));
+  auto client = client::KvClient::connect(connection);
   if (!client) return from_client(client.error());
   auto store = std::make_unique<BrokerStore>(to_string(url), url.bucket, *std::move(client));
-  BATON_TRY_STATUS(options.to_read ? store->find_bucket(deadline) : store->make_bucket(deadline));
-  return store;
+  const Status there =
+      options.to_read ? store->find_bucket(deadline) : store->make_bucket(deadline);
+  if (there) return store;
+  const auto error =
+      client::make_error(static_cast<client::Code>(there.error().code), there.error().text);
+  return from_client(client::explain(connection, error));
 }
 
 }  // namespace baton::coord

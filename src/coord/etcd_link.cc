@@ -9,7 +9,9 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "client_base/channel.h"
 #include "coord/limits.h"
+#include "secure/probe.h"
 
 namespace baton::coord {
 namespace {
@@ -21,7 +23,11 @@ constexpr int kConnectMs = 3'000;
 constexpr int kKeepaliveMs = 6'000;
 constexpr int kKeepaliveTimeoutMs = 2'000;
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+constexpr std::chrono::seconds kExplainWithin{2};
+
+std::shared_ptr<grpc::Channel> make_channel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const std::string& server_name) {
   grpc::ChannelArguments arguments;
   // Connections of our own, or two stores of a process would share one and its fate.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -33,7 +39,8 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (!server_name.empty()) arguments.SetSslTargetNameOverride(server_name);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 Errc code_of(grpc::StatusCode code) {
@@ -57,22 +64,84 @@ Error etcd_error(const grpc::Status& status, const std::string& address) {
     return {Errc::failed_precondition,
             fmt::format("what answers at {} is not etcd: it does not know its requests", address)};
   }
+  if (status.error_message().find("user name is empty") != std::string::npos) {
+    return {Errc::invalid_argument,
+            fmt::format("etcd at {} wants a login: give --user and --password-file", address)};
+  }
   const std::string text = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED
                                ? fmt::format("etcd at {} did not answer in time", address)
                                : fmt::format("etcd at {}: {}", address, status.error_message());
   return {code_of(status.error_code()), text};
 }
 
-EtcdLink::EtcdLink(const std::vector<std::string>& addresses) {
+Result<std::shared_ptr<EtcdLink>> EtcdLink::make(const std::vector<std::string>& addresses,
+                                                 client::SecurityOptions security) {
+  BATON_TRY(const auto credentials, client::make_credentials(security.tls));
+  const std::string server_name = security.tls ? security.tls->server_name : "";
+  std::shared_ptr<EtcdLink> link(new EtcdLink(std::move(security)));
   for (const std::string& address : addresses) {
-    const auto channel = make_channel(address);
-    members_.push_back({.address = address,
-                        .channel = channel,
-                        .kv = etcdserverpb::KV::NewStub(channel),
-                        .watch = etcdserverpb::Watch::NewStub(channel)});
+    const auto channel = make_channel(address, credentials, server_name);
+    link->members_.push_back({.address = address,
+                              .channel = channel,
+                              .kv = etcdserverpb::KV::NewStub(channel),
+                              .watch = etcdserverpb::Watch::NewStub(channel),
+                              .auth = etcdserverpb::Auth::NewStub(channel)});
   }
   // So that the clients of a cluster spread over it.
-  current_ = std::random_device{}() % members_.size();
+  link->current_ = std::random_device{}() % link->members_.size();
+  return link;
+}
+
+Status EtcdLink::log_in(const Deadline& deadline) {
+  if (security_.user.empty()) return {};
+  BATON_TRY(const Member* member, reach(deadline));
+  etcdserverpb::AuthenticateRequest request;
+  request.set_name(security_.user);
+  request.set_password(security_.password);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + deadline.left());
+  etcdserverpb::AuthenticateResponse response;
+  count_request();
+  const grpc::Status status = member->auth->Authenticate(&context, request, &response);
+  if (status.ok()) {
+    const std::lock_guard lock(token_mutex_);
+    token_ = response.token();
+    return {};
+  }
+  if (status.error_message().find("authentication is not enabled") != std::string::npos) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("etcd at {} has no logins: leave out the user", member->address)};
+  }
+  const Error error = etcd_error(status, member->address);
+  if (error.code != Errc::invalid_argument && error.code != Errc::failed_precondition) return error;
+  return Error{Errc::invalid_argument,
+               fmt::format("etcd at {} refuses the login of user {}: {}", member->address,
+                           security_.user, status.error_message())};
+}
+
+void EtcdLink::prepare(grpc::ClientContext& context) {
+  const std::lock_guard lock(token_mutex_);
+  if (!token_.empty()) context.AddMetadata("token", token_);
+}
+
+bool EtcdLink::is_token_over(const grpc::Status& status) const {
+  return !security_.user.empty() &&
+         (status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+          status.error_message().find("revision of auth store is old") != std::string::npos);
+}
+
+Error EtcdLink::explain(const Error& error) const {
+  if (error.code != Errc::unavailable && error.code != Errc::deadline_exceeded) return error;
+  for (const Member& member : members_) {
+    auto found = secure::explain_failure({.who = "etcd",
+                                          .address = member.address,
+                                          .plain = "etcd",
+                                          .secure = "etcds",
+                                          .tls = security_.tls},
+                                         kExplainWithin);
+    if (found) return *std::move(found);
+  }
+  return error;
 }
 
 const EtcdLink::Member* EtcdLink::connected_from(std::size_t first, bool& hopeless) {

@@ -110,9 +110,12 @@ class EtcdStore final : public CheckedStore {
 
 }  // namespace
 
-Result<std::unique_ptr<KvStore>> open_etcd_store(const StoreUrl& url, const Deadline& deadline) {
-  auto link = std::make_shared<EtcdLink>(url.endpoints);
-  BATON_TRY_STATUS(link->reach(deadline, EtcdLink::Patience::fail_at_once));
+Result<std::unique_ptr<KvStore>> open_etcd_store(const StoreUrl& url, const StoreOptions& options,
+                                                 const Deadline& deadline) {
+  BATON_TRY(auto link, EtcdLink::make(url.endpoints, options.security));
+  const auto reached = link->reach(deadline, EtcdLink::Patience::fail_at_once);
+  if (!reached) return link->explain(reached.error());
+  BATON_TRY_STATUS(link->log_in(deadline));
   return std::make_unique<EtcdStore>(to_string(url), url.bucket, std::move(link));
 }
 

@@ -64,6 +64,7 @@ void EtcdWatch::read() { stream_->Read(&response_, tag(Step::read)); }
 std::string EtcdWatch::follow() {
   // A member that lost its cluster ends the stream, instead of keeping it silent.
   context_.AddMetadata("hasleader", "true");
+  link_->prepare(context_);
   heard_at_ = asked_at_ = Clock::now();
   stream_ = member_.watch->PrepareAsyncWatch(&context_, &queue_);
   stream_->StartCall(tag(Step::start));

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <baton/security.h>
+
 #include "base/result.h"
 #include "base/time.h"
 
@@ -106,11 +108,15 @@ struct StoreOptions {
   Duration traces_kept = std::chrono::minutes(1);
   /// The largest value that will be written: the self-test makes sure that the store takes it.
   std::size_t value_bytes = 0;
+  /// TLS and the login. A URL that says TLS needs none of it where the system's authorities do.
+  client::SecurityOptions security{};
 };
 
 /// Opens baton://HOST:PORT[/BUCKET], nats://HOST:PORT[,HOST:PORT...][/BUCKET][?replicas=N] or
-/// etcd://HOST:PORT[,HOST:PORT...][/BUCKET]; the bucket is `baton-leases` unless named, made on
-/// first use, history 1. Then runs the self-test.
+/// etcd://HOST:PORT[,HOST:PORT...][/BUCKET], with TLS as batons://, natss:// or etcds://; the
+/// bucket is `baton-leases` unless named, made on first use, history 1. Then runs the self-test.
+///
+/// invalid_argument: the URL, a file or the login is wrong, and waiting will not help.
 Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOptions& options);
 
 /// Races compare-and-sets on a scratch key under `_selftest.`; fails unless each has one winner.

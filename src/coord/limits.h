@@ -12,7 +12,6 @@ using std::chrono::milliseconds;
 // What a store's URL may hold.
 inline constexpr std::size_t kUrlBytes = 8192;
 inline constexpr std::size_t kEndpoints = 16;
-inline constexpr std::size_t kHostBytes = 253;
 inline constexpr std::size_t kBucketBytes = 64;
 inline constexpr std::uint32_t kReplicasMax = 5;  // As many as NATS allows.
 

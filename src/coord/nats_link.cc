@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/address.h"
 #include "coord/limits.h"
 
 namespace baton::coord {
@@ -26,7 +27,6 @@ constexpr std::int64_t kPingIntervalMs = 1'000;
 constexpr int kPingsUnanswered = 2;
 constexpr std::int64_t kRetireWaitMs = 250;
 constexpr std::chrono::milliseconds kReopenMin{500};
-constexpr std::string_view kScheme = "nats://";
 
 // The first call that fails decides; libnats has no other way to say it.
 template <class... Statuses>
@@ -34,6 +34,37 @@ natsStatus first_failure(Statuses... statuses) {
   natsStatus found = NATS_OK;
   ((found = found == NATS_OK ? statuses : found), ...);
   return found;
+}
+
+natsStatus set_tls(natsOptions* options, const client::TlsOptions& tls) {
+  natsStatus status = natsOptions_SetSecure(options, true);
+  const auto then = [&status](bool wanted, auto call) {
+    if (status == NATS_OK && wanted) status = call();
+  };
+  then(!tls.ca_file.empty(),
+       [&] { return natsOptions_LoadCATrustedCertificates(options, tls.ca_file.c_str()); });
+  then(!tls.certificate_file.empty(), [&] {
+    return natsOptions_LoadCertificatesChain(options, tls.certificate_file.c_str(),
+                                             tls.key_file.c_str());
+  });
+  then(!tls.server_name.empty(),
+       [&] { return natsOptions_SetExpectedHostname(options, tls.server_name.c_str()); });
+  return status;
+}
+
+natsStatus set_security(natsOptions* options, const client::SecurityOptions& security) {
+  natsStatus status = security.tls ? set_tls(options, *security.tls) : NATS_OK;
+  if (status == NATS_OK && !security.user.empty()) {
+    status = natsOptions_SetUserInfo(options, security.user.c_str(), security.password.c_str());
+  }
+  if (status == NATS_OK && !security.token.empty()) {
+    status = natsOptions_SetToken(options, security.token.c_str());
+  }
+  if (status == NATS_OK && !security.credentials_file.empty()) {
+    status = natsOptions_SetUserCredentialsFromFiles(options, security.credentials_file.c_str(),
+                                                     nullptr);
+  }
+  return status;
 }
 
 /// Discarded when it is not JSON.
@@ -72,21 +103,20 @@ Error nats_error(const NatsOutcome& outcome, std::string_view doing) {
   }
 }
 
-Result<NatsOptions> NatsLink::make_options(const std::vector<std::string>& addresses,
-                                           const Deadline& deadline, void* closure) {
+Result<NatsOptions> NatsLink::make_options(const Deadline& deadline, void* closure) const {
   natsOptions* raw = nullptr;
   natsStatus status = natsOptions_Create(&raw);
   NatsOptions options(raw);
   if (status != NATS_OK) return nats_error(nats_outcome(status), "NATS");
   std::vector<std::string> urls;
-  urls.reserve(addresses.size());
-  for (const std::string& address : addresses) urls.push_back(fmt::format("nats://{}", address));
+  urls.reserve(addresses_.size());
+  for (const std::string& address : addresses_) urls.push_back(fmt::format("nats://{}", address));
   std::vector<const char*> pointers;
   pointers.reserve(urls.size());
   for (const std::string& url : urls) pointers.push_back(url.c_str());
   // Each server gets its share of the time; not more than a little, since reconnecting goes by it.
   const auto share = std::clamp<std::int64_t>(
-      deadline.left().count() / static_cast<std::int64_t>(addresses.size()), 1, kConnectMaxMs);
+      deadline.left().count() / static_cast<std::int64_t>(addresses_.size()), 1, kConnectMaxMs);
   status = first_failure(
       natsOptions_SetServers(raw, pointers.data(), static_cast<int>(pointers.size())),
       natsOptions_SetName(raw, "baton"), natsOptions_SetTimeout(raw, share),
@@ -99,14 +129,15 @@ Result<NatsOptions> NatsLink::make_options(const std::vector<std::string>& addre
       natsOptions_SetMaxPingsOut(raw, kPingsUnanswered),
       natsOptions_SetDisconnectedCB(raw, &NatsLink::on_disconnected, closure),
       natsOptions_SetReconnectedCB(raw, &NatsLink::on_reconnected, closure),
-      natsOptions_SetClosedCB(raw, &NatsLink::on_closed, closure));
+      natsOptions_SetClosedCB(raw, &NatsLink::on_closed, closure), set_security(raw, security_));
   if (status != NATS_OK) return nats_error(nats_outcome(status), "NATS");
   return options;
 }
 
 Result<std::shared_ptr<NatsLink>> NatsLink::connect(const std::vector<std::string>& addresses,
-                                                    const Deadline& deadline) {
-  std::shared_ptr<NatsLink> link(new NatsLink(addresses));
+                                                    const Deadline& deadline,
+                                                    const client::SecurityOptions& security) {
+  std::shared_ptr<NatsLink> link(new NatsLink(addresses, security));
   BATON_TRY_STATUS(link->open(deadline));
   return link;
 }
@@ -114,14 +145,10 @@ Result<std::shared_ptr<NatsLink>> NatsLink::connect(const std::vector<std::strin
 Status NatsLink::open(const Deadline& deadline) {
   // Released by on_closed(), the last of the callbacks.
   auto closure = std::make_unique<std::shared_ptr<Shared>>(shared_);
-  BATON_TRY(const NatsOptions options, make_options(addresses_, deadline, closure.get()));
+  BATON_TRY(const NatsOptions options, make_options(deadline, closure.get()));
   natsConnection* connection = nullptr;
   const natsStatus connected = natsConnection_Connect(&connection, options.get());
-  if (connected != NATS_OK) {
-    return Error{Errc::unavailable,
-                 fmt::format("cannot reach NATS at {}: {}", fmt::join(addresses_, ","),
-                             nats_outcome(connected).text)};
-  }
+  if (connected != NATS_OK) return refusal(connected);
   (void)closure.release();  // NOLINT(bugprone-unused-return-value): libnats has the pointer.
   connections_.emplace_back(connection);
   jsCtx* jetstream = nullptr;
@@ -137,7 +164,52 @@ Status NatsLink::reopen(const Deadline& deadline) {
   const std::lock_guard lock(open_mutex_);
   if (natsConnection_Status(connection()) != NATS_CONN_STATUS_CLOSED) return {};
   // It will come back by itself with the same patience.
-  return open(Deadline(std::max<Duration>(deadline.left(), kReopenMin)));
+  const Status opened = open(Deadline(std::max<Duration>(deadline.left(), kReopenMin)));
+  if (opened) return {};
+  // What was right at the start may be right again, once the servers have their users back.
+  return Error{Errc::unavailable, opened.error().text};
+}
+
+Error NatsLink::refusal(natsStatus status) const {
+  const std::string place = fmt::format("NATS at {}", fmt::join(addresses_, ","));
+  const std::string text = nats_outcome(status).text;
+  const auto wrong = [](std::string why) { return Error{Errc::invalid_argument, std::move(why)}; };
+  switch (status) {
+    case NATS_SECURE_CONNECTION_WANTED:
+      return wrong(
+          fmt::format("{} speaks plain text: write nats://, and leave out --tls and the "
+                      "TLS files",
+                      place));
+    case NATS_SECURE_CONNECTION_REQUIRED:
+    case NATS_SSL_ERROR:
+      // libnats speaks TLS by itself where the server wants it, but trusts the system's
+      // authorities.
+      return wrong(security_.tls
+                       ? fmt::format("{}: the TLS handshake failed: {}", place, text)
+                       : fmt::format("{} speaks TLS: write natss://, or give --tls-ca FILE (tls.ca "
+                                     "in a pipeline's config): {}",
+                                     place, text));
+    case NATS_CONNECTION_AUTH_FAILED:
+    case NATS_NOT_PERMITTED:
+      return wrong(security_.has_login()
+                       ? fmt::format("{} refuses the login: {}", place, text)
+                       : fmt::format("{} wants a login: give --user and --password-file, "
+                                     "--token-file or --credentials",
+                                     place));
+    default: break;
+  }
+  // With TLS 1.3 a server refuses a certificate, or its absence, by closing after the handshake.
+  if (security_.tls && text.find("Expected 'PONG', got ''") != std::string::npos) {
+    const std::string& certificate = security_.tls->certificate_file;
+    return wrong(
+        certificate.empty()
+            ? fmt::format("{} closes the connection after the TLS handshake, as servers do "
+                          "that want a client certificate: give --tls-cert and --tls-key "
+                          "(tls.certificate and tls.key)",
+                          place)
+            : fmt::format("{} does not accept the certificate in {}", place, certificate));
+  }
+  return {Errc::unavailable, fmt::format("cannot reach {}: {}", place, text)};
 }
 
 NatsLink::~NatsLink() {
@@ -221,9 +293,7 @@ Error NatsLink::no_jetstream() {
 std::vector<std::string> NatsLink::servers() {
   std::vector<std::string> found;
   const auto add = [&found](std::string_view url) {
-    if (const auto at = url.find(kScheme); at != std::string_view::npos) {
-      url.remove_prefix(at + kScheme.size());
-    }
+    url = split_scheme(url).rest;
     if (!url.empty() && std::ranges::find(found, url) == found.end()) found.emplace_back(url);
   };
   std::array<char, 512> url{};

@@ -8,9 +8,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
+
+#include <baton/security.h>
 
 #include "base/result.h"
 #include "coord/deadline.h"
@@ -39,9 +42,11 @@ Error nats_error(const NatsOutcome& outcome, std::string_view doing);
 /// anew. Shared by a store and its watches; thread-safe.
 class NatsLink {
  public:
-  /// Fails at once when no server listens, and with the deadline when none answers.
+  /// Fails at once when no server listens, and with the deadline when none answers. With
+  /// invalid_argument when TLS or the login is not what the server wants.
   static Result<std::shared_ptr<NatsLink>> connect(const std::vector<std::string>& addresses,
-                                                   const Deadline& deadline);
+                                                   const Deadline& deadline,
+                                                   const client::SecurityOptions& security = {});
   NatsLink(const NatsLink&) = delete;
   NatsLink& operator=(const NatsLink&) = delete;
   ~NatsLink();
@@ -82,16 +87,18 @@ class NatsLink {
   static void on_reconnected(natsConnection* connection, void* closure);
   static void on_closed(natsConnection* connection, void* closure);
 
-  explicit NatsLink(const std::vector<std::string>& addresses) : addresses_(addresses) {}
+  NatsLink(const std::vector<std::string>& addresses, client::SecurityOptions security)
+      : addresses_(addresses), security_(std::move(security)) {}
   Status open(const Deadline& deadline);
   /// If libnats has closed it.
   Status reopen(const Deadline& deadline);
   Error no_jetstream();
-  static Result<NatsOptions> make_options(const std::vector<std::string>& addresses,
-                                          const Deadline& deadline, void* closure);
+  [[nodiscard]] Result<NatsOptions> make_options(const Deadline& deadline, void* closure) const;
+  [[nodiscard]] Error refusal(natsStatus status) const;
 
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   const std::vector<std::string> addresses_;
+  const client::SecurityOptions security_;
   std::mutex open_mutex_;
   // The last one is in use; others may still be using those that were.
   std::vector<NatsConnection> connections_;

@@ -222,7 +222,8 @@ class NatsStore final : public CheckedStore {
 
 Result<std::unique_ptr<KvStore>> open_nats_store(const StoreUrl& url, const StoreOptions& options,
                                                  const Deadline& deadline) {
-  BATON_TRY(std::shared_ptr<NatsLink> link, NatsLink::connect(url.endpoints, deadline));
+  BATON_TRY(std::shared_ptr<NatsLink> link,
+            NatsLink::connect(url.endpoints, deadline, options.security));
   BATON_TRY(NatsBucket bucket, open_nats_bucket(*link, url, options, deadline));
   return std::make_unique<NatsStore>(to_string(url), std::move(link), std::move(bucket), options);
 }

@@ -1,12 +1,14 @@
 #include "coord/store_url.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/address.h"
 #include "coord/limits.h"
 
 namespace baton::coord {
@@ -15,6 +17,20 @@ namespace {
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
+
+struct SchemeOf {
+  std::string_view name;
+  StoreUrl::Kind kind;
+  bool tls;
+};
+// The first of a kind is the one that is written.
+constexpr std::array kSchemes{SchemeOf{"baton", StoreUrl::Kind::broker, false},
+                              SchemeOf{"batons", StoreUrl::Kind::broker, true},
+                              SchemeOf{"nats", StoreUrl::Kind::nats, false},
+                              SchemeOf{"natss", StoreUrl::Kind::nats, true},
+                              SchemeOf{"tls", StoreUrl::Kind::nats, true},  // As NATS has it.
+                              SchemeOf{"etcd", StoreUrl::Kind::etcd, false},
+                              SchemeOf{"etcds", StoreUrl::Kind::etcd, true}};
 
 /// Reads one URL; the errors quote it.
 class Parser {
@@ -30,7 +46,8 @@ class Parser {
     if (text_.find('@') != std::string_view::npos) {
       // Not quoted: errors end up in logs.
       return Error{Errc::invalid_argument,
-                   "user names and passwords have no place in a store's URL"};
+                   "user names and passwords have no place in a store's URL: give --user and "
+                   "--password-file, or BATON_USER and BATON_PASSWORD"};
     }
     BATON_TRY_STATUS(scheme());
     const std::string_view query = split_off('?');
@@ -59,22 +76,18 @@ class Parser {
   }
 
   Status scheme() {
-    constexpr std::string_view kMark = "://";
-    const auto at = rest_.find(kMark);
-    const std::string_view name = rest_.substr(0, at);
-    if (at == std::string_view::npos) {
-      return wrong("it begins with none of baton://, nats:// and etcd://");
+    const auto [name, rest] = split_scheme(rest_);
+    if (name.empty()) return wrong("it begins with none of baton://, nats:// and etcd://");
+    const auto* found = std::ranges::find(kSchemes, name, &SchemeOf::name);
+    if (found == kSchemes.end()) {
+      return wrong(
+          fmt::format("\"{}\" is no kind of store: baton, nats or etcd is, and with TLS "
+                      "batons, natss or etcds",
+                      name));
     }
-    if (name == "baton") {
-      url_.kind = StoreUrl::Kind::broker;
-    } else if (name == "nats") {
-      url_.kind = StoreUrl::Kind::nats;
-    } else if (name == "etcd") {
-      url_.kind = StoreUrl::Kind::etcd;
-    } else {
-      return wrong(fmt::format("\"{}\" is no kind of store: baton, nats or etcd is", name));
-    }
-    rest_.remove_prefix(at + kMark.size());
+    url_.kind = found->kind;
+    url_.tls = found->tls;
+    rest_ = rest;
     return {};
   }
 
@@ -97,33 +110,10 @@ class Parser {
     if (url_.endpoints.size() == limits::kEndpoints) {
       return wrong(fmt::format("more than {} addresses", limits::kEndpoints));
     }
-    const auto colon = text.rfind(':');
-    if (colon == std::string_view::npos || text.ends_with(']')) {
-      return wrong(fmt::format("the port is missing in \"{}\"", text));
-    }
-    const std::string_view host = text.substr(0, colon);
-    const std::string_view port = text.substr(colon + 1);
-    if (!is_host(host)) return wrong(fmt::format("\"{}\" is not a host", host));
-    std::uint16_t number = 0;
-    const auto [end, problem] = std::from_chars(port.begin(), port.end(), number);
-    if (problem != std::errc{} || end != port.end() || number == 0) {
-      return wrong(fmt::format("\"{}\" is not a port", port));
-    }
-    url_.endpoints.push_back(fmt::format("{}:{}", host, number));
+    const auto parsed = parse_address(text);
+    if (!parsed) return wrong(parsed.error().text);
+    url_.endpoints.emplace_back(text);
     return {};
-  }
-
-  static bool is_host(std::string_view host) {
-    if (host.size() > limits::kHostBytes) return false;
-    if (host.starts_with('[') && host.ends_with(']') && host.size() > 2) {
-      return std::ranges::all_of(host.substr(1, host.size() - 2), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') ||
-               c == ':' || c == '.';
-      });
-    }
-    return !host.empty() && std::ranges::all_of(host, [](char c) {
-      return is_letter_or_digit(c) || c == '.' || c == '-' || c == '_';
-    });
   }
 
   Status bucket(std::string_view name) {
@@ -164,22 +154,19 @@ class Parser {
   StoreUrl url_;
 };
 
-std::string_view scheme_of(StoreUrl::Kind kind) {
-  switch (kind) {
-    case StoreUrl::Kind::broker: return "baton";
-    case StoreUrl::Kind::nats: return "nats";
-    case StoreUrl::Kind::etcd: return "etcd";
-  }
-  return "";
-}
-
 }  // namespace
 
 Result<StoreUrl> parse_store_url(std::string_view text) { return Parser(text).run(); }
 
+std::string_view scheme_of(StoreUrl::Kind kind, bool tls) {
+  const auto* found = std::ranges::find_if(
+      kSchemes, [&](const SchemeOf& one) { return one.kind == kind && one.tls == tls; });
+  return found->name;
+}
+
 std::string to_string(const StoreUrl& url) {
-  std::string text =
-      fmt::format("{}://{}/{}", scheme_of(url.kind), fmt::join(url.endpoints, ","), url.bucket);
+  std::string text = fmt::format("{}://{}/{}", scheme_of(url.kind, url.tls),
+                                 fmt::join(url.endpoints, ","), url.bucket);
   if (url.replicas) text += fmt::format("?replicas={}", *url.replicas);
   return text;
 }

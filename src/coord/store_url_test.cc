@@ -31,17 +31,27 @@ TEST(StoreUrl, AClusterHasSeveralAddressesAndReplicas) {
   EXPECT_EQ(to_string(url), "nats://a:4222,b.c:4223,[::1]:4224/my_leases?replicas=3");
 }
 
+TEST(StoreUrl, TheSchemeSaysWhetherItIsTls) {
+  EXPECT_TRUE(parse_store_url("batons://a:1").value().tls);
+  EXPECT_FALSE(parse_store_url("nats://a:1").value().tls);
+  EXPECT_EQ(to_string(parse_store_url("natss://a:1,b:2/x").value()), "natss://a:1,b:2/x");
+  EXPECT_EQ(to_string(parse_store_url("tls://a:1/x").value()), "natss://a:1/x");
+  EXPECT_EQ(to_string(parse_store_url("etcds://a:1/x").value()), "etcds://a:1/x");
+}
+
 // Whoever types a URL by hand must be told which part of it is wrong.
 TEST(StoreUrl, ErrorsNameThePart) {
   EXPECT_EQ(error_of("127.0.0.1:7470"),
             "store \"127.0.0.1:7470\": it begins with none of baton://, nats:// and etcd://");
-  EXPECT_EQ(error_of("redis://a:1"),
-            "store \"redis://a:1\": \"redis\" is no kind of store: baton, nats or etcd is");
+  EXPECT_EQ(
+      error_of("redis://a:1"),
+      "store \"redis://a:1\": \"redis\" is no kind of store: baton, nats or etcd is, and with TLS "
+      "batons, natss or etcds");
   EXPECT_EQ(error_of("nats://"), "store \"nats://\": the host is missing");
   EXPECT_EQ(error_of("nats:///x"), "store \"nats:///x\": the host is missing");
   EXPECT_EQ(error_of("etcd://a"), "store \"etcd://a\": the port is missing in \"a\"");
   EXPECT_EQ(error_of("etcd://[::1]"), "store \"etcd://[::1]\": the port is missing in \"[::1]\"");
-  EXPECT_EQ(error_of("etcd://a:70000"), "store \"etcd://a:70000\": \"70000\" is not a port");
+  EXPECT_EQ(error_of("etcd://a:70000"), "store \"etcd://a:70000\": port 70000 is above 65535");
   EXPECT_EQ(error_of("etcd://a:0"), "store \"etcd://a:0\": \"0\" is not a port");
   EXPECT_EQ(error_of("etcd://a b:1"), "store \"etcd://a b:1\": \"a b\" is not a host");
   EXPECT_EQ(error_of("etcd://a:1,:2"), "store \"etcd://a:1,:2\": \"\" is not a host");
@@ -64,7 +74,8 @@ TEST(StoreUrl, ErrorsNameThePart) {
 // Errors end up in logs.
 TEST(StoreUrl, APasswordIsRefusedAndNotRepeated) {
   EXPECT_EQ(error_of("nats://me:secret@a:1"),
-            "user names and passwords have no place in a store's URL");
+            "user names and passwords have no place in a store's URL: give --user and "
+            "--password-file, or BATON_USER and BATON_PASSWORD");
 }
 
 TEST(StoreUrl, HasLimits) {

@@ -11,6 +11,7 @@
 #include <baton/worker.h>
 
 #include "coord/kv_store.h"
+#include "coord/store_url.h"
 #include "partition/documents.h"
 #include "partition/settings.h"
 #include "worker/runner.h"
@@ -45,7 +46,10 @@ partition::Timing to_timing(const WorkerTiming& timing) {
           .reclaim_grace = timing.reclaim_grace};
 }
 
-bool is_nats(const std::string& store_url) { return store_url.starts_with("nats://"); }
+bool is_nats(const std::string& store_url) {
+  const auto url = coord::parse_store_url(store_url);  // Who opens it says what is wrong with it.
+  return url && url->kind == coord::StoreUrl::Kind::nats;
+}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -163,11 +167,13 @@ Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
                                               WorkerCallbacks callbacks) {
   auto settings = to_settings(options);
   if (!settings.has_value()) return to_public(settings.error());
-  auto store = coord::open_store(options.store, {.value_bytes = largest_document(*settings)});
+  auto store = coord::open_store(
+      options.store, {.value_bytes = largest_document(*settings), .security = options.security});
   if (!store.has_value()) return to_public(store.error());
   const std::string id = settings->worker;
-  const auto remake = [url = options.store]() -> baton::Status {
-    BATON_TRY_STATUS(coord::open_store(url, {.connect_timeout = std::chrono::seconds(1)}));
+  const auto remake = [url = options.store, security = options.security]() -> baton::Status {
+    BATON_TRY_STATUS(
+        coord::open_store(url, {.connect_timeout = std::chrono::seconds(1), .security = security}));
     return {};
   };
   auto state = std::unique_ptr<State>(

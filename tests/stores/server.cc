@@ -78,6 +78,7 @@ Program newest_nats(const ServerOptions& options) {
 
 class BrokerMember final : public Member {
  public:
+  explicit BrokerMember(const std::vector<std::string>& flags) : broker_(flags) {}
   bool start() override {
     if (broker_.start(kStartWithin)) return true;
     ADD_FAILURE() << "the broker did not start: " << broker_.log();
@@ -131,7 +132,7 @@ std::string Server::missing(const ServerOptions& options) {
 
 Server::Server(ServerOptions options) : options_(std::move(options)) {
   switch (options_.kind) {
-    case Kind::broker: members_.push_back(std::make_unique<BrokerMember>()); break;
+    case Kind::broker: members_.push_back(std::make_unique<BrokerMember>(options_.flags)); break;
     case Kind::nats: make_nats(); break;
     case Kind::etcd: make_etcd(); break;
   }
@@ -152,6 +153,7 @@ void Server::make_nats() {
     std::vector<std::string> command{
         program, "--name", name, "-a", "127.0.0.1", "-p", std::to_string(port)};
     if (options_.jetstream) command.insert(command.end(), {"-js", "-sd", folder_ / name});
+    command.insert(command.end(), options_.flags.begin(), options_.flags.end());
     if (options_.members > 1) {
       const std::string own = routes[static_cast<std::size_t>(i)];
       command.insert(command.end(), {"--cluster_name", "baton-test", "--cluster", own, "--routes",
@@ -177,31 +179,34 @@ void Server::make_etcd() {
     const std::string name = fmt::format("n{}", i + 1);
     const std::string peer = peers[static_cast<std::size_t>(i)];
     const std::string address = at(e2e::free_port());
+    const std::string client = fmt::format("{}://{}", options_.tls ? "https" : "http", address);
+    std::vector<std::string> command{etcd_program().path,
+                                     "--name",
+                                     name,
+                                     "--data-dir",
+                                     folder_ / name,
+                                     "--listen-client-urls",
+                                     client,
+                                     "--advertise-client-urls",
+                                     client,
+                                     "--listen-peer-urls",
+                                     peer,
+                                     "--initial-advertise-peer-urls",
+                                     peer,
+                                     "--initial-cluster",
+                                     fmt::format("{}", fmt::join(cluster, ",")),
+                                     "--initial-cluster-state",
+                                     "new",
+                                     "--initial-cluster-token",
+                                     "baton-test",
+                                     "--logger",
+                                     "zap",
+                                     "--log-outputs",
+                                     "stderr"};
+    command.insert(command.end(), options_.flags.begin(), options_.flags.end());
     members_.push_back(std::make_unique<ProcessMember>(
         ProcessMember::Options{.name = name,
-                               .command = {etcd_program().path,
-                                           "--name",
-                                           name,
-                                           "--data-dir",
-                                           folder_ / name,
-                                           "--listen-client-urls",
-                                           "http://" + address,
-                                           "--advertise-client-urls",
-                                           "http://" + address,
-                                           "--listen-peer-urls",
-                                           peer,
-                                           "--initial-advertise-peer-urls",
-                                           peer,
-                                           "--initial-cluster",
-                                           fmt::format("{}", fmt::join(cluster, ",")),
-                                           "--initial-cluster-state",
-                                           "new",
-                                           "--initial-cluster-token",
-                                           "baton-test",
-                                           "--logger",
-                                           "zap",
-                                           "--log-outputs",
-                                           "stderr"},
+                               .command = std::move(command),
                                .address = address,
                                .log_file = folder_ / (name + ".log"),
                                .ready_line = options_.members > 1 ? "starting an etcd server"
@@ -251,7 +256,8 @@ std::string Server::url(std::string_view bucket, std::string_view more) const {
   std::vector<std::string> addresses;
   for (const auto& member : members_) addresses.push_back(member->address());
   const std::string_view scheme = kind() == Kind::broker ? "baton" : name_of(kind());
-  return fmt::format("{}://{}/{}{}", scheme, fmt::join(addresses, ","), bucket, more);
+  return fmt::format("{}{}://{}/{}{}", scheme, options_.tls ? "s" : "", fmt::join(addresses, ","),
+                     bucket, more);
 }
 
 }  // namespace baton::stores

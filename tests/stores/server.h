@@ -44,6 +44,8 @@ struct ServerOptions {
   int members = 1;        // Of a broker: always 1.
   std::string program{};  // Of nats: which one; empty: the newest there is.
   bool jetstream = true;  // Of nats.
+  bool tls = false;       // `flags` make it so.
+  std::vector<std::string> flags{};
 };
 
 /// A store: one server, or a cluster of them. Owned by one test, on the test's own thread.

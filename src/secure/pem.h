@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include <baton/security.h>
+
+#include "base/result.h"
+
+namespace baton::secure {
+
+/// What the files of TlsOptions hold; empty where none is named.
+struct Pem {
+  std::string ca{};
+  std::string certificate{};
+  std::string key{};
+};
+
+/// Reads the files and makes sure that they are what they should be: certificates, and a private
+/// key that fits. Fails with invalid_argument, naming the file and what is wrong: libraries find
+/// out when they connect, and do not say which file it was.
+Result<Pem> read_pem(const client::TlsOptions& files);
+
+}  // namespace baton::secure
