@@ -41,6 +41,7 @@ Result<pipeline::PipelineConfig> read_pipeline_config(const std::string& file) {
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   BATON_TRY(pipeline::PipelineConfig config, pipeline::parse_config(text, file, environment()));
   pipeline::resolve_paths(config, std::filesystem::absolute(file).parent_path().string());
+  BATON_TRY_STATUS(pipeline::load_security(config, secure::process_environment()));
   return config;
 }
 

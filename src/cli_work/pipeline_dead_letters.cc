@@ -19,8 +19,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/address.h"
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
+#include "cli_base/security_flags.h"
 #include "cli_base/terminal.h"
 #include "cli_work/commands.h"
 #include "cli_work/pipeline_config.h"
@@ -40,6 +42,7 @@ struct LetterFlags {
   std::string name{};
   std::string config{};
   std::string address = "127.0.0.1:7470";
+  secure::Settings security{};
   pipeline::LetterFilter where{};
   bool json = false;
   std::uint32_t limit = 0;
@@ -60,8 +63,17 @@ struct Places {
 /// Without a config they are where the example puts them: in the queue NAME.dlq of the broker.
 Result<Places> places_of(const LetterFlags& flags) {
   if (flags.config.empty()) {
+    BATON_TRY(const BrokerAddress broker, parse_broker_address(flags.address));
+    // An address without a scheme leaves it to the settings, the environment's too.
+    secure::Settings settings = flags.security;
+    const auto environment = secure::process_environment();
+    if (!broker.is_plain) {
+      secure::take_tls_variables(settings, secure::Scheme::open, environment);
+    }
     BATON_TRY(Endpoint letters, pipeline::parse_dead_letters_url(fmt::format(
-                                    "baton-queue://{}/{}.dlq", flags.address, flags.name)));
+                                    "{}-queue://{}/{}.dlq", broker.is_tls ? "batons" : "baton",
+                                    broker.address, flags.name)));
+    BATON_TRY(letters.security, pipeline::load_security(letters, settings, environment));
     return Places{.letters = std::move(letters), .source = std::nullopt};
   }
   BATON_TRY(const auto config, read_pipeline_config(flags.config));
@@ -302,7 +314,7 @@ ExitCode run_show(const LetterFlags& flags) {
 }
 
 /// "baton-stream:orders", as letters name their source, at the broker they are on.
-Result<Endpoint> source_named(std::string_view name, const std::string& address) {
+Result<Endpoint> source_named(std::string_view name, const Endpoint& letters) {
   const std::size_t colon = name.find(':');
   const std::string_view kind = name.substr(0, colon);
   if (colon == std::string_view::npos || !kind.starts_with("baton-")) {
@@ -310,8 +322,10 @@ Result<Endpoint> source_named(std::string_view name, const std::string& address)
                  fmt::format("the records came from '{}': give --config, which says where that is",
                              name.substr(0, 128))};
   }
-  return pipeline::parse_source_url(
-      fmt::format("{}://{}/{}", kind, address, name.substr(colon + 1)));
+  BATON_TRY(Endpoint source, pipeline::parse_source_url(fmt::format(
+                                 "{}://{}/{}", kind, letters.address, name.substr(colon + 1))));
+  source.security = letters.security;
+  return source;
 }
 
 /// Where the letters say that they came from: one place, or nobody knows which it is now.
@@ -336,7 +350,7 @@ Result<Endpoint> source_of(const Places& places, DeadLetterStore& store, LetterF
   BATON_TRY(const std::string source, source_in_letters(store, flags));
   // Letters from elsewhere may stand behind those that could be looked at: they stay.
   flags.where.emplace_back("source", source);
-  return source_named(source, places.letters.address);
+  return source_named(source, places.letters);
 }
 
 Result<pipeline::RedriveCounts> redrive(LetterFlags flags) {
@@ -412,6 +426,7 @@ CLI::App* add_letter_verb(CLI::App& parent, const Verb& verb,
       ->add_option("-a,--address", flags->address, "The broker, without --config [127.0.0.1:7470].")
       ->type_name("HOST:PORT")
       ->envname("BATON_ADDRESS");
+  add_tls_flags(*command, flags->security);
   add_json_flag(*command, flags->json);
   return command;
 }

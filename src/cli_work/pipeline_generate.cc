@@ -14,6 +14,7 @@
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
 #include "cli_base/progress.h"
+#include "cli_base/security_flags.h"
 #include "cli_base/terminal.h"
 #include "cli_work/commands.h"
 #include "pipeline/record_output.h"
@@ -38,6 +39,7 @@ struct GenerateFlags {
   double duplicate = 0;
   std::string to = "-";
   std::uint32_t partitions = 1;
+  secure::Settings security;
   bool json = false;
 };
 
@@ -62,14 +64,6 @@ schema::OrderMix mix_of(const GenerateFlags& flags) {
   return {.invalid = share(flags.invalid),
           .broken = share(flags.broken),
           .duplicate = share(flags.duplicate)};
-}
-
-/// What a pipeline can read; baton:// is a stream.
-Result<pipeline::Endpoint> parse_target(const std::string& url) {
-  constexpr std::string_view kBaton = "baton://";
-  const bool short_form = url.starts_with(kBaton);
-  return pipeline::parse_source_url(short_form ? "baton-stream://" + url.substr(kBaton.size())
-                                               : url);
 }
 
 struct Tally {
@@ -103,7 +97,16 @@ ExitCode generate_to_stdout(const GenerateFlags& flags, OrderGenerator& generato
 }
 
 Result<Tally> generate_to(const GenerateFlags& flags, OrderGenerator& generator) {
-  BATON_TRY(const pipeline::Endpoint target, parse_target(flags.to));
+  BATON_TRY(pipeline::Endpoint target, pipeline::parse_source_url(flags.to));
+  const auto environment = secure::process_environment();
+  secure::Settings settings = flags.security;
+  // There is one server here, and the variables are meant for it.
+  if (!target.is_broker()) {
+    secure::take_tls_variables(settings, target.tls ? secure::Scheme::tls : secure::Scheme::plain,
+                               environment);
+    secure::take_login_variables(settings, environment);
+  }
+  BATON_TRY(target.security, pipeline::load_security(target, settings, environment));
   BATON_TRY(const auto output, pipeline::open_output(target, {.partitions = flags.partitions}));
   Tally tally;
   Progress progress(!flags.json && is_terminal(STDERR_FILENO), flags.count);
@@ -176,10 +179,12 @@ void add_pipeline_generate(CLI::App& pipeline, Action& action) {
   share("--invalid", flags->invalid, "The share of orders that break a rule of the schema [0%].");
   share("--broken", flags->broken, "The share of orders that are not JSON [0%].");
   share("--duplicate", flags->duplicate, "The share of orders that repeat an earlier one [0%].");
-  verb->add_option("--to", flags->to,
-                   "Where to write them: - for standard output, baton://HOST:PORT/STREAM, "
-                   "baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT/TOPIC or "
-                   "nats://HOST:PORT/STREAM/SUBJECT.{partition} [-].")
+  verb->add_option(
+          "--to", flags->to,
+          "Where to write them: - for standard output, baton://HOST:PORT/STREAM, "
+          "baton-queue://HOST:PORT/QUEUE, kafka://HOST:PORT/TOPIC or "
+          "nats://HOST:PORT/STREAM/SUBJECT.{partition}; with TLS batons://, batons-queue://, "
+          "kafkas:// or natss:// [-].")
       ->type_name("URL");
   add_parsed(
       *verb, "--partitions", read_partitions,
@@ -188,6 +193,13 @@ void add_pipeline_generate(CLI::App& pipeline, Action& action) {
       },
       "The number of partitions of a NATS subject, 1 to 65536 [1].");
   add_json_flag(*verb, flags->json);
+  add_tls_flags(*verb, flags->security);
+  add_login_flags(*verb, flags->security);
+  verb->add_option("--mechanism", flags->security.mechanism,
+                   "How to log in to Kafka: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 [PLAIN].")
+      ->check(CLI::IsMember({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}))
+      ->type_name("NAME")
+      ->group(kLoginGroup);
 }
 
 }  // namespace baton::cli

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::string_view kBrokers = "bootstrap.servers";
 constexpr std::string_view kBrokersAlias = "metadata.broker.list";
+constexpr std::string_view kMechanism = "sasl.mechanism";
+constexpr std::string_view kMechanismAlias = "sasl.mechanisms";
 
 Status set(rd_kafka_conf_t& conf, const std::string& name, const std::string& value) {
   std::array<char, 512> why{};
@@ -27,7 +29,9 @@ Status set_all(rd_kafka_conf_t& conf, const KafkaProperties& properties) {
 
 Status refuse_fixed(const KafkaConfParts& parts) {
   for (const auto& [name, value] : parts.wanted) {
-    const std::string_view meant = name == kBrokersAlias ? kBrokers : std::string_view(name);
+    const std::string_view meant = name == kBrokersAlias     ? kBrokers
+                                   : name == kMechanismAlias ? kMechanism
+                                                             : std::string_view(name);
     const bool fixed =
         std::ranges::any_of(parts.fixed, [&](const auto& one) { return one.first == meant; });
     if (fixed) {
@@ -43,7 +47,38 @@ Status refuse_fixed(const KafkaConfParts& parts) {
 
 }  // namespace
 
-Result<KafkaConf> make_conf(const KafkaConfParts& parts) {
+Result<KafkaProperties> security_properties(const client::SecurityOptions& security) {
+  if (!security.token.empty() || !security.credentials_file.empty()) {
+    return Error{Errc::invalid_argument, "Kafka takes a user and a password, and no other login"};
+  }
+  const bool login = !security.user.empty();
+  if (!login && !security.mechanism.empty()) {
+    return Error{Errc::invalid_argument, "a mechanism is given without a user"};
+  }
+  KafkaProperties properties;
+  if (!security.tls && !login) return properties;
+  const auto put = [&](const char* name, const std::string& value) {
+    if (!value.empty()) properties.emplace_back(name, value);
+  };
+  put("security.protocol",
+      fmt::format("{}{}", login ? "sasl_" : "", security.tls ? "ssl" : "plaintext"));
+  if (security.tls) {
+    put("ssl.ca.location", security.tls->ca_file);
+    put("ssl.certificate.location", security.tls->certificate_file);
+    put("ssl.key.location", security.tls->key_file);
+  }
+  if (login) {
+    put("sasl.mechanism", security.mechanism.empty() ? "PLAIN" : security.mechanism);
+    put("sasl.username", security.user);
+    put("sasl.password", security.password);
+  }
+  return properties;
+}
+
+Result<KafkaConf> make_conf(const KafkaConfParts& given) {
+  KafkaConfParts parts = given;
+  BATON_TRY(const KafkaProperties secured, security_properties(parts.security));
+  parts.fixed.insert(parts.fixed.end(), secured.begin(), secured.end());
   BATON_TRY_STATUS(refuse_fixed(parts));
   KafkaConf conf(rd_kafka_conf_new());
   BATON_TRY_STATUS(set_all(*conf, parts.defaults));

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <baton/security.h>
+
 #include "base/result.h"
 #include "base/time.h"
 #include "kafka/kafka_handles.h"
@@ -17,11 +19,16 @@ using KafkaProperties = std::vector<std::pair<std::string, std::string>>;
 using KafkaLog = std::function<void(bool warning, const std::string&)>;
 
 struct KafkaConfParts {
-  KafkaProperties defaults{};  // Others may be wanted.
-  KafkaProperties wanted{};    // By the user.
-  KafkaProperties fixed{};     // Wanting them is refused: what is promised hangs on them.
+  KafkaProperties defaults{};          // Others may be wanted.
+  KafkaProperties wanted{};            // By the user.
+  KafkaProperties fixed{};             // Wanting them is refused: what is promised hangs on them.
+  client::SecurityOptions security{};  // Becomes fixed properties.
 };
 Result<KafkaConf> make_conf(const KafkaConfParts& parts);
+
+/// security.protocol and what belongs to it; none: plain text and no login, or what the user's own
+/// properties say. Fails on a login that Kafka does not have.
+Result<KafkaProperties> security_properties(const client::SecurityOptions& security);
 
 /// Of `conf`, which is used up.
 Result<KafkaHandle> make_handle(rd_kafka_type_t type, KafkaConf conf);

@@ -65,6 +65,7 @@ Result<std::shared_ptr<KafkaProducer>> KafkaDeadLetters::producer() {
   BATON_TRY(producer_, KafkaProducer::open({.brokers = options_.brokers,
                                             .topic = options_.topic,
                                             .properties = options_.properties,
+                                            .security = options_.security,
                                             .delivery_timeout = options_.patience * 4 / 5}));
   return producer_;
 }

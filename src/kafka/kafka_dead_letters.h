@@ -15,6 +15,7 @@ struct KafkaDeadLetterOptions {
   std::string brokers{};
   std::string topic{};
   KafkaProperties properties{};
+  client::SecurityOptions security{};
   Duration patience = std::chrono::seconds(30);  // For the brokers to confirm a batch.
 };
 

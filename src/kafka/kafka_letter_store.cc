@@ -56,19 +56,20 @@ Status KafkaLetterStore::connect() {
                     {"queued.max.messages.kbytes", "8192"},
                     {"allow.auto.create.topics", "false"}};
   parts.wanted = options_.properties;
+  parts.security = options_.security;
   parts.fixed = {brokers_property(options_.brokers), {"group.id", options_.group},
                  {"enable.auto.commit", "false"},    {"enable.auto.offset.store", "false"},
                  {"enable.partition.eof", "true"},   {"auto.offset.reset", "error"}};
   BATON_TRY(KafkaConf conf, make_conf(parts));
   rd_kafka_conf_set_log_cb(conf.get(), [](const rd_kafka_t*, int, const char*, const char*) {});
+  note_errors(*conf);
   BATON_TRY(handle_, make_handle(RD_KAFKA_CONSUMER, std::move(conf)));
-  (void)rd_kafka_poll_set_consumer(handle_.get());
-  const auto partitions = count_partitions(*handle_, options_.topic, kAsk);
-  if (!partitions.has_value()) {
-    return Error{partitions.error().code,
-                 fmt::format("{} ({})", partitions.error().text, options_.brokers)};
-  }
+  const auto partitions = find_topic(
+      *handle_,
+      {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security}, kAsk);
+  if (!partitions.has_value()) return partitions.error();
   partitions_ = *partitions;
+  (void)rd_kafka_poll_set_consumer(handle_.get());
   return {};
 }
 

@@ -19,6 +19,7 @@ struct KafkaLetterStoreOptions {
   std::string topic{};
   std::string group{};  // In whose name it is remembered which letters are gone.
   KafkaProperties properties{};
+  client::SecurityOptions security{};
 };
 
 /// The dead letters that KafkaDeadLetters writes; an id is "PARTITION/OFFSET".

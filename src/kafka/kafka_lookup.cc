@@ -10,8 +10,66 @@
 
 #include "base/parse.h"
 #include "kafka/kafka_config.h"
+#include "secure/probe.h"
 
 namespace baton::pipeline {
+namespace {
+
+constexpr Duration kFirstSlice = std::chrono::seconds(1);
+constexpr Duration kExplainWithin = std::chrono::seconds(2);
+
+/// librdkafka calls back on the thread that polls, which is the one that asks.
+thread_local std::optional<Error> g_noted;
+
+void on_error(rd_kafka_t* /*handle*/, int code, const char* text, void* /*opaque*/) {
+  const auto error = static_cast<rd_kafka_resp_err_t>(code);
+  const std::string_view why = text == nullptr ? "" : text;
+  if (is_refusal(error)) {
+    g_noted = Error{Errc::invalid_argument, fmt::format("Kafka refuses the login: {}", why)};
+  } else if (error == RD_KAFKA_RESP_ERR__SSL && why.find("Disconnected") == why.npos) {
+    g_noted = Error{Errc::invalid_argument, fmt::format("TLS with Kafka: {}", why)};
+  }
+}
+
+/// What waiting will not change.
+std::optional<Error> why_not(rd_kafka_t& handle, const KafkaPlace& place) {
+  for (std::size_t i = 0; i <= place.brokers.size();) {
+    const std::size_t end = std::min(place.brokers.find(',', i), place.brokers.size());
+    auto found =
+        secure::explain_failure({.who = "Kafka",
+                                 .address = std::string_view(place.brokers).substr(i, end - i),
+                                 .plain = "kafka",
+                                 .secure = "kafkas",
+                                 .tls = place.security.tls},
+                                kExplainWithin);
+    if (found.has_value()) return found;
+    i = end + 1;
+  }
+  g_noted.reset();
+  (void)rd_kafka_poll(&handle, 0);
+  return std::exchange(g_noted, std::nullopt);
+}
+
+}  // namespace
+
+void note_errors(rd_kafka_conf_t& conf) { rd_kafka_conf_set_error_cb(&conf, on_error); }
+
+Result<std::uint32_t> find_topic(rd_kafka_t& handle, const KafkaPlace& place, Duration time) {
+  // In slices that grow: librdkafka goes on trying in vain where a login is refused.
+  Duration slice = kFirstSlice;
+  while (true) {
+    auto found = count_partitions(handle, place.topic, std::min(slice, time));
+    if (found.has_value() || found.error().code == Errc::not_found) return found;
+    const auto why = why_not(handle, place);
+    time -= std::min(slice, time);
+    slice *= 2;
+    if (!why.has_value() && found.error().code == Errc::unavailable && time > Duration::zero()) {
+      continue;
+    }
+    const Error& error = why.has_value() ? *why : found.error();
+    return Error{error.code, fmt::format("{} ({})", error.text, place.brokers)};
+  }
+}
 
 Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& topic,
                                        Duration time) {

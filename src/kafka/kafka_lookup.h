@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <baton/security.h>
+
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/record.h"
@@ -16,6 +18,18 @@ namespace baton::pipeline {
 
 /// Fails with not_found if there is no such topic: it is not made by asking.
 Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& topic, Duration time);
+
+/// The same, at the beginning, on a handle with note_errors(): who cannot get in is told why. A
+/// refused login, and TLS on one side alone, fail with invalid_argument; the cluster's being away
+/// with unavailable.
+struct KafkaPlace {
+  const std::string& brokers;
+  const std::string& topic;
+  const client::SecurityOptions& security;
+};
+Result<std::uint32_t> find_topic(rd_kafka_t& handle, const KafkaPlace& place, Duration time);
+/// Lets find_topic() know what librdkafka finds out by and by.
+void note_errors(rd_kafka_conf_t& conf);
 
 /// With as many partitions and replicas as the brokers give a topic that says nothing of them. One
 /// that is there by now is fine.

@@ -50,6 +50,7 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
                     {"fetch.error.backoff.ms", "200"},
                     {"allow.auto.create.topics", "false"}};
   parts.wanted = options.properties;
+  parts.security = options.security;
   parts.fixed = {brokers_property(options.brokers),
                  {"group.id", options.group},
                  {"session.timeout.ms", to_milliseconds(options.session_timeout)},
@@ -68,6 +69,7 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
 Result<KafkaHandle> make_onlooker(const KafkaSourceOptions& options) {
   BATON_TRY(KafkaConf conf, conf_of(options));
   rd_kafka_conf_set_log_cb(conf.get(), on_log);
+  note_errors(*conf);
   return make_handle(RD_KAFKA_CONSUMER, std::move(conf));
 }
 

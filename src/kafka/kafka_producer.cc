@@ -79,6 +79,7 @@ Status KafkaProducer::connect() {
                     // The brokers' limit is the one that counts.
                     {"message.max.bytes", "67108864"}};
   parts.wanted = options_.properties;
+  parts.security = options_.security;
   parts.fixed = {brokers_property(options_.brokers),
                  {"enable.idempotence", "true"},
                  {"acks", "all"},
@@ -88,12 +89,15 @@ Status KafkaProducer::connect() {
   BATON_TRY(KafkaConf conf, make_conf(parts));
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
   rd_kafka_conf_set_log_cb(conf.get(), on_log);
+  note_errors(*conf);
   BATON_TRY(handle_, make_handle(RD_KAFKA_PRODUCER, std::move(conf)));
   // A producer's question makes the topic, where the brokers do so, and that takes a moment.
-  const auto partitions = count_partitions(*handle_, options_.topic, kConnect);
+  const auto partitions = find_topic(
+      *handle_,
+      {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security},
+      kConnect);
   if (!partitions.has_value() && partitions.error().code != Errc::not_found) {
-    return Error{partitions.error().code,
-                 fmt::format("{} ({})", partitions.error().text, options_.brokers)};
+    return partitions.error();
   }
   poller_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) (void)rd_kafka_poll(handle_.get(), milliseconds_of(kPoll));

@@ -20,7 +20,8 @@ namespace baton::pipeline {
 struct KafkaProducerOptions {
   std::string brokers{};
   std::string topic{};
-  KafkaProperties properties{};                          // For librdkafka.
+  KafkaProperties properties{};  // For librdkafka.
+  client::SecurityOptions security{};
   Duration delivery_timeout = std::chrono::seconds(60);  // Of one record; then it has failed.
   std::size_t queued_records_max = 100'000;
   std::size_t queued_kilobytes_max = std::size_t{64} << 10U;

@@ -65,11 +65,11 @@ std::optional<std::int64_t> KafkaSource::oldest(std::uint32_t partition) {
 
 Result<std::vector<std::string>> KafkaSource::check() {
   BATON_TRY(const KafkaHandle handle, make_onlooker(options_));
-  const auto partitions = count_partitions(*handle, options_.topic, kConnect);
-  if (!partitions.has_value()) {
-    return Error{partitions.error().code,
-                 fmt::format("{} ({})", partitions.error().text, options_.brokers)};
-  }
+  const auto partitions = find_topic(
+      *handle,
+      {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security},
+      kConnect);
+  if (!partitions.has_value()) return partitions.error();
   const auto bounds = session_bounds_of(*handle, kLookUp);
   if (bounds.has_value() &&
       (options_.session_timeout < bounds->least || options_.session_timeout > bounds->most)) {

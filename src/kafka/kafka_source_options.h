@@ -16,7 +16,8 @@ struct KafkaSourceOptions {
   // skip. "first": the oldest record there is. "next": the next one to be produced. A group that
   // has never committed begins at the oldest with "error", too: nothing is skipped by that.
   std::string from = "error";
-  KafkaProperties properties{};  // For librdkafka, e.g. security.protocol.
+  KafkaProperties properties{};  // For librdkafka.
+  client::SecurityOptions security{};
   // Of a member that was killed the group knows after this long: until then nobody has its
   // partitions.
   Duration session_timeout = std::chrono::seconds(10);

@@ -101,6 +101,18 @@ Status set_choice(Enum& target, std::string_view text,
   return wrong(fmt::format("'{}' is none of {}", text.substr(0, 64), names));
 }
 
+Status set_mechanism(std::string& target, std::string_view text) {
+  return set_choice<std::string, 3>(target, text,
+                                    {{{"PLAIN", "PLAIN"},
+                                      {"SCRAM-SHA-256", "SCRAM-SHA-256"},
+                                      {"SCRAM-SHA-512", "SCRAM-SHA-512"}}});
+}
+
+/// A config file is read by many, and kept in many places.
+bool is_secret(std::string_view path) {
+  return path.ends_with(".login.password") || path.ends_with(".login.token");
+}
+
 // NOLINTBEGIN(readability-identifier-length): c and t in one-line lambdas.
 constexpr std::array kSettings = std::to_array<Setting>({
     {"name", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
@@ -166,6 +178,28 @@ constexpr std::array kSettings = std::to_array<Setting>({
                            std::chrono::minutes(30)); }},
     {"source.partitions", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.source.partitions, t, 1, 65'536); }},
+    {"source.tls.ca", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.files.ca_file, t); }},
+    {"source.tls.certificate", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.files.certificate_file, t); }},
+    {"source.tls.key", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.files.key_file, t); }},
+    {"source.tls.server_name", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.files.server_name, t); }},
+    {"source.login.user", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.user, t); }},
+    {"source.login.password_file", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.password_file, t); }},
+    {"source.login.token_file", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.token_file, t); }},
+    {"source.login.credentials_file", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.credentials_file, t); }},
+    {"source.login.password", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.password, t); }},
+    {"source.login.token", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.source.security.token, t); }},
+    {"source.login.mechanism", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_mechanism(c.source.security.mechanism, t); }},
     {"schema", When::start, [](PipelineConfig& c, std::string_view t) -> Status { return set_text(c.schema_file, t); }},
     {"record_max", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_size(c.record_bytes_max, t, schema::kDocumentBytesMax); }},
@@ -178,6 +212,28 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"dead_letters.url", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        BATON_TRY(c.dead_letters.endpoint, parse_dead_letters_url(t));
        return {}; }},
+    {"dead_letters.tls.ca", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.files.ca_file, t); }},
+    {"dead_letters.tls.certificate", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.files.certificate_file, t); }},
+    {"dead_letters.tls.key", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.files.key_file, t); }},
+    {"dead_letters.tls.server_name", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.files.server_name, t); }},
+    {"dead_letters.login.user", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.user, t); }},
+    {"dead_letters.login.password_file", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.password_file, t); }},
+    {"dead_letters.login.token_file", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.token_file, t); }},
+    {"dead_letters.login.credentials_file", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.credentials_file, t); }},
+    {"dead_letters.login.password", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.password, t); }},
+    {"dead_letters.login.token", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_text(c.dead_letters.security.token, t); }},
+    {"dead_letters.login.mechanism", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
+       return set_mechanism(c.dead_letters.security.mechanism, t); }},
     {"dead_letters.redrives_max", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.dead_letters.redrives_max, t, 0, 1000); }},
 });
@@ -297,13 +353,13 @@ Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
   return setting->set(config, leaf.value);
 }
 
-Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
-  const bool is_pair = leaf.path.starts_with(kProperties) || leaf.path.starts_with(kHeaders);
-  const std::string path = is_pair ? lower_case(leaf.path) : leaf.path;
-  if (leaf.line > 0 && config.given.contains(path)) return wrong("is there twice");
-  BATON_TRY_STATUS(apply(config, leaf));
-  config.given[path] = {.value = leaf.value, .line = leaf.line};
-  return {};
+/// "sink.url" -> "BATON_PIPELINE__SINK__URL".
+std::string variable_of_path(std::string_view path) {
+  std::string name(kPrefix);
+  for (const char c : path) {
+    name += c == '.' ? "__" : std::string(1, static_cast<char>(std::toupper(c)));
+  }
+  return name;
 }
 
 /// "BATON_PIPELINE__SINK__URL" -> "sink.url"; only settings can be set so, not tables.
@@ -315,6 +371,19 @@ std::string path_of_variable(std::string_view name) {
     path += is_dot ? '.' : name.front();
   }
   return lower_case(path);
+}
+
+Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
+  const bool is_pair = leaf.path.starts_with(kProperties) || leaf.path.starts_with(kHeaders);
+  const std::string path = is_pair ? lower_case(leaf.path) : leaf.path;
+  if (leaf.line > 0 && config.given.contains(path)) return wrong("is there twice");
+  if (leaf.line > 0 && is_secret(path)) {
+    return wrong(fmt::format("has no place in the file: name a {}_file, or set {}",
+                             path.substr(path.rfind('.') + 1), variable_of_path(path)));
+  }
+  BATON_TRY_STATUS(apply(config, leaf));
+  config.given[path] = {.value = leaf.value, .line = leaf.line};
+  return {};
 }
 
 }  // namespace
@@ -357,9 +426,39 @@ void resolve_paths(PipelineConfig& config, const std::string& folder) {
   };
   if (config.dead_letters.endpoint.kind == "file") put_within(config.dead_letters.endpoint.name);
   if (config.sink.endpoint.kind == "sqlite") put_within(config.sink.endpoint.name);
+  for (secure::Settings* security : {&config.source.security, &config.dead_letters.security}) {
+    for (std::string* file :
+         {&security->files.ca_file, &security->files.certificate_file, &security->files.key_file,
+          &security->password_file, &security->token_file, &security->credentials_file}) {
+      if (!file->empty()) put_within(*file);
+    }
+  }
   if (!config.schema_file.empty() && !config.schema_file.starts_with("builtin:")) {
     put_within(config.schema_file);
   }
+}
+
+Status load_security(PipelineConfig& config, const secure::Environment& environment) {
+  const Endpoint& source = config.source.endpoint;
+  const Endpoint& letters = config.dead_letters.endpoint;
+  const bool same_servers =
+      !source.address.empty() && source.address == letters.address &&
+      (source.kind == letters.kind || (source.is_broker() && letters.is_broker()));
+  if (same_servers && config.dead_letters.security == secure::Settings{}) {
+    config.dead_letters.security = config.source.security;
+  }
+  const auto load = [&](Endpoint& endpoint, const secure::Settings& settings,
+                        const std::string& path) -> Status {
+    auto loaded = load_security(endpoint, settings, environment);
+    if (!loaded.has_value()) {
+      return wrong_at(config, path + (settings.wants_login() ? ".login" : ".tls"),
+                      loaded.error().text);
+    }
+    endpoint.security = *std::move(loaded);
+    return {};
+  };
+  BATON_TRY_STATUS(load(config.source.endpoint, config.source.security, "source"));
+  return load(config.dead_letters.endpoint, config.dead_letters.security, "dead_letters");
 }
 
 Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh) {

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "pipeline/endpoint.h"
 #include "schema/mapping.h"
+#include "secure/settings.h"
 
 namespace baton::pipeline {
 
@@ -29,6 +30,7 @@ struct PipelineConfig {
     std::uint32_t partitions = 0;  // nats.
     Duration session_timeout = std::chrono::seconds(10);            // kafka.
     std::vector<std::pair<std::string, std::string>> properties{};  // kafka: librdkafka's.
+    secure::Settings security{};
   } source{};
 
   std::string schema_file{};
@@ -44,6 +46,7 @@ struct PipelineConfig {
   struct DeadLetters {
     Endpoint endpoint{};
     std::uint32_t redrives_max = 3;
+    secure::Settings security{};  // Nothing given, on the source's servers: as the source.
   } dead_letters{};
 
   /// A value as it was given: in a line of the file, or by a variable.
@@ -72,6 +75,9 @@ Status set_id(PipelineConfig& config, std::string_view id);
 
 /// Paths in a config begin at its file's folder, wherever a command is given.
 void resolve_paths(PipelineConfig& config, const std::string& folder);
+
+/// Reads what TLS and logins need from the files that the config names. Errors name the setting.
+Status load_security(PipelineConfig& config, const secure::Environment& environment);
 
 /// What a running pipeline can take over; the error names what it cannot.
 Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh);

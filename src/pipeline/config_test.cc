@@ -1,5 +1,6 @@
 #include "pipeline/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -343,6 +344,75 @@ TEST(PipelineConfig, DeadLettersDoNotGoToTheSource) {
   EXPECT_EQ(with("baton-queue://a:1/q", "baton-queue://a:2/q"), "accepted");
   EXPECT_EQ(with("kafka://a:1,b:1/t", "kafka://c:1/t"), "accepted");
   EXPECT_EQ(with("baton-stream://a:1/q", "baton-queue://a:1/q"), "accepted");
+}
+
+TEST(PipelineConfig, TlsAndLoginsHaveSettings) {
+  const auto config = parse_config(example(), "config.yaml",
+                                   {{"BATON_PIPELINE__SOURCE__URL", "kafkas://a:1,b:2/orders"},
+                                    {"BATON_PIPELINE__SOURCE__TLS__CA", "ca.pem"},
+                                    {"BATON_PIPELINE__SOURCE__LOGIN__USER", "ann"},
+                                    {"BATON_PIPELINE__SOURCE__LOGIN__PASSWORD", "secret"},
+                                    {"BATON_PIPELINE__SOURCE__LOGIN__MECHANISM", "SCRAM-SHA-256"},
+                                    {"BATON_PIPELINE__DEAD_LETTERS__LOGIN__TOKEN_FILE", "token"}});
+
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  EXPECT_TRUE(config->source.endpoint.tls);
+  EXPECT_EQ(config->source.endpoint.kind, "kafka");
+  EXPECT_EQ(config->source.security, (secure::Settings{.files = {.ca_file = "ca.pem"},
+                                                       .user = "ann",
+                                                       .mechanism = "SCRAM-SHA-256",
+                                                       .password = "secret"}));
+  EXPECT_EQ(config->dead_letters.security.token_file, "token");
+  EXPECT_FALSE(config->dead_letters.endpoint.tls);
+}
+
+TEST(PipelineConfig, EverySchemeHasOneWithTls) {
+  const auto kind = [](const std::string& url) {
+    const auto endpoint = parse_source_url(url);
+    return endpoint.has_value() ? fmt::format("{} {}", endpoint->kind, endpoint->tls)
+                                : endpoint.error().text;
+  };
+  EXPECT_EQ(kind("baton://a:1/s"), "baton-stream false");
+  EXPECT_EQ(kind("batons://a:1/s"), "baton-stream true");
+  EXPECT_EQ(kind("batons-stream://a:1/s"), "baton-stream true");
+  EXPECT_EQ(kind("batons-queue://a:1/q"), "baton-queue true");
+  EXPECT_EQ(kind("kafkas://a:1/t"), "kafka true");
+  EXPECT_EQ(kind("natss://a:1/S/s"), "nats true");
+  EXPECT_EQ(kind("tls://a:1/S/s"), "nats true");
+  EXPECT_EQ(kind("batons-stream://a:1"),
+            "'batons-stream://a:1' is not batons-stream://HOST:PORT/STREAM");
+  EXPECT_EQ(kind("batons-stream://a/s"),
+            "'a' is not HOST:PORT; the form is batons-stream://HOST:PORT/STREAM");
+}
+
+// Files and logs are read by many.
+TEST(PipelineConfig, ASecretHasNoPlaceInTheFileAndNoneInAnError) {
+  const std::string text =
+      example_with("source:\n", "source:\n  login: { user: ann, password: MARKED }\n");
+  EXPECT_EQ(refusal(text).substr(refusal(text).find("source")),
+            "source.login.password: has no place in the file: name a password_file, or set "
+            "BATON_PIPELINE__SOURCE__LOGIN__PASSWORD");
+  for (const char* url : {"nats://me:MARKED@a:1/S/s.{partition}", "kafka://me:MARKED@a:1/t",
+                          "kafkaz://me:MARKED@a:1/t", "baton-stream://me:MARKED@a:1"}) {
+    const std::string said = refusal(example(), {{"BATON_PIPELINE__SOURCE__URL", url}});
+    EXPECT_NE(said, "accepted");
+    EXPECT_EQ(said.find("MARKED"), std::string::npos) << said;
+  }
+}
+
+TEST(PipelineConfig, ABrokerHasNoLoginsAndDeadLettersAreReachedAsTheSource) {
+  const auto load = [](const Environment& environment) -> std::string {
+    auto config = parse_config(example(), "config.yaml", environment);
+    if (!config.has_value()) return config.error().text;
+    const Status loaded = load_security(*config, [](const char*) { return std::nullopt; });
+    if (!loaded.has_value()) return loaded.error().text;
+    return config->dead_letters.endpoint.security.tls.has_value() ? "tls" : "plain";
+  };
+  EXPECT_EQ(load({}), "plain");
+  EXPECT_EQ(load({{"BATON_PIPELINE__SOURCE__TLS__SERVER_NAME", "a.example"}}), "tls");
+  EXPECT_EQ(load({{"BATON_PIPELINE__SOURCE__LOGIN__USER", "ann"}}),
+            "environment BATON_PIPELINE__SOURCE__LOGIN__USER: source.login: a Baton broker has no "
+            "logins: it knows clients by their certificates");
 }
 
 TEST(PipelineConfig, AReloadTakesOnlyWhatCanChange) {

@@ -220,16 +220,14 @@ class LeasedLetters {
 }  // namespace
 
 Result<std::unique_ptr<DeadLetterQueue>> DeadLetterQueue::open(const Endpoint& endpoint) {
-  client::ConnectionOptions connection;
-  connection.address = endpoint.address;
-  auto client = client::QueueClient::connect(connection);
+  auto client = client::QueueClient::connect(connection_to(endpoint));
   if (!client.has_value()) return from_client(client.error());
   return std::unique_ptr<DeadLetterQueue>(new DeadLetterQueue(endpoint, *std::move(client)));
 }
 
 Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
   auto messages = client_.peek(endpoint_.name, kPeekMax);
-  if (!messages.has_value()) return from_client(messages.error());
+  if (!messages.has_value()) return from_client(connection_to(endpoint_), messages.error());
   for (const client::PeekedMessage& message : *messages) {
     if (!see(letter_of(message))) break;
   }
@@ -238,15 +236,15 @@ Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
 
 Result<StoredLetter> DeadLetterQueue::find(const std::string& id) {
   auto message = client_.peek_message(endpoint_.name, id);
-  if (!message.has_value()) return from_client(message.error());
+  if (!message.has_value()) return from_client(connection_to(endpoint_), message.error());
   return letter_of(*message);
 }
 
 Result<std::uint64_t> DeadLetterQueue::take(LetterTaker& taker) {
   const auto info = client_.describe_queue(endpoint_.name);
-  if (!info.has_value()) return from_client(info.error());
+  if (!info.has_value()) return from_client(connection_to(endpoint_), info.error());
   client::LeaseStreamOptions options;
-  options.connection.address = endpoint_.address;
+  options.connection = connection_to(endpoint_);
   options.queue = endpoint_.name;
   const std::uint64_t all = info->stats.ready;
   options.max_in_flight =

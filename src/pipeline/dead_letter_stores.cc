@@ -24,7 +24,8 @@ Result<std::unique_ptr<DeadLetterStore>> open_dead_letter_store(
               KafkaLetterStore::open({.brokers = endpoint.address,
                                       .topic = endpoint.name,
                                       .group = "baton-redrive-" + options.pipeline,
-                                      .properties = options.properties}));
+                                      .properties = options.properties,
+                                      .security = endpoint.security}));
     return store;
   }
   BATON_TRY(std::unique_ptr<DeadLetterStore> store, DeadLetterQueue::open(endpoint));

@@ -36,9 +36,8 @@ namespace {
 
 constexpr std::chrono::seconds kBrokerDeadline{5};
 
-client::ConnectionOptions connection_to(const Endpoint& endpoint) {
-  client::ConnectionOptions connection;
-  connection.address = endpoint.address;
+client::ConnectionOptions hasty_connection_to(const Endpoint& endpoint) {
+  client::ConnectionOptions connection = connection_to(endpoint);
   connection.deadline = kBrokerDeadline;
   return connection;
 }
@@ -86,7 +85,7 @@ Result<std::unique_ptr<Sink>> make_sql_sink(const PipelineConfig& config, const 
 
 std::unique_ptr<Source> make_stream_source(const PipelineConfig& config) {
   StreamSourceOptions options;
-  options.connection = connection_to(config.source.endpoint);
+  options.connection = hasty_connection_to(config.source.endpoint);
   options.stream = config.source.endpoint.name;
   options.group = config.source.group;
   if (config.source.from == "next") options.from = client::StartFrom::next();
@@ -95,7 +94,7 @@ std::unique_ptr<Source> make_stream_source(const PipelineConfig& config) {
 
 std::unique_ptr<Source> make_queue_source(const PipelineConfig& config) {
   QueueSourceOptions options;
-  options.connection = connection_to(config.source.endpoint);
+  options.connection = hasty_connection_to(config.source.endpoint);
   options.queue = config.source.endpoint.name;
   options.log = config.engine.log;
   return std::make_unique<QueueSource>(std::move(options));
@@ -108,6 +107,7 @@ std::unique_ptr<Source> make_kafka_source(const PipelineConfig& config) {
   options.group = config.source.group;
   if (!config.source.from.empty()) options.from = config.source.from;
   options.properties = config.source.properties;
+  options.security = config.source.endpoint.security;
   options.session_timeout = config.source.session_timeout;
   options.instance = config.id;
   options.drain = config.engine.drain;
@@ -125,6 +125,7 @@ Result<std::unique_ptr<Source>> make_nats_source(const PipelineConfig& config) {
   }
   NatsSourceOptions options;
   options.servers = config.source.endpoint.address;
+  options.security = config.source.endpoint.security;
   options.stream = name.substr(0, slash);
   options.subject = name.substr(slash + 1);
   options.partitions = config.source.partitions;
@@ -135,19 +136,20 @@ Result<std::unique_ptr<Source>> make_nats_source(const PipelineConfig& config) {
 }
 
 Result<bool> has_queue(const Endpoint& endpoint) {
-  auto client = client::QueueClient::connect(connection_to(endpoint));
+  auto client = client::QueueClient::connect(hasty_connection_to(endpoint));
   if (!client.has_value()) return from_client(client.error());
   const auto queue = client->describe_queue(endpoint.name);
   if (queue.has_value()) return true;
   if (queue.error().code == client::Code::queue_not_found) return false;
-  return from_client(queue.error());
+  return from_client(connection_to(endpoint), queue.error());
 }
 
 KafkaDeadLetterOptions letter_topic(const PipelineConfig& config) {
   const Endpoint& to = config.dead_letters.endpoint;
   return {.brokers = to.address,
           .topic = to.name,
-          .properties = letter_properties(to, config.source.endpoint, config.source.properties)};
+          .properties = letter_properties(to, config.source.endpoint, config.source.properties),
+          .security = to.security};
 }
 
 Result<bool> has_file(const std::filesystem::path& path) {
@@ -234,7 +236,7 @@ Result<std::unique_ptr<DeadLetterTarget>> open_dead_letters(const PipelineConfig
     return target;
   }
   BATON_TRY(std::unique_ptr<DeadLetterTarget> target,
-            QueueDeadLetters::open({.connection = connection_to(to), .queue = to.name}));
+            QueueDeadLetters::open({.connection = hasty_connection_to(to), .queue = to.name}));
   return target;
 }
 

@@ -22,13 +22,13 @@ class StreamOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
     client::StreamProducerOptions options;
-    options.connection.address = endpoint.address;
+    options.connection = connection_to(endpoint);
     options.stream = endpoint.name;
     // A producer waits for its broker, and for its stream, and says nothing meanwhile.
     auto client = client::StreamClient::connect(options.connection);
     if (!client.has_value()) return from_client(client.error());
     const auto stream = client->describe_stream(endpoint.name);
-    if (!stream.has_value()) return from_client(stream.error());
+    if (!stream.has_value()) return from_client(options.connection, stream.error());
     auto producer = client::StreamProducer::open(std::move(options));
     if (!producer.has_value()) return from_client(producer.error());
     return std::unique_ptr<RecordOutput>(new StreamOutput(*std::move(producer)));
@@ -59,11 +59,9 @@ class StreamOutput : public RecordOutput {
 class QueueOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
-    client::ConnectionOptions connection;
-    connection.address = endpoint.address;
-    auto client = client::QueueClient::connect(connection);
+    auto client = client::QueueClient::connect(connection_to(endpoint));
     if (!client.has_value()) return from_client(client.error());
-    return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint.name, *std::move(client)));
+    return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint, *std::move(client)));
   }
 
   Status send(Record record) override {
@@ -78,20 +76,20 @@ class QueueOutput : public RecordOutput {
   Status flush(std::chrono::milliseconds /*timeout*/) override { return send_all(); }
 
  private:
-  QueueOutput(std::string queue, client::QueueClient client)
-      : queue_(std::move(queue)), client_(std::move(client)) {}
+  QueueOutput(Endpoint endpoint, client::QueueClient client)
+      : endpoint_(std::move(endpoint)), client_(std::move(client)) {}
 
   Status send_all() {
     if (messages_.empty()) return {};
-    const auto results = client_.enqueue(queue_, std::exchange(messages_, {}));
-    if (!results.has_value()) return from_client(results.error());
+    const auto results = client_.enqueue(endpoint_.name, std::exchange(messages_, {}));
+    if (!results.has_value()) return from_client(connection_to(endpoint_), results.error());
     for (const client::EnqueueResult& result : *results) {
       if (result.error.has_value()) return from_client(*result.error);
     }
     return {};
   }
 
-  std::string queue_;
+  Endpoint endpoint_;
   client::QueueClient client_;
   std::vector<client::NewMessage> messages_;
 };
@@ -100,9 +98,10 @@ class KafkaOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint,
                                                     const KafkaProperties& properties) {
-    BATON_TRY(auto producer,
-              KafkaProducer::open(
-                  {.brokers = endpoint.address, .topic = endpoint.name, .properties = properties}));
+    BATON_TRY(auto producer, KafkaProducer::open({.brokers = endpoint.address,
+                                                  .topic = endpoint.name,
+                                                  .properties = properties,
+                                                  .security = endpoint.security}));
     return std::unique_ptr<RecordOutput>(new KafkaOutput(std::move(producer)));
   }
 
@@ -126,8 +125,8 @@ class NatsOutput : public RecordOutput {
       return Error{Errc::invalid_argument,
                    fmt::format("{} has no SUBJECT behind the stream's name", endpoint.url)};
     }
-    BATON_TRY(auto publisher,
-              NatsPublisher::open(endpoint.address, endpoint.name.substr(0, slash)));
+    BATON_TRY(auto publisher, NatsPublisher::open(endpoint.address, endpoint.name.substr(0, slash),
+                                                  endpoint.security));
     std::unique_ptr<NatsOutput> output(new NatsOutput(std::move(publisher)));
     for (std::uint32_t partition = 0; partition < partitions; ++partition) {
       std::string subject = endpoint.name.substr(slash + 1);

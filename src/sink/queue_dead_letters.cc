@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "client_base/channel.h"
 #include "sink/queue_letter.h"
 
 namespace baton::pipeline {
@@ -33,7 +34,7 @@ Result<std::unique_ptr<QueueDeadLetters>> QueueDeadLetters::open(QueueDeadLetter
   const auto created = client->create_queue(options.queue, settings);
   // One that exists with other settings is somebody's choice.
   if (!created.has_value() && created.error().code != client::Code::queue_exists) {
-    return from_client(created.error());
+    return from_client(client::explain(options.connection, created.error()));
   }
   return std::unique_ptr<QueueDeadLetters>(
       new QueueDeadLetters(std::move(options), *std::move(client)));

@@ -11,9 +11,10 @@ constexpr std::int64_t kStallMs = 10'000;
 
 Result<std::unique_ptr<NatsPublisher>> NatsPublisher::open(const std::string& servers,
                                                            const std::string& stream,
+                                                           const client::SecurityOptions& security,
                                                            std::size_t in_flight) {
   std::unique_ptr<NatsPublisher> publisher(new NatsPublisher);
-  BATON_TRY(publisher->stream_, NatsStream::connect(servers, stream));
+  BATON_TRY(publisher->stream_, NatsStream::connect(servers, stream, security));
   BATON_TRY_STATUS(publisher->stream_->facts());
   jsOptions options;
   jsOptions_Init(&options);

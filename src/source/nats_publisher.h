@@ -24,6 +24,7 @@ class NatsPublisher {
   /// At most `in_flight` messages are unconfirmed.
   static Result<std::unique_ptr<NatsPublisher>> open(const std::string& servers,
                                                      const std::string& stream,
+                                                     const client::SecurityOptions& security = {},
                                                      std::size_t in_flight = 1'000);
   NatsPublisher(const NatsPublisher&) = delete;
   NatsPublisher& operator=(const NatsPublisher&) = delete;

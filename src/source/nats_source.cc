@@ -50,7 +50,8 @@ void NatsSource::log(bool warning, const std::string& text) const {
 std::string NatsSource::name() const { return fmt::format("nats:{}", options_.stream); }
 
 Result<std::string> NatsSource::origin() {
-  BATON_TRY(const auto stream, NatsStream::connect(options_.servers, options_.stream));
+  BATON_TRY(const auto stream,
+            NatsStream::connect(options_.servers, options_.stream, options_.security));
   BATON_TRY(const NatsStream::Facts facts, stream->facts());
   return fmt::format("{}@{}", name(), facts.created_at_ns);
 }
@@ -94,11 +95,12 @@ Status NatsSource::check_subjects(const NatsStream::Facts& facts) const {
 Status NatsSource::start(SourceListener& listener) {
   BATON_TRY_STATUS(check_options());
   listener_ = &listener;
-  BATON_TRY(stream_, NatsStream::connect(options_.servers, options_.stream));
+  BATON_TRY(stream_, NatsStream::connect(options_.servers, options_.stream, options_.security));
   BATON_TRY(const NatsStream::Facts facts, stream_->facts());
   BATON_TRY_STATUS(check_subjects(facts));
   client::WorkerOptions options;
   options.store = fmt::format("nats://{}", options_.servers);
+  options.security = options_.security;
   options.group = options_.group;
   options.partitions = options_.partitions;
   options.timing = options_.timing;
@@ -228,7 +230,8 @@ std::optional<std::string> NatsSource::trouble() const {
 
 Result<std::vector<std::string>> NatsSource::check() {
   BATON_TRY_STATUS(check_options());
-  BATON_TRY(const auto stream, NatsStream::connect(options_.servers, options_.stream));
+  BATON_TRY(const auto stream,
+            NatsStream::connect(options_.servers, options_.stream, options_.security));
   const std::vector<std::string> servers = stream->servers();
   const std::string server = servers.empty() ? options_.servers : servers.front();
   BATON_TRY(const coord::NatsVersion version,

@@ -23,7 +23,8 @@ namespace baton::pipeline {
 
 struct NatsSourceOptions {
   std::string servers{};  // "127.0.0.1:4222,127.0.0.1:4223".
-  std::string stream{};   // Of JetStream.
+  client::SecurityOptions security{};
+  std::string stream{};  // Of JetStream.
   /// With {partition}: "orders.{partition}", or "orders.{partition}.>".
   std::string subject{};
   std::uint32_t partitions = 0;

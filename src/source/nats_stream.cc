@@ -42,9 +42,11 @@ Error api_error(natsStatus status, jsErrCode code, std::string_view doing) {
 }  // namespace
 
 Result<std::shared_ptr<NatsStream>> NatsStream::connect(const std::string& servers,
-                                                        const std::string& stream) {
+                                                        const std::string& stream,
+                                                        const client::SecurityOptions& security) {
   BATON_TRY(const coord::StoreUrl url, coord::parse_store_url("nats://" + servers));
-  BATON_TRY(auto link, coord::NatsLink::connect(url.endpoints, coord::Deadline(kConnectTimeout)));
+  BATON_TRY(auto link,
+            coord::NatsLink::connect(url.endpoints, coord::Deadline(kConnectTimeout), security));
   return std::shared_ptr<NatsStream>(new NatsStream(std::move(link), stream));
 }
 

@@ -414,7 +414,7 @@ Result<std::vector<std::string>> QueueSource::check() {
   auto client = client::QueueClient::connect(connection);
   if (!client.has_value()) return from_client(client.error());
   const auto info = client->describe_queue(options_.queue);
-  if (!info.has_value()) return from_client(info.error());
+  if (!info.has_value()) return from_client(options_.connection, info.error());
   const client::QueueSettings& settings = info->settings;
   std::vector<std::string> said;
   said.push_back(

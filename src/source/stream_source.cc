@@ -59,7 +59,7 @@ Result<client::StreamInfo> StreamSource::describe() {
   }
   auto info = broker_->describe_stream(options_.stream);
   if (info.has_value()) return *std::move(info);
-  Error error = from_client(info.error());
+  Error error = from_client(options_.connection, info.error());
   if (error.code == Errc::stream_not_found) {
     error.text +=
         fmt::format("; create it with 'baton stream create {} --partitions 4'", options_.stream);

@@ -24,10 +24,11 @@ constexpr const char* kCluster = "MkU3OEVBNTcwNTJENDM2Qg";
 constexpr const char* kProperties = R"(process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{more}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}{more}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
 num.partitions=4
 offsets.topic.num.partitions=1
@@ -37,6 +38,16 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 controlled.shutdown.enable=false
+)";
+
+constexpr const char* kSecurity = R"(ssl.keystore.type=PEM
+ssl.keystore.location={certificate}
+ssl.truststore.type=PEM
+ssl.truststore.location={ca}
+listener.name.ssl.ssl.client.auth=required
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+listener.name.{listener}.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
+listener.name.{listener}.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 )";
 
 constexpr const char* kLogging = R"(log4j.rootLogger=WARN, out
@@ -57,11 +68,29 @@ std::string KafkaServer::missing() {
   return {};
 }
 
-KafkaServer::KafkaServer() : port_(e2e::free_port()), controller_port_(e2e::free_port()) {
-  e2e::write_file(
-      folder_ / "properties",
-      fmt::format(fmt::runtime(kProperties), fmt::arg("port", port_),
-                  fmt::arg("controller", controller_port_), fmt::arg("data", folder_ / "data")));
+KafkaServer::KafkaServer(const Security& security)
+    : port_(e2e::free_port()), controller_port_(e2e::free_port()) {
+  std::string more;
+  std::string settings;
+  if (!security.certificate.empty()) {
+    ssl_ = fmt::format("127.0.0.1:{}", e2e::free_port());
+    sasl_ssl_ = fmt::format("127.0.0.1:{}", e2e::free_port());
+    sasl_plain_ = fmt::format("127.0.0.1:{}", e2e::free_port());
+    more = fmt::format(",SSL://{},SASL_SSL://{},SASL_PLAINTEXT://{}", ssl_, sasl_ssl_, sasl_plain_);
+    for (const char* listener : {"sasl_ssl", "sasl_plaintext"}) {
+      settings +=
+          fmt::format(fmt::runtime(kSecurity), fmt::arg("certificate", security.certificate),
+                      fmt::arg("ca", security.ca), fmt::arg("listener", listener),
+                      fmt::arg("user", security.user), fmt::arg("password", security.password));
+    }
+    format_flags_ = {"--add-scram", fmt::format("SCRAM-SHA-256=[name={},password={}]",
+                                                security.user, security.password)};
+  }
+  e2e::write_file(folder_ / "properties",
+                  fmt::format(fmt::runtime(kProperties), fmt::arg("port", port_),
+                              fmt::arg("controller", controller_port_),
+                              fmt::arg("data", folder_ / "data"), fmt::arg("more", more)) +
+                      settings);
   e2e::write_file(folder_ / "log4j.properties", kLogging);
 }
 
@@ -82,8 +111,10 @@ std::vector<std::string> KafkaServer::java(std::vector<std::string> arguments) c
 
 bool KafkaServer::format() {
   if (is_formatted_) return true;
-  const auto made = e2e::run_command(
-      java({"kafka.tools.StorageTool", "format", "-t", kCluster, "-c", folder_ / "properties"}));
+  std::vector<std::string> command{"kafka.tools.StorageTool", "format", "-t", kCluster, "-c",
+                                   folder_ / "properties"};
+  command.insert(command.end(), format_flags_.begin(), format_flags_.end());
+  const auto made = e2e::run_command(java(std::move(command)));
   EXPECT_EQ(made.exit_code, 0) << made.out << made.err;
   is_formatted_ = made.exit_code == 0;
   return is_formatted_;

@@ -16,7 +16,15 @@ class KafkaServer {
   /// Why there is none here; empty: there is.
   static std::string missing();
 
-  KafkaServer();
+  /// What a broker asks of its clients, at ports of their own beside the plain one.
+  struct Security {
+    std::string certificate{};  // PEM: private key, certificate.
+    std::string ca{};           // Of clients, who need a certificate at `ssl`.
+    std::string user{};         // At `sasl_ssl` and `sasl_plain`: PLAIN and SCRAM-SHA-256.
+    std::string password{};
+  };
+  KafkaServer() : KafkaServer(Security{}) {}
+  explicit KafkaServer(const Security& security);
 
   /// On the same port and data as before. Failures are the test's.
   bool start();
@@ -26,6 +34,10 @@ class KafkaServer {
   void kill();
 
   [[nodiscard]] std::string brokers() const;
+  /// With Security.
+  [[nodiscard]] std::string ssl() const { return ssl_; }
+  [[nodiscard]] std::string sasl_ssl() const { return sasl_ssl_; }
+  [[nodiscard]] std::string sasl_plain() const { return sasl_plain_; }
   [[nodiscard]] std::string log() const { return e2e::read_file(folder_ / "log"); }
 
  private:
@@ -36,6 +48,10 @@ class KafkaServer {
   e2e::TempFolder folder_;
   int port_;
   int controller_port_;
+  std::string ssl_;
+  std::string sasl_ssl_;
+  std::string sasl_plain_;
+  std::vector<std::string> format_flags_;
   bool is_formatted_ = false;
   std::unique_ptr<e2e::ChildProcess> child_;
 };
