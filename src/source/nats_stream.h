@@ -37,7 +37,7 @@ class NatsStream {
 
   static Result<std::shared_ptr<NatsStream>> connect(const std::string& servers,
                                                      const std::string& stream,
-                                                     const client::SecurityOptions& security);
+                                                     const client::SecurityOptions& security = {});
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::shared_ptr<coord::NatsLink>& link() const { return link_; }
