@@ -54,6 +54,7 @@ ExitCode run_help(const HelpFlags& flags) {
     return ExitCode::ok;
   }
   std::vector<const char*> words;
+  words.reserve(flags.words.size());
   for (const std::string& word : flags.words) words.push_back(word.c_str());
   const Line line = arrange(*flags.root, words);
   if (!line.problem.empty()) return fail_usage(false, *line.command, line.problem);

@@ -179,7 +179,7 @@ std::string command_path(const CLI::App& command) {
   std::string path = command.get_name();
   for (const CLI::App* above = command.get_parent(); above != nullptr;
        above = above->get_parent()) {
-    path = above->get_name() + " " + path;
+    path.insert(0, fmt::format("{} ", above->get_name()));
   }
   return path;
 }
