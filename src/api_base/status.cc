@@ -1,5 +1,6 @@
 #include "api_base/status.h"
 
+#include <baton/v1/status.pb.h>
 #include <grpcpp/server_context.h>
 
 #include "api_base/api_limits.h"
@@ -44,7 +45,12 @@ grpc::StatusCode status_code(Errc code) {
 
 grpc::Status to_status(const Error& error) {
   // gRPC knows fewer codes than we do: the details carry ours.
-  return {status_code(error.code), to_string(error), to_proto(error).SerializeAsString()};
+  const grpc::StatusCode code = status_code(error.code);
+  v1::Status details;
+  details.set_code(code);
+  details.set_message(to_string(error));
+  details.add_details()->PackFrom(to_proto(error));
+  return {code, details.message(), details.SerializeAsString()};
 }
 
 v1::Error to_proto(const Error& error) {

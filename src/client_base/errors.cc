@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <baton/v1/queues.pb.h>
+#include <baton/v1/status.pb.h>
 
 #include "base/result.h"
 
@@ -95,6 +97,18 @@ std::string unavailable_text(std::string_view message, std::string_view address)
   return fmt::format("lost the connection to the broker at {}: {}", address, lower_first(message));
 }
 
+/// The broker's own error, if the call brought one.
+std::optional<v1::Error> details_of(const grpc::Status& status) {
+  v1::Status details;
+  if (!details.ParseFromString(status.error_details())) return std::nullopt;
+  for (const google::protobuf::Any& detail : details.details()) {
+    v1::Error error;
+    // Another program's bytes may parse by accident; our errors always carry a name.
+    if (detail.UnpackTo(&error) && is_name(error.name())) return error;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string to_string(const Error& error) { return fmt::format("{}: {}", error.name, error.text); }
@@ -110,11 +124,7 @@ Error from_proto(const v1::Error& error) {
 }
 
 Error from_grpc(const grpc::Status& status, std::string_view address) {
-  v1::Error details;
-  // Another program's details may parse by accident; ours always carry a name.
-  if (details.ParseFromString(status.error_details()) && is_name(details.name())) {
-    return from_proto(details);
-  }
+  if (const std::optional<v1::Error> details = details_of(status)) return from_proto(*details);
   const Code code = code_of(status.error_code());
   if (status.ok()) {
     return make_error(Code::unavailable, fmt::format("the broker at {} ended the stream", address));

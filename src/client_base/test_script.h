@@ -11,6 +11,7 @@
 #include <grpcpp/support/status.h>
 
 #include <baton/v1/queues.pb.h>
+#include <baton/v1/status.pb.h>
 
 /// What the scripts of test brokers are written with.
 namespace baton::client {
@@ -63,7 +64,11 @@ inline grpc::Status refusal(grpc::StatusCode code, std::uint32_t number, const s
   error.set_code(number);
   error.set_name(name);
   error.set_text("scripted " + name);
-  return {code, error.text(), error.SerializeAsString()};
+  v1::Status details;
+  details.set_code(code);
+  details.set_message(error.text());
+  details.add_details()->PackFrom(error);
+  return {code, error.text(), details.SerializeAsString()};
 }
 
 }  // namespace baton::client
