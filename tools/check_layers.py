@@ -41,11 +41,11 @@ LIBRARIES = {
     "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"sink"}),
     "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api", "sink", "pipeline"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
-    "spdlog": (r"spdlog/", "spdlog::spdlog", {"broker", "api_stream", "cli"}),
+    "spdlog": (r"spdlog/", "spdlog::spdlog", {"api", "api_stream", "broker", "cli", "log"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli", "pipeline"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
-                 CLI | {"coord", "partition", "sink", "pipeline"}),
+                 CLI | {"coord", "log", "partition", "sink", "pipeline"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, and the SDK's public headers.
@@ -56,7 +56,7 @@ STANDARD = re.compile(r"[a-z_0-9]+$")
 POSIX = re.compile(
     r"(sys|linux|netinet|arpa|net)/|"
     r"(unistd|fcntl|dirent|netdb|poll|signal|pthread|sched|spawn|time|dlfcn|termios|nmmintrin|"
-    r"endian|byteswap|errno|glob|wordexp|stdlib|string)\.h$")
+    r"endian|byteswap|errno|glob|malloc|wordexp|stdlib|string)\.h$")
 
 # Pure: no clock, no thread, no lock, no file, no socket, no logging.
 PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition", "flow", "schema"}

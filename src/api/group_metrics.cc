@@ -1,16 +1,14 @@
 #include "api/group_metrics.h"
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "api/ask_shard.h"
+#include "api/families.h"
 #include "api_base/api_limits.h"
-#include "api_base/calls.h"
 #include "stream/record_batch.h"
 
 namespace baton {
@@ -19,10 +17,6 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-
-constexpr std::chrono::seconds kPatience{2};
-
-double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 MetricFamily make_gauge(const char* name, const char* help) {
   MetricFamily family;
@@ -43,17 +37,8 @@ void add(MetricFamily& family, const GroupDescription& group, double value) {
 
 /// Every group of a shard; none when it has too much to do.
 std::vector<GroupReport> ask(Broker& broker, std::size_t shard) {
-  auto promise = std::make_shared<std::promise<std::vector<GroupReport>>>();
-  std::future<std::vector<GroupReport>> answer = promise->get_future();
-  const auto done = [promise](Command* command) {
-    ListGroupsCommand* const listed = answer_of<ListGroupsCommand>(command);
-    promise->set_value(listed == nullptr ? std::vector<GroupReport>{} : std::move(listed->groups));
-  };
-  std::unique_ptr<Call> call =
-      std::make_unique<CallThen<decltype(done)>>(StreamCommand(ListGroupsCommand{}), done);
-  if (!broker.submit_to(shard, call, Broker::Admission::bounded)) call.reset();
-  if (answer.wait_for(kPatience) != std::future_status::ready) return {};
-  return answer.get();
+  auto answer = ask_shard(broker, shard, ListGroupsCommand{});
+  return answer.has_value() ? std::move(answer->groups) : std::vector<GroupReport>{};
 }
 
 /// How old the oldest record is that the group has yet to read.

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <memory>
 
+#include "api/connections.h"
+#include "api/http_port.h"
 #include "api/listen.h"
 #include "api_base/api_state.h"
 #include "base/result.h"
@@ -10,29 +12,30 @@
 namespace baton {
 
 /// `/metrics`, `/healthz` (the process answers) and `/readyz` (it takes work: 200, otherwise 503).
-/// Runs its own few threads from start() to its destruction.
 class HttpServer {
  public:
   static Result<std::unique_ptr<HttpServer>> start(std::shared_ptr<ApiState> state,
-                                                   const ListenAddress& address);
+                                                   std::shared_ptr<const ServerFacts> facts,
+                                                   const ListenAddress& address,
+                                                   std::size_t connections_max);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
-  ~HttpServer();
+  ~HttpServer() = default;
 
-  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] int port() const { return port_->port(); }
   void set_ready(bool ready) { ready_.store(ready); }
   /// Closes the port and joins the threads. May be called twice.
-  void stop();
+  void stop() { port_->stop(); }
 
  private:
-  struct Library;
-  explicit HttpServer(std::shared_ptr<ApiState> state);
-  void add_routes();
+  HttpServer(std::shared_ptr<ApiState> state, std::shared_ptr<const ServerFacts> facts)
+      : state_(std::move(state)), facts_(std::move(facts)) {}
+  std::vector<HttpPort::Route> routes();
 
   std::shared_ptr<ApiState> state_;
+  std::shared_ptr<const ServerFacts> facts_;
   std::atomic<bool> ready_{false};
-  int port_ = 0;
-  std::unique_ptr<Library> library_;
+  std::unique_ptr<HttpPort> port_;
 };
 
 }  // namespace baton

@@ -2,13 +2,9 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <netinet/in.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 
 namespace baton {
 namespace {
@@ -43,18 +39,6 @@ bool is_loopback_v6(const std::string& host) {
 bool is_loopback_v4(const std::string& host) {
   in_addr address{};
   return inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24U) == 127U;
-}
-
-/// The error number that binding to `where` meets; 0 when it works.
-int try_bind(const addrinfo& where) {
-  const int socket_fd = ::socket(where.ai_family, where.ai_socktype, where.ai_protocol);
-  if (socket_fd < 0) return errno;
-  const int yes = 1;
-  ::setsockopt(socket_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  int problem = ::bind(socket_fd, where.ai_addr, where.ai_addrlen) == 0 ? 0 : errno;
-  if (problem == 0 && ::listen(socket_fd, 1) != 0) problem = errno;
-  ::close(socket_fd);
-  return problem;
 }
 
 }  // namespace
@@ -98,23 +82,6 @@ Status check_listen(std::string_view setting, const ListenAddress& address, bool
           "read and delete every message: give a certificate and key (--tls-cert, --tls-key) "
           "where the service has TLS, or say --insecure if the network is trusted",
           setting, address.to_string())};
-}
-
-std::string why_not(const ListenAddress& address) {
-  if (address.unix_socket) return "the socket cannot be made there";
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int problem =
-      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (problem != 0) return fmt::format("host {}: {}", address.host, gai_strerror(problem));
-  int number = 0;
-  for (const addrinfo* each = found; each != nullptr && number == 0; each = each->ai_next) {
-    number = try_bind(*each);
-  }
-  freeaddrinfo(found);
-  return number == 0 ? "it could not be bound" : std::string(std::strerror(number));
 }
 
 }  // namespace baton

@@ -29,7 +29,4 @@ Result<ListenAddress> parse_listen(std::string_view text);
 Status check_listen(std::string_view setting, const ListenAddress& address, bool tls,
                     bool insecure);
 
-/// What stands in the way of listening there, for people: gRPC and httplib do not tell.
-std::string why_not(const ListenAddress& address);
-
 }  // namespace baton

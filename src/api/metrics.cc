@@ -4,17 +4,19 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/families.h"
 #include "api/group_metrics.h"
+#include "api/process_metrics.h"
 
 namespace baton {
 namespace {
 
-using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
@@ -72,21 +74,6 @@ constexpr std::array<const char*, Counters::kCodes> kCodeNames = {
     "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
-
-void add(MetricFamily& family, std::vector<ClientMetric::Label> labels, double value) {
-  ClientMetric metric;
-  metric.label = std::move(labels);
-  (family.type == kCounter ? metric.counter.value : metric.gauge.value) = value;
-  family.metric.push_back(std::move(metric));
-}
-
-MetricFamily make_family(const char* name, const char* help, MetricType type) {
-  MetricFamily family;
-  family.name = name;
-  family.help = help;
-  family.type = type;
-  return family;
-}
 
 /// One number of StreamStats or of its groups, and what it is called outside.
 struct StreamMetric {
@@ -154,8 +141,8 @@ MetricFamily calls(const Counters& counters) {
       const std::uint64_t count = counters.calls[method][code].load(std::memory_order_relaxed);
       // One series per pair that has happened: most never do.
       if (count == 0) continue;
-      add(family, {{"method", std::string(kMethodNames[method])}, {"code", kCodeNames[code]}},
-          static_cast<double>(count));
+      add_value(family, {{"method", std::string(kMethodNames[method])}, {"code", kCodeNames[code]}},
+                static_cast<double>(count));
     }
   }
   return family;
@@ -163,13 +150,47 @@ MetricFamily calls(const Counters& counters) {
 
 MetricFamily gauge(const char* name, const char* help, std::int64_t value) {
   MetricFamily family = make_family(name, help, kGauge);
-  add(family, {}, static_cast<double>(value));
+  add_value(family, {}, static_cast<double>(value));
   return family;
+}
+
+/// A number of the connections to the gRPC port.
+struct ConnectionMetric {
+  const char* name;
+  const char* help;
+  MetricType type;
+  std::atomic<std::uint64_t> ConnectionCounters::* value;
+};
+
+constexpr std::array<ConnectionMetric, 4> kConnectionMetrics = {{
+    {"baton_connections_open", "Connections to the gRPC port.", kGauge, &ConnectionCounters::open},
+    {"baton_connections_max", "Connections that are taken at most.", kGauge,
+     &ConnectionCounters::max},
+    {"baton_connections_total", "Connections that have come.", kCounter,
+     &ConnectionCounters::accepted_total},
+    {"baton_handshakes_failed_total", "TLS handshakes that failed.", kCounter,
+     &ConnectionCounters::handshakes_failed_total},
+}};
+
+void add_connections(const ConnectionCounters& counters, std::vector<MetricFamily>& families) {
+  for (const ConnectionMetric& metric : kConnectionMetrics) {
+    add_value(families.emplace_back(make_family(metric.name, metric.help, metric.type)), {},
+              static_cast<double>((counters.*metric.value).load(std::memory_order_relaxed)));
+  }
+  MetricFamily& refused = families.emplace_back(
+      make_family("baton_connections_refused_total", "Connections refused, by reason.", kCounter));
+  const auto add_refused = [&](const char* reason, const std::atomic<std::uint64_t>& value) {
+    add_value(refused, {{"reason", reason}},
+              static_cast<double>(value.load(std::memory_order_relaxed)));
+  };
+  add_refused("full", counters.refused_full_total);
+  add_refused("silent", counters.refused_silent_total);
+  add_refused("foreign", counters.refused_foreign_total);
 }
 
 }  // namespace
 
-std::string metrics_text(const ApiState& state) {
+std::string metrics_text(const ApiState& state, const ServerFacts& facts) {
   std::vector<ShardStats> shards(state.broker.shards());
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
     shards[shard] = state.broker.stats(shard);
@@ -179,24 +200,24 @@ std::string metrics_text(const ApiState& state) {
     MetricFamily& family =
         families.emplace_back(make_family(metric.name, metric.help, metric.type));
     for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-      add(family, {{"shard", std::to_string(shard)}},
-          static_cast<double>(shards[shard].*metric.value) * metric.unit);
+      add_value(family, {{"shard", std::to_string(shard)}},
+                static_cast<double>(shards[shard].*metric.value) * metric.unit);
     }
   }
   for (const StreamMetric& metric : kStreamMetrics) {
     MetricFamily& family =
         families.emplace_back(make_family(metric.name, metric.help, metric.type));
     for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-      add(family, {{"shard", std::to_string(shard)}},
-          static_cast<double>(metric.value(shards[shard].streams)));
+      add_value(family, {{"shard", std::to_string(shard)}},
+                static_cast<double>(metric.value(shards[shard].streams)));
     }
   }
   for (const KvMetric& metric : kKvMetrics) {
     MetricFamily& family =
         families.emplace_back(make_family(metric.name, metric.help, metric.type));
     for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-      add(family, {{"shard", std::to_string(shard)}},
-          static_cast<double>(metric.value(shards[shard].kv)));
+      add_value(family, {{"shard", std::to_string(shard)}},
+                static_cast<double>(metric.value(shards[shard].kv)));
     }
   }
   families.push_back(handover_histogram(shards));
@@ -206,6 +227,8 @@ std::string metrics_text(const ApiState& state) {
   families.push_back(gauge("baton_api_streams_open", "Open streams of every kind.",
                            state.counters.streams_open.load(std::memory_order_relaxed)));
   families.push_back(calls(state.counters));
+  add_connections(facts.connections, families);
+  add_process_metrics(facts, families);
   return prometheus::TextSerializer().Serialize(families);
 }
 

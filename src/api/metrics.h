@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "api/connections.h"
 #include "api_base/api_state.h"
 
 namespace baton {
@@ -9,6 +10,6 @@ namespace baton {
 /// Everything there is to measure, as Prometheus reads it. Collected when it is asked for, from
 /// numbers that are kept where things happen: nothing is walked. The names are in
 /// docs/operating.md.
-std::string metrics_text(const ApiState& state);
+std::string metrics_text(const ApiState& state, const ServerFacts& facts);
 
 }  // namespace baton

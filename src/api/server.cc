@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,9 +14,12 @@
 #include <random>
 #include <utility>
 
+#include "api/acceptor.h"
 #include "api/admin_service.h"
+#include "api/handshake_log.h"
 #include "api/http.h"
 #include "api/listen.h"
+#include "api/monitor.h"
 #include "api_base/api_state.h"
 #include "api_base/status.h"
 #include "api_kv/kv_service.h"
@@ -28,15 +32,20 @@ namespace baton {
 struct ApiServer::Parts {
   explicit Parts(std::shared_ptr<ApiState> shared)
       : state(std::move(shared)), queues(state), streams(state), kv(state), admin(state) {}
+  Status start_grpc(const ServerOptions& options,
+                    const std::shared_ptr<grpc::ServerCredentials>& security);
 
   std::shared_ptr<ApiState> state;
+  std::shared_ptr<ServerFacts> facts = std::make_shared<ServerFacts>();
   QueueService queues;
   StreamService streams;
   KvService kv;
   AdminService admin;
   std::unique_ptr<HttpServer> http;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door;  // Into gRPC.
   std::unique_ptr<grpc::Server> server;
-  int grpc_port = 0;
+  std::unique_ptr<Acceptor> acceptor;
+  std::unique_ptr<Monitor> monitor;
 };
 
 namespace {
@@ -89,8 +98,7 @@ Status check_numbers(const ServerOptions& options) {
   return {};
 }
 
-/// Applies the options to gRPC. TCP_NODELAY needs no word here: gRPC sets it on the sockets it
-/// listens on, and those it accepts inherit it; server_test.cc looks.
+/// Applies the options to gRPC.
 void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
@@ -103,8 +111,11 @@ void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   // Clients may ping as often as we do; by default gRPC would hang up on them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // With it a second broker would quietly share the port with the first.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Covers TLS, and in plain text the time until the client's settings have come.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(options.handshake_timeout.count()));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(limits::kCallsPerConnection));
   // Admin and reflection are the only synchronous services.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
@@ -114,12 +125,47 @@ void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 250);
 }
 
+/// Few, and fewer where descriptors are few.
+std::size_t http_connections_max(std::size_t connections_max) {
+  return std::clamp(connections_max / 8, std::size_t{4}, std::size_t{64});
+}
+
 std::uint64_t random_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32U) | device();
 }
 
 }  // namespace
+
+/// gRPC listens nowhere by itself: its connections come from the acceptor.
+Status ApiServer::Parts::start_grpc(const ServerOptions& options,
+                                    const std::shared_ptr<grpc::ServerCredentials>& security) {
+  using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  configure(builder, options);
+  door = builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, security);
+  builder.RegisterService(&queues);
+  builder.RegisterService(&streams);
+  builder.RegisterService(&kv);
+  builder.RegisterService(&admin);
+  server = builder.BuildAndStart();
+  if (server == nullptr) {
+    return Error{Errc::invalid_argument,
+                 options.tls_cert.empty()
+                     ? "gRPC could not be started"
+                     : fmt::format("the certificate {} and the key {} cannot be used",
+                                   options.tls_cert, options.tls_key)};
+  }
+  acceptor->start([this](int listener, int connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
+    taken.listener_fd = listener;
+    taken.fd = connection;
+    door->HandleNewConnection(&taken);
+  });
+  return {};
+}
 
 ApiServer::ApiServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
@@ -132,37 +178,31 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const Server
   BATON_TRY(const auto security, credentials(options));
 
   auto parts = std::make_unique<Parts>(std::make_shared<ApiState>(broker, random_seed()));
+  parts->facts->version = options.version;
+  parts->facts->data_folder = options.data_folder;
   if (!options.http_listen.empty()) {
     BATON_TRY(const ListenAddress http_address, parse_listen(options.http_listen));
     // HTTP has no TLS of its own.
     BATON_TRY_STATUS(check_listen("--http", http_address, false, options.insecure));
-    BATON_TRY(parts->http, HttpServer::start(parts->state, http_address));
+    BATON_TRY(parts->http, HttpServer::start(parts->state, parts->facts, http_address,
+                                             http_connections_max(options.connections_max)));
   }
 
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  configure(builder, options);
-  builder.AddListeningPort(address.to_string(), security, &parts->grpc_port);
-  builder.RegisterService(&parts->queues);
-  builder.RegisterService(&parts->streams);
-  builder.RegisterService(&parts->kv);
-  builder.RegisterService(&parts->admin);
-  parts->server = builder.BuildAndStart();
-  if (parts->server == nullptr) {
-    const std::string reason = options.tls_cert.empty()
-                                   ? why_not(address)
-                                   : why_not(address) + " (or the certificate and key do not fit)";
-    return Error{Errc::unavailable,
-                 fmt::format("cannot listen on {}: {}", address.to_string(), reason)};
-  }
-  if (address.unix_socket) parts->grpc_port = 0;
+  BATON_TRY(parts->acceptor, Acceptor::bind({.address = address,
+                                             .tls = !options.tls_cert.empty(),
+                                             .connections_max = options.connections_max,
+                                             .greeting_timeout = options.handshake_timeout,
+                                             .unacked_timeout = options.keepalive_timeout},
+                                            parts->facts->connections));
+  BATON_TRY_STATUS(parts->start_grpc(options, security));
   std::unique_ptr<ApiServer> api(new ApiServer(std::move(parts)));
   api->set_ready(false);
+  if (!options.tls_cert.empty()) watch_handshakes(api->parts_->facts->connections);
+  api->parts_->monitor = std::make_unique<Monitor>(api->parts_->state);
   return api;
 }
 
-int ApiServer::grpc_port() const { return parts_->grpc_port; }
+int ApiServer::grpc_port() const { return parts_->acceptor->port(); }
 
 int ApiServer::http_port() const { return parts_->http == nullptr ? 0 : parts_->http->port(); }
 
@@ -185,9 +225,12 @@ void ApiServer::shutdown(std::chrono::milliseconds within) {
   // First the streams, then the connections: or a client may see its connection close before it has
   // read why.
   parts_->state->streams.wait_until_empty(deadline);
+  parts_->acceptor->stop();
   parts_->server->Shutdown(deadline);
   parts_->server.reset();
   parts_->state->background.stop();
+  parts_->monitor.reset();
+  stop_watching_handshakes(parts_->facts->connections);
   // Last, so that a probe hears "not ready" until the end.
   if (parts_->http != nullptr) parts_->http->stop();
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "api/server_limits.h"
 #include "api_base/api_limits.h"
 #include "base/result.h"
 #include "broker/broker.h"
@@ -28,6 +29,13 @@ struct ServerOptions {
   std::chrono::milliseconds keepalive_time{2000};
   std::chrono::milliseconds keepalive_timeout{10'000};
   std::size_t message_bytes_max = limits::kRequestBytesDefault;
+  // For the metrics: this build, and the folder whose disk is to be watched.
+  std::string version;
+  std::string data_folder;
+  // Further clients are refused. What the process may open beyond it is for files.
+  std::size_t connections_max = limits::kConnectionsDefault;
+  // A connection that has not finished its handshake by then is closed.
+  std::chrono::milliseconds handshake_timeout{5000};
 };
 
 /// gRPC (Queues, Admin, health, reflection) and HTTP over one Broker, which must outlive it.

@@ -28,13 +28,12 @@ std::pair<int, int> count_sockets(int port) {
   int sockets = 0;
   int undelayed = 0;
   for (int fd = 0; fd < 1024; ++fd) {
-    // gRPC listens for IPv4 and IPv6 on one IPv6 socket.
-    sockaddr_in6 own{};
+    sockaddr_in own{};
     socklen_t length = sizeof own;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) != 0) continue;  // NOLINT
-    sockaddr_in6 peer{};
+    sockaddr_in peer{};
     socklen_t peer_length = sizeof peer;
-    if (own.sin6_family != AF_INET6 || ntohs(own.sin6_port) != port ||
+    if (own.sin_family != AF_INET || ntohs(own.sin_port) != port ||
         ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) != 0) {  // NOLINT
       continue;
     }

@@ -11,6 +11,9 @@ namespace baton {
 namespace {
 
 constexpr unsigned kRecordsField = 2;
+// What all Read calls that begin a piece at the same time share, and the least for each.
+constexpr std::size_t kSharedBytes = 32 * limits::kMiB;
+constexpr std::size_t kChunkBytesMin = 32 * limits::kKiB;
 
 std::string encode_response(const Chunk& chunk) {
   std::string frame;
@@ -55,6 +58,11 @@ void ReadStream::start(std::shared_ptr<StreamPartition> partition) {
   post_read();
 }
 
+std::size_t ReadStream::chunk_bytes() {
+  const std::size_t open = std::max(open_.load(std::memory_order_relaxed), std::size_t{1});
+  return std::clamp(kSharedBytes / open, kChunkBytesMin, limits::kChunkBytes);
+}
+
 void ReadStream::post_read() {
   state_->background.post([stream = self()] { stream->read(); });
 }
@@ -75,7 +83,7 @@ void ReadStream::read() {
     const Offset at = offset_.value_or(Offset{0});
     const std::uint64_t left = wanted_.records_max == 0 ? 0 : wanted_.records_max - records_;
     Result<Chunk> chunk = read_chunk(*reader_, {.from = at,
-                                                .bytes_max = limits::kChunkBytes,
+                                                .bytes_max = chunk_bytes(),
                                                 .batches_max = limits::kChunkBatches,
                                                 .records_max = left,
                                                 .format = wanted_.format,

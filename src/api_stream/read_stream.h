@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,8 +37,17 @@ class ReadStream final : public Stream, public PartitionWaiter {
     ChunkFormat format = ChunkFormat::batches;
   };
 
+  // Read calls that are open at the same time, in the process.
+  static constexpr std::size_t kOpenMax = 1000;
+
   ReadStream(std::shared_ptr<ApiState> state, Wanted wanted)
-      : state_(std::move(state)), wanted_(wanted) {}
+      : state_(std::move(state)), wanted_(wanted), crowded_(open_.fetch_add(1) >= kOpenMax) {}
+  ReadStream(const ReadStream&) = delete;
+  ReadStream& operator=(const ReadStream&) = delete;
+  ~ReadStream() override { open_.fetch_sub(1); }
+
+  /// There are too many already.
+  [[nodiscard]] bool crowded() const { return crowded_; }
 
   /// Begins to read. Called once.
   void start(std::shared_ptr<StreamPartition> partition);
@@ -50,6 +61,9 @@ class ReadStream final : public Stream, public PartitionWaiter {
   std::string take_output(Lock& lock) override;
   [[nodiscard]] bool settled() const override { return !ready_.has_value(); }
 
+  /// What to read at once: less when many read, for a client that never takes what it asked for
+  /// keeps two such pieces in our memory.
+  [[nodiscard]] static std::size_t chunk_bytes();
   void post_read();
   void read();
   /// Looks what a read brought; true when another one is to be made at once.
@@ -59,7 +73,9 @@ class ReadStream final : public Stream, public PartitionWaiter {
   }
 
   std::shared_ptr<ApiState> state_;
+  static inline std::atomic<std::size_t> open_{0};
   Wanted wanted_;
+  bool crowded_;
   std::shared_ptr<StreamPartition> partition_;  // Constant once started.
 
   // Only touched by the one read under way, or with the mutex held while there is none.

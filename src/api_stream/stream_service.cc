@@ -1,5 +1,6 @@
 #include "api_stream/stream_service.h"
 
+#include <fmt/format.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <algorithm>
@@ -203,6 +204,10 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamService::Read(Context* context
   auto* const reactor = new WriteReactor(context, state_, Method::read, stream);
   if (!wanted.has_value()) {
     stream->end(to_status(wanted.error()));
+  } else if (stream->crowded()) {
+    stream->end(to_status({Errc::resource_exhausted,
+                           fmt::format("{} Read calls are open, which is the limit; use Subscribe",
+                                       ReadStream::kOpenMax)}));
   } else if (!stream->is_ending()) {
     submit(state_->broker, std::move(wanted->open), Broker::Admission::reserved,
            [stream](Command* done) {

@@ -1,5 +1,6 @@
 #include "cli/config.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <set>
@@ -89,6 +90,12 @@ Status set_request_max(ServerConfig& config, std::string_view text) {
   return {};
 }
 
+Status set_connections_max(ServerConfig& config, std::string_view text) {
+  BATON_TRY(config.connections_max,
+            parse_number(text, limits::kConnectionsMin, limits::kConnectionsMax));
+  return {};
+}
+
 Status set_log_level(ServerConfig& config, std::string_view text) {
   constexpr std::array<std::string_view, 4> kNames{"debug", "info", "warning", "error"};
   for (std::size_t i = 0; i < kNames.size(); ++i) {
@@ -142,6 +149,9 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"keepalive-timeout", "DURATION",
      "Close the connection when the answer to a ping takes longer, at least 10s [10s].",
      set_keepalive_timeout},
+    {"connections-max", "N",
+     "Connections taken at most [10000, but no more than half of the descriptors allowed].",
+     set_connections_max},
     {"request-max", "SIZE", "The largest request, 64KiB to 256MiB [32MiB].", set_request_max},
     {"checkpoint-interval", "DURATION", "The longest time between two checkpoints [60s].",
      set_checkpoint_interval},
@@ -219,13 +229,30 @@ Status apply_entry(ServerConfig& config, const Entry& entry, std::string_view na
     return at_line(name, entry.key_line, fmt::format("{}: is not a single value", setting->name));
   }
   const Status status = setting->set(config, entry.value);
-  if (status) return {};
+  if (status) {
+    config.given.insert_or_assign(entry.key, entry.value);
+    return {};
+  }
   return at_line(name, entry.value_line, fmt::format("{}: {}", setting->name, status.error().text));
 }
 
 }  // namespace
 
 std::span<const Setting> server_settings() { return kSettings; }
+
+std::vector<std::string> needs_restart(const ServerConfig& running, const ServerConfig& wanted) {
+  std::vector<std::string> out;
+  for (const Setting& setting : kSettings) {
+    if (setting.name == "log-level") continue;
+    const auto old_one = running.given.find(setting.name);
+    const auto new_one = wanted.given.find(setting.name);
+    const bool had = old_one != running.given.end();
+    const bool has = new_one != wanted.given.end();
+    if (had == has && (!had || old_one->second == new_one->second)) continue;
+    out.emplace_back(setting.name);
+  }
+  return out;
+}
 
 Status apply_config(ServerConfig& config, std::string_view text, std::string_view name) {
   if (text.size() > kConfigBytesMax) {

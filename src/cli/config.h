@@ -3,25 +3,28 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/server.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "broker/broker.h"
+#include "log/log.h"
 
 namespace baton::cli {
 
 inline constexpr std::size_t kConfigBytesMax = limits::kMiB;
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
-
 /// Everything that can be said about a server, by flags or by a config file.
 struct ServerConfig {
   std::string data;
   ServerOptions api;
+  std::size_t connections_max = 0;  // 0 = the default, or fewer if the descriptors do not suffice.
   FsyncMode fsync;
   std::size_t shards = 0;  // Of a new data folder; 0 = half the cores.
   Duration checkpoint_interval = limits::kCheckpointInterval;
@@ -29,6 +32,8 @@ struct ServerConfig {
   bool log_json = false;
   std::chrono::milliseconds stop_timeout{10'000};
   std::string ready_file;
+  // What was said, by name: a reload compares it.
+  std::map<std::string, std::string, std::less<>> given;
 };
 
 /// One line of a config file, which is also one flag: the names are the same.
@@ -40,6 +45,9 @@ struct Setting {
   Status (*set)(ServerConfig& config, std::string_view text);
 };
 std::span<const Setting> server_settings();
+
+/// Settings that differ and that a running broker cannot change. Pure.
+std::vector<std::string> needs_restart(const ServerConfig& running, const ServerConfig& wanted);
 
 /// Lays the settings in `text`, which is YAML, over `config`. Pure. `name` is the file's, for
 /// errors: "config.yaml:3: shards: 'many' is not a whole number from 1 to 256".

@@ -133,5 +133,13 @@ TEST(Config, ARefusedValueChangesNothing) {
   }
 }
 
+TEST(Config, AReloadNamesWhatNeedsARestart) {
+  const auto running = *parse_config("data: d\nlog-level: info\nrequest-max: 1MiB\n", "c");
+  const auto wanted = *parse_config("data: d\nlog-level: debug\nkeepalive-time: 3s\n", "c");
+  EXPECT_EQ(needs_restart(running, wanted),
+            (std::vector<std::string>{"keepalive-time", "request-max"}));
+  EXPECT_TRUE(needs_restart(running, running).empty());
+}
+
 }  // namespace
 }  // namespace baton::cli

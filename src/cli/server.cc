@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,8 +28,8 @@
 #include "checkpoint/rocks_store.h"
 #include "cli/command_line.h"
 #include "cli/config.h"
-#include "cli/log.h"
 #include "cli_base/parse.h"
+#include "log/log.h"
 
 namespace baton::cli {
 namespace {
@@ -58,7 +59,10 @@ Result<ServerConfig> read_config(const ServerFlags& flags) {
     text.resize(static_cast<std::size_t>(file.gcount()));
     BATON_TRY_STATUS(apply_config(config, text, flags.config_file));
   }
-  for (const auto& [setting, value] : flags.values) BATON_TRY_STATUS(setting->set(config, value));
+  for (const auto& [setting, value] : flags.values) {
+    BATON_TRY_STATUS(setting->set(config, value));
+    config.given.insert_or_assign(std::string(setting->name), value);
+  }
   if (config.data.empty()) {
     return Error{Errc::invalid_argument,
                  "no data folder: give --data DIR, or 'data: DIR' in the config file"};
@@ -73,6 +77,29 @@ Status check_addresses(const ServerOptions& api) {
   if (api.http_listen.empty()) return {};
   BATON_TRY(const ListenAddress http, parse_listen(api.http_listen));
   return check_listen("--http", http, false, api.insecure);
+}
+
+/// Opens as many descriptors to the process as the system lets it, and divides them: at most half
+/// are for connections, unless the operator says more; the rest is for files.
+Status divide_descriptors(ServerConfig& config) {
+  rlimit allowed{};
+  ::getrlimit(RLIMIT_NOFILE, &allowed);
+  allowed.rlim_cur = allowed.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &allowed);
+  ::getrlimit(RLIMIT_NOFILE, &allowed);
+  const auto descriptors = static_cast<std::size_t>(allowed.rlim_cur);
+  const std::size_t most = descriptors - descriptors / 4;
+  if (config.connections_max > most) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("--connections-max is {}; the process may open {} descriptors "
+                             "(ulimit -n), of which at most {} are for connections",
+                             config.connections_max, descriptors, most)};
+  }
+  config.api.connections_max = config.connections_max;
+  if (config.connections_max == 0) {
+    config.api.connections_max = std::min(limits::kConnectionsDefault, descriptors / 2);
+  }
+  return {};
 }
 
 /// What an operator can do about it.
@@ -119,6 +146,16 @@ std::string fsync_text(const FsyncMode& mode) {
   return "always";
 }
 
+std::string_view log_level_text(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return "debug";
+    case LogLevel::info: return "info";
+    case LogLevel::warning: return "warning";
+    case LogLevel::error: return "error";
+  }
+  return "info";
+}
+
 /// `listen` with the port that the system chose.
 std::string bound_address(const std::string& listen, int port) {
   const Result<ListenAddress> address = parse_listen(listen);
@@ -147,11 +184,10 @@ Status write_ready_file(const std::string& path, const ApiServer& api) {
   return {};
 }
 
-sigset_t stop_signals() {
+sigset_t handled_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   return signals;
 }
 
@@ -182,10 +218,13 @@ class Server {
     return {};
   }
 
-  /// Blocks until a signal asks for the end; `signals` must be blocked in every thread.
-  static void wait(const sigset_t& signals) {
+  /// Blocks until a signal asks for the end, and reloads what `read` brings when one asks for that;
+  /// `signals` must be blocked in every thread.
+  template <class Read>
+  void wait(const sigset_t& signals, Read read) {
     int signal = 0;
-    while (sigwait(&signals, &signal) != 0) {
+    while (sigwait(&signals, &signal) != 0 || signal == SIGHUP) {
+      if (signal == SIGHUP) reload(read());
     }
     spdlog::info("event=stopping signal={}", sigabbrev_np(signal));
   }
@@ -200,7 +239,8 @@ class Server {
     });
     const timespec poll{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kStopPoll).count()};
     while (!done) {
-      if (sigtimedwait(&signals, nullptr, &poll) > 0) end_at_once("a second signal");
+      const int signal = sigtimedwait(&signals, nullptr, &poll);
+      if (signal > 0 && signal != SIGHUP) end_at_once("a second signal");
       if (Clock::now() - began > config_.stop_timeout) {
         end_at_once(
             fmt::format("the stop took longer than {}", format_duration(config_.stop_timeout)));
@@ -212,16 +252,31 @@ class Server {
   }
 
  private:
+  /// Takes what can change while the broker serves, names what cannot, and never ends the broker.
+  void reload(const Result<ServerConfig>& wanted) {
+    if (!wanted) return fail_reload(wanted.error());
+    for (const std::string& name : needs_restart(config_, *wanted)) {
+      spdlog::warn("event=reload_ignored setting={} reason=\"needs a restart\"", name);
+    }
+    set_log_level(wanted->log_level);
+    spdlog::info("event=reloaded log_level={}", log_level_text(wanted->log_level));
+  }
+  static void fail_reload(const Error& error) {
+    spdlog::error("event=reload_failed error={} note=\"everything stays as it was\"",
+                  log_value(error.text));
+  }
+
   void log_ready(Milliseconds recovery) const {
     const auto& options = config_.api;
     spdlog::info(
-        "event=ready data={} listen={} http={} shards={} fsync={} tls={} boot={} recovery_ms={}",
+        "event=ready data={} listen={} http={} shards={} fsync={} tls={} "
+        "connections_max={} boot={} recovery_ms={}",
         log_value(config_.data), log_value(bound_address(options.listen, api_->grpc_port())),
         options.http_listen.empty()
             ? "off"
             : log_value(bound_address(options.http_listen, api_->http_port())),
         broker_->shards(), fsync_text(config_.fsync), options.tls_cert.empty() ? "off" : "on",
-        broker_->stats(0).boot, recovery.count());
+        options.connections_max, broker_->stats(0).boot, recovery.count());
   }
 
   void finish() {
@@ -242,19 +297,24 @@ class Server {
 };
 
 ExitCode run_server(const ServerFlags& flags) {
-  const Result<ServerConfig> config = read_config(flags);
+  Result<ServerConfig> config = read_config(flags);
   if (!config) return Output(false).fail("server", config.error());
   const Output out(config->log_json);
   if (const Status status = check_addresses(config->api); !status) {
+    return out.fail("server", status.error());
+  }
+  if (const Status status = divide_descriptors(*config); !status) {
     return out.fail("server", status.error());
   }
   start_log(config->log_level, config->log_json);
   // What is written from here on, RocksDB's files above all, is its owner's alone.
   ::umask(S_IRWXG | S_IRWXO);
   // Before any thread, so that all of them leave these signals to this one.
-  const sigset_t signals = stop_signals();
+  const sigset_t signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c)
+  config->api.version = BATON_VERSION;
+  config->api.data_folder = config->data;
   Server server(*config);
   if (const Status status = server.start(); !status) {
     Error error = status.error();
@@ -262,7 +322,7 @@ ExitCode run_server(const ServerFlags& flags) {
     error.text += advice(error.code);
     return out.fail("server", error);
   }
-  Server::wait(signals);
+  server.wait(signals, [&flags] { return read_config(flags); });
   server.stop(signals);
   return ExitCode::ok;
 }

@@ -42,6 +42,7 @@ void BrokerProcess::launch() {
                                    "--listen",     fmt::format("127.0.0.1:{}", grpc_port_),
                                    "--http",       fmt::format("127.0.0.1:{}", http_port_)};
   command.insert(command.end(), flags_.begin(), flags_.end());
+  command.insert(command.begin(), wrapper_.begin(), wrapper_.end());
   child_ = std::make_unique<ChildProcess>(
       ChildProcess::Options{.command = std::move(command), .err_file = folder_ / "log"});
 }

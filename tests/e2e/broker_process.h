@@ -40,6 +40,8 @@ class BrokerProcess {
 
   /// The flags of later starts.
   std::vector<std::string>& flags() { return flags_; }
+  /// A command that later starts are run under, such as prlimit; it must exec what it is given.
+  void run_under(std::vector<std::string> wrapper) { wrapper_ = std::move(wrapper); }
   void use_data(std::string folder) { data_ = std::move(folder); }
   [[nodiscard]] const std::string& data() const { return data_; }
   [[nodiscard]] std::string address() const;
@@ -75,6 +77,7 @@ class BrokerProcess {
   TempFolder folder_;
   std::string data_;
   std::vector<std::string> flags_;
+  std::vector<std::string> wrapper_;
   int grpc_port_ = 0;
   int http_port_ = 0;
   std::unique_ptr<ChildProcess> child_;

@@ -1,14 +1,23 @@
-#include "cli/log.h"
+#include "log/log.h"
 
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli_base/output.h"
-
-namespace baton::cli {
+namespace baton {
 namespace {
+
+using Json = nlohmann::json;
+
+// Server, worker and pipeline write the same kind of line.
+TEST(LogLine, BeginsWithTheTimeAndTheLevel) {
+  const std::chrono::system_clock::time_point at{std::chrono::milliseconds{1'769'860'800'140}};
+  EXPECT_EQ(log_line(at, "info", "event=ready", false),
+            "2026-01-31T12:00:00.140Z info event=ready");
+  EXPECT_EQ(log_line(at, "info", "event=ready", true),
+            R"({"time":"2026-01-31T12:00:00.140Z","level":"info","event":"ready"})");
+}
 
 TEST(LogLine, FieldsBecomeMembers) {
   EXPECT_EQ(json_log_line("T", "info", "event=ready data=/d shards=2 listen=127.0.0.1:7470"),
@@ -39,4 +48,4 @@ TEST(LogLine, AFieldDoesNotReplaceTheLinesOwn) {
 }
 
 }  // namespace
-}  // namespace baton::cli
+}  // namespace baton

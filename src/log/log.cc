@@ -1,4 +1,4 @@
-#include "cli/log.h"
+#include "log/log.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,7 +14,7 @@
 #include <spdlog/spdlog.h>
 #include <nlohmann/json.hpp>
 
-namespace baton::cli {
+namespace baton {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -66,13 +66,6 @@ std::optional<std::string> take_name(std::string_view& rest) {
   return name;
 }
 
-std::string time_text(spdlog::log_clock::time_point at) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(at);
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(at - whole).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(spdlog::log_clock::to_time_t(whole)), ms);
-}
-
 class LineFormatter final : public spdlog::formatter {
  public:
   explicit LineFormatter(bool json) : json_(json) {}
@@ -81,8 +74,7 @@ class LineFormatter final : public spdlog::formatter {
     const auto level_view = spdlog::level::to_string_view(message.level);
     const std::string_view level(level_view.data(), level_view.size());
     const std::string_view text(message.payload.data(), message.payload.size());
-    const std::string line = json_ ? json_log_line(time_text(message.time), level, text)
-                                   : fmt::format("{} {} {}", time_text(message.time), level, text);
+    const std::string line = log_line(message.time, level, text, json_);
     out.append(line.data(), line.data() + line.size());
     out.push_back('\n');
   }
@@ -105,6 +97,19 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 }
 
 }  // namespace
+
+std::string log_time(std::chrono::system_clock::time_point at) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(at);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(at - whole).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(whole)), ms);
+}
+
+std::string log_line(std::chrono::system_clock::time_point time, std::string_view level,
+                     std::string_view message, bool json) {
+  return json ? json_log_line(log_time(time), level, message)
+              : fmt::format("{} {} {}", log_time(time), level, message);
+}
 
 std::string json_log_line(std::string_view time, std::string_view level, std::string_view message) {
   Json line{{"time", time}, {"level", level}};
@@ -154,4 +159,10 @@ void start_log(LogLevel level, bool json) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-}  // namespace baton::cli
+void log_event(LogLevel level, std::string_view fields) {
+  spdlog::log(spdlog_level(level), "{}", fields);
+}
+
+void set_log_level(LogLevel level) { spdlog::default_logger_raw()->set_level(spdlog_level(level)); }
+
+}  // namespace baton
