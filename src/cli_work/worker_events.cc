@@ -3,16 +3,15 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/time.h"
 #include "cli_base/parse.h"
+#include "log/log.h"
 #include "worker/runner.h"
 
 namespace baton::cli {
@@ -35,42 +34,44 @@ bool is_about_partition(Kind kind) {
 
 Milliseconds to_ms(Duration duration) { return std::chrono::round<Milliseconds>(duration); }
 
-/// "08:30:00.123", local time.
-std::string clock_text(Instant at) {
+/// When it was, by the wall clock.
+std::chrono::system_clock::time_point wall_time(Instant at) {
   using std::chrono::system_clock;
   const auto ago = worker::boot_time() - at;
-  const auto wall = std::chrono::floor<Milliseconds>(
-      system_clock::now() - std::chrono::duration_cast<system_clock::duration>(ago));
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(wall);
-  return fmt::format("{:%H:%M:%S}.{:03}", fmt::localtime(system_clock::to_time_t(seconds)),
-                     (wall - seconds).count());
+  return system_clock::now() - std::chrono::duration_cast<system_clock::duration>(ago);
 }
 
-std::string event_text(const HostEvent& event) {
-  switch (event.kind) {
-    case Kind::started: return "started";
-    case Kind::acquired: return fmt::format("acquired, epoch {}", event.task.epoch);
-    case Kind::revoking:
-      return fmt::format("revoking, {} to stop", format_duration(to_ms(event.time)));
-    case Kind::stopped: return "stopped";
-    case Kind::lost: return fmt::format("LOST: {}", event.text);
-    case Kind::renewed: return "renewed";
-    case Kind::note: return fmt::format("{}{}", event.warning ? "WARNING: " : "", event.text);
-    case Kind::handler_started: return fmt::format("handler runs as process {}", event.pid);
-    case Kind::handler_ended:
-      if (event.lease_over) {
-        return fmt::format("handler ended with {}: the lease is about to run out", event.code);
-      }
-      return fmt::format("handler ended with {}; starts again in {}", event.code,
-                         format_duration(to_ms(event.time)));
+bool is_warning(const HostEvent& event) {
+  return event.kind == Kind::lost || event.kind == Kind::handler_ended ||
+         (event.kind == Kind::note && event.warning);
+}
+
+/// The members of an object as the fields of a log line; instants of the machine's clock mean
+/// nothing to people.
+std::string to_fields(const Json& object) {
+  std::string out;
+  for (const auto& [name, value] : object.items()) {
+    if (name == "time" || name == "level" || name.ends_with("_ns")) continue;
+    const std::string text = value.is_string() ? value.get<std::string>() : dump(value);
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, log_value(printable(text)));
   }
-  return {};
+  return out;
+}
+
+Json begin_line(Instant at, bool warning) {
+  return Json{{"time", log_time(wall_time(at))}, {"level", warning ? "warning" : "info"}};
+}
+
+std::string to_text(const Json& line) {
+  return fmt::format("{} {} {}", line.at("time").get<std::string>(),
+                     line.at("level").get<std::string>(), to_fields(line));
 }
 
 }  // namespace
 
 Json to_json(const HostEvent& event) {
-  Json out{{"event", kNames.at(static_cast<std::size_t>(event.kind))}};
+  Json out = begin_line(event.at, is_warning(event));
+  out["event"] = kNames.at(static_cast<std::size_t>(event.kind));
   if (is_about_partition(event.kind)) {
     out["partition"] = event.task.partition;
     out["epoch"] = event.task.epoch;
@@ -99,11 +100,7 @@ Json to_json(const HostEvent& event) {
   return out;
 }
 
-std::string describe(const HostEvent& event) {
-  const std::string about =
-      is_about_partition(event.kind) ? fmt::format("partition {}: ", event.task.partition) : "";
-  return fmt::format("{} {}{}", clock_text(event.at), about, printable(event_text(event)));
-}
+std::string describe(const HostEvent& event) { return to_text(to_json(event)); }
 
 EventPrinter::~EventPrinter() {
   {
@@ -128,13 +125,13 @@ void EventPrinter::print(const HostEvent& event) {
 void EventPrinter::print_finished(const std::string& worker, const client::Status& status) {
   const Instant at = worker::boot_time();
   const std::scoped_lock lock(mutex_);
-  if (!options_.json) {
-    return add(fmt::format("{} {}", clock_text(at), status ? "left" : "ended by an error"));
-  }
-  Json out{
-      {"event", "finished"}, {"at_ns", at.ns}, {"worker", worker}, {"clean", status.has_value()}};
+  Json out = begin_line(at, !status);
+  out["event"] = "finished";
+  out["at_ns"] = at.ns;
+  out["worker"] = worker;
+  out["clean"] = status.has_value();
   if (!status) out["error"] = to_json(status.error());
-  add(dump(out));
+  add(options_.json ? dump(out) : to_text(out));
 }
 
 /// Under mutex_.
