@@ -19,10 +19,10 @@ class Clients : public testing::Test {
     ASSERT_TRUE(broker_.start()) << broker_.log();
     broker_.create("taken");
     ASSERT_EQ(broker_.cli({"stream", "create", "events"}).exit_code, 0);
-    const auto made = run_command({"protoc", fmt::format("--proto_path={}/../proto", paths::kTests),
-                                   "--include_imports", "--descriptor_set_out=" + descriptors_,
-                                   "baton/v1/status.proto", "baton/v1/queues.proto",
-                                   "baton/v1/streams.proto", "baton/v1/kv.proto"});
+    const auto made = run_command(
+        {"/usr/bin/env", "protoc", fmt::format("--proto_path={}/../proto", paths::kTests),
+         "--include_imports", "--descriptor_set_out=" + descriptors_, "baton/v1/status.proto",
+         "baton/v1/queues.proto", "baton/v1/streams.proto", "baton/v1/kv.proto"});
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
 

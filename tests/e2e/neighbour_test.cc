@@ -35,7 +35,7 @@ bool metrics_hold(const BrokerProcess& broker, std::string_view line) {
 // gRPC's own listener ends for good when accept() finds no descriptor.
 TEST(Neighbour, IdleConnectionsDoNotEndTheListener) {
   BrokerProcess broker({"--shards", "1"});
-  broker.run_under({"prlimit", "--nofile=256:256"});
+  broker.run_under({"/usr/bin/env", "prlimit", "--nofile=256:256"});
   ASSERT_TRUE(broker.start()) << broker.log();
   broker.create("orders");
   ASSERT_EQ(broker.cli({"stream", "create", "events", "--segment-size", "64KiB"}).exit_code, 0);
