@@ -424,7 +424,7 @@ TEST_F(NatsSourceTest, ChecksWhatItNeeds) {
 }
 
 TEST_F(NatsSourceTest, APublisherTellsWhatFailed) {
-  auto publisher = NatsPublisher::open(server_->member(0).address(), kStream, 10).value();
+  auto publisher = NatsPublisher::open(server_->member(0).address(), kStream, {}, 10).value();
   ASSERT_TRUE(publisher->publish("nowhere", {}, "x").has_value());
   EXPECT_FALSE(publisher->flush(seconds{5}).has_value());
   for (int i = 0; i < 100; ++i) {
