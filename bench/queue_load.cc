@@ -1,5 +1,6 @@
-// One measurement of a running broker's queue, printed as one JSON object. bench/bench_queue.py starts
-// the brokers, interleaves the rounds and reports; this program only makes the load and counts.
+// One measurement of a running broker's queue, printed as one JSON object. bench/bench_queue.py
+// starts the brokers, interleaves the rounds and reports; this program only makes the load and
+// counts.
 
 #include <sys/resource.h>
 

@@ -1,5 +1,6 @@
-// One measurement of a running broker's streams, printed as one JSON object. bench/bench_stream.py starts
-// the brokers, interleaves the rounds and reports; this program only makes the load and counts.
+// One measurement of a running broker's streams, printed as one JSON object. bench/bench_stream.py
+// starts the brokers, interleaves the rounds and reports; this program only makes the load and
+// counts.
 
 #include <baton/v1/streams.grpc.pb.h>
 #include <grpcpp/grpcpp.h>

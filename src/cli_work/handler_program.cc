@@ -17,8 +17,9 @@ constexpr std::string_view kPathDefault = "/bin:/usr/bin";
 
 /// Why `file` cannot be executed; empty when it can.
 std::string obstacle(const std::string& file) {
-  struct stat about {};
-  if (::stat(file.c_str(), &about) != 0) return std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
+  struct stat about{};
+  if (::stat(file.c_str(), &about) != 0)
+    return std::strerror(errno);  // NOLINT(concurrency-mt-unsafe)
   if (S_ISDIR(about.st_mode)) return "it is a folder";
   if (::access(file.c_str(), X_OK) != 0) return "it is not executable";
   return {};
