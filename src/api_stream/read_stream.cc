@@ -27,7 +27,7 @@ std::string encode_response(const Chunk& chunk) {
 
 /// Damage of what is stored is no fault of the request.
 grpc::Status read_failure(const Error& error) {
-  const grpc::Status status = to_status(error);
+  grpc::Status status = to_status(error);
   if (error.code != Errc::malformed) return status;
   return {grpc::StatusCode::DATA_LOSS, status.error_message(), status.error_details()};
 }
@@ -59,7 +59,7 @@ void ReadStream::start(std::shared_ptr<StreamPartition> partition) {
 }
 
 std::size_t ReadStream::chunk_bytes() {
-  const std::size_t open = std::max(open_.load(std::memory_order_relaxed), std::size_t{1});
+  const std::size_t open = std::max(open_calls.load(std::memory_order_relaxed), std::size_t{1});
   return std::clamp(kSharedBytes / open, kChunkBytesMin, limits::kChunkBytes);
 }
 

@@ -41,10 +41,10 @@ class ReadStream final : public Stream, public PartitionWaiter {
   static constexpr std::size_t kOpenMax = 1000;
 
   ReadStream(std::shared_ptr<ApiState> state, Wanted wanted)
-      : state_(std::move(state)), wanted_(wanted), crowded_(open_.fetch_add(1) >= kOpenMax) {}
+      : state_(std::move(state)), wanted_(wanted), crowded_(open_calls.fetch_add(1) >= kOpenMax) {}
   ReadStream(const ReadStream&) = delete;
   ReadStream& operator=(const ReadStream&) = delete;
-  ~ReadStream() override { open_.fetch_sub(1); }
+  ~ReadStream() override { open_calls.fetch_sub(1); }
 
   /// There are too many already.
   [[nodiscard]] bool crowded() const { return crowded_; }
@@ -73,7 +73,7 @@ class ReadStream final : public Stream, public PartitionWaiter {
   }
 
   std::shared_ptr<ApiState> state_;
-  static inline std::atomic<std::size_t> open_{0};
+  static inline std::atomic<std::size_t> open_calls{0};
   Wanted wanted_;
   bool crowded_;
   std::shared_ptr<StreamPartition> partition_;  // Constant once started.
