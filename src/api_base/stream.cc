@@ -82,7 +82,8 @@ void Stream::set_end(const grpc::Status& status) {
 }
 
 void Stream::set_broken(const grpc::Status& status) {
-  set_end(status);
+  // A client that has closed its side in good order still hears what went wrong.
+  if (!end_.has_value() || end_->ok()) end_ = status;
   broken_ = true;
 }
 

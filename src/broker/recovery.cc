@@ -175,7 +175,7 @@ Status Shard::boot_up(Instant now) {
   out.u8(static_cast<std::uint8_t>(FactLayer::shard));
   encode(out, Booted{boot_});
   // On a full disk some room is enough: whoever acks, purges and deletes makes more.
-  const Status prepared = journal_.prepare();
+  Status prepared = journal_.prepare();
   if (!prepared.has_value() && journal_.room().everything < options_.small_round_bytes) {
     return prepared;
   }

@@ -143,18 +143,20 @@ void ShardRunner::decide() {
     keep_room();
 
     lock.lock();
-    published_ = parts_.shard->stats();
-    if (published_.rows_missing != 0) {
-      // Better no broker than one that goes on as if these messages had never been.
-      fatal(
-          "the checkpoint is damaged",
-          {Errc::store_corrupt, "rows that it should hold are not there; restore the data folder"});
-    }
+    publish_stats();
     if (made > checkpoints_made_) {
       checkpoints_made_ = made;
       checkpoint_wake_.notify_all();
     }
   }
+}
+
+void ShardRunner::publish_stats() {
+  published_ = parts_.shard->stats();
+  if (published_.rows_missing == 0) return;
+  // Better no broker than one that goes on as if these messages had never been.
+  fatal("the checkpoint is damaged",
+        {Errc::store_corrupt, "rows that it should hold are not there; restore the data folder"});
 }
 
 /// Starts the checkpoint that is due, asked for or not. Answers up to which request (of `wanted`)

@@ -69,6 +69,8 @@ class ShardRunner {
   void run_round(std::vector<StoreResult> results);
   void hold(Held held);
   std::uint64_t serve_checkpoints(std::uint64_t wanted);
+  /// With the inbox's mutex held.
+  void publish_stats();
   void start_checkpoint();
   void keep_room();
 

@@ -32,6 +32,17 @@ Error too_many_files(const Error& error) {
                       error.text)};
 }
 
+/// What the producer is told. Ends the process when what the disk holds is no longer known.
+Error refusal_of_append(const Error& error) {
+  switch (error.code) {
+    case Errc::resource_exhausted: return too_many_files(error);
+    case Errc::read_only:
+    case Errc::disk_full:
+    case Errc::invalid_argument: return error;
+    default: fatal("a partition cannot be written", error);
+  }
+}
+
 bool is_duplicate(const AppendOutcome& outcome) {
   return outcome.verdict == ProducerVerdict::duplicate ||
          outcome.verdict == ProducerVerdict::old_duplicate;
@@ -279,14 +290,7 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
       check_batches(command, places, {.bytes_max = stream.settings.batch_bytes_max}, now);
   if (checked.empty()) return;
   const auto appended = (*partition)->log().append(checked, epoch_, now);
-  if (!appended.has_value()) {
-    const Errc code = appended.error().code;
-    if (code == Errc::resource_exhausted) return refuse(too_many_files(appended.error()));
-    const bool bearable =
-        code == Errc::read_only || code == Errc::disk_full || code == Errc::invalid_argument;
-    if (bearable) return refuse(appended.error());
-    fatal("a partition cannot be written", appended.error());
-  }
+  if (!appended.has_value()) return refuse(refusal_of_append(appended.error()));
   for (std::size_t i = 0; i < good.size(); ++i) {
     const AppendOutcome& outcome = (*appended)[i];
     command.outcomes[good[i]] = {.partition = number,
