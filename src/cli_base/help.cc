@@ -148,7 +148,10 @@ std::string flags_text(const CLI::App& command, std::size_t width) {
   std::string out;
   for (const auto& [name, entries] : groups) out += section(name, entries, width);
   if (connects) {
-    out += "\nConnection flags, as --address and --tls: see 'baton help connection'.\n";
+    out += "\n";
+    constexpr const char* kWhere =
+        "Connection flags, as --address and --tls: see 'baton help connection'.";
+    for (const std::string& line : wrap(kWhere, width)) out += line + "\n";
   }
   return out;
 }

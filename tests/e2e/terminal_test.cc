@@ -165,7 +165,8 @@ TEST_F(Terminal, AViewThatIsDrawnAgainFitsTheScreenAndLeavesNothingBehind) {
                                    "40", "--id", "w1"},
                        .out_file = folder / "out",
                        .environment = {"BATON_ADDRESS=" + broker_->address()}});
-  ASSERT_TRUE(eventually([&] { return has(read_file(folder / "out"), "partition 39: acquired"); }));
+  ASSERT_TRUE(
+      eventually([&] { return has(read_file(folder / "out"), "event=acquired partition=39 "); }));
   Session session = start({"worker", "status", "--group", "wide", "--watch"}, 60, 12);
   ASSERT_TRUE(session.shows("more lines do not fit on the screen")) << session.pty.output();
   session.child.signal(SIGINT);
