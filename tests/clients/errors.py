@@ -6,6 +6,7 @@ Python client would.
 
 import json
 import sys
+import threading
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
@@ -31,7 +32,17 @@ def call(channel, pool, case):
     how = {"request_serializer": lambda message: message.SerializeToString(),
            "response_deserializer": message_factory.GetMessageClass(method.output_type).FromString}
     if method.client_streaming:
-        list(channel.stream_stream(path, **how)(iter([request]), timeout=20))
+        # Who closes a stream in both directions at once may hear of its end before the refusal.
+        ended = threading.Event()
+
+        def requests():
+            yield request
+            ended.wait()
+
+        try:
+            list(channel.stream_stream(path, **how)(requests(), timeout=20))
+        finally:
+            ended.set()
     elif method.server_streaming:
         list(channel.unary_stream(path, **how)(request, timeout=20))
     else:

@@ -76,8 +76,11 @@ func call(connection *grpc.ClientConn, files *protoregistry.Files, wanted errorC
 	if err := stream.SendMsg(request); err != nil && err != io.EOF {
 		return err
 	}
-	if err := stream.CloseSend(); err != nil {
-		return err
+	// Who closes a stream in both directions at once may hear of its end before the refusal.
+	if !method.IsStreamingClient() {
+		if err := stream.CloseSend(); err != nil {
+			return err
+		}
 	}
 	for {
 		if err := stream.RecvMsg(dynamicpb.NewMessage(method.Output())); err != nil {
