@@ -95,7 +95,11 @@ function(baton_test target label)
                                           rapidcheck rapidcheck_gtest Threads::Threads)
   add_test(NAME ${target} COMMAND ${target} --gtest_brief=1
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  set_tests_properties(${target} PROPERTIES LABELS ${label} TIMEOUT 600)
+  set(timeout 600)
+  if(BATON_SANITIZE)
+    set(timeout 1500)  # The exhaustive searches are some five times slower under a sanitizer.
+  endif()
+  set_tests_properties(${target} PROPERTIES LABELS ${label} TIMEOUT ${timeout})
   if(NOT label STREQUAL "e2e")
     add_dependencies(unit ${target})
   endif()

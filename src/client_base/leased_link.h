@@ -77,7 +77,8 @@ class LeasedLink : public Link<Request, Response> {
   }
   [[nodiscard]] SessionLease lease_now() const {
     SessionLease lease{.is_valid = may_work(), .is_renewed = in_session_ && hold_.granted()};
-    if (lease.is_valid && lease.is_renewed) lease.left = *hold_.until() - boot_now();
+    const std::optional<Instant> until = hold_.until();
+    if (lease.is_valid && lease.is_renewed && until) lease.left = *until - boot_now();
     return lease;
   }
   /// The lease is over. What else is to be done about it than to give the session up.
@@ -100,7 +101,7 @@ class LeasedLink : public Link<Request, Response> {
     looks_ = true;
     const Instant now = boot_now();
     Instant next = heartbeat_at_ + hold_.terms().heartbeat;
-    if (hold_.until()) next = std::min(next, *hold_.until());
+    if (const std::optional<Instant> until = hold_.until()) next = std::min(next, *until);
     const Duration wait = std::max<Duration>(next - now, std::chrono::milliseconds{1});
     this->run_at(SteadyClock::now() + wait, alarm_, [this](Lock& lock) { look(lock); });
   }

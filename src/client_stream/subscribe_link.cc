@@ -224,13 +224,17 @@ std::optional<SeatTask> SubscribeLink::next_task() {
     if (workers_may_go_) return std::nullopt;
     if (lease_has_ended()) lease_ended(lock);
     if (ready_.empty()) continue;
-    auto next = ready_.lower_bound(turn_);
-    if (next == ready_.end()) next = ready_.begin();
-    turn_ = *next + 1;
-    PartitionSeat& seat = seats_.at(*next);
-    ready_.erase(next);
-    return seat.begin();
+    return take_turn().begin();
   }
+}
+
+PartitionSeat& SubscribeLink::take_turn() {
+  auto next = ready_.lower_bound(turn_);
+  if (next == ready_.end()) next = ready_.begin();
+  turn_ = *next + 1;
+  PartitionSeat& seat = seats_.at(*next);
+  ready_.erase(next);
+  return seat;
 }
 
 void SubscribeLink::finish(const SeatTask& task) {

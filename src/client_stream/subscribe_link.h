@@ -101,6 +101,8 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   PartitionSeat* seat_of(std::uint64_t id, std::uint32_t partition);
   /// After anything happened to a seat: hands on what follows.
   void refresh(PartitionSeat& seat);
+  /// The next of the seats with a task, each in its turn.
+  PartitionSeat& take_turn();
   void end(const Error& error);
   /// The seats are lost, though nothing said so. The program hears of it before the broker can.
   void lease_ended(Lock& lock) override;

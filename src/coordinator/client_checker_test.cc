@@ -15,8 +15,10 @@ namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint8_t kOneOrNone = 0;
+const std::vector<int> kIndexes{-1};
 #else
 constexpr std::uint8_t kOneOrNone = 1;
+const std::vector<int> kIndexes{-1, 1};
 #endif
 
 std::string told(const SearchResult& result) {
@@ -38,7 +40,7 @@ void expect_sound(std::string_view what, ClientSearchOptions options,
 }
 
 TEST(ClientSearch, TwoClientsAndASilentCut) {
-  expect_sound("two clients, a cut", {.cuts = 1}, {-1, 1});
+  expect_sound("two clients, a cut", {.cuts = 1}, kIndexes);
 }
 
 TEST(ClientSearch, AVisibleBreakOfAGroupThatHandsOverAtOnce) {
@@ -47,7 +49,7 @@ TEST(ClientSearch, AVisibleBreakOfAGroupThatHandsOverAtOnce) {
 }
 
 TEST(ClientSearch, AStrictGroupWaitsForTheLeaseOfWhoeverBroke) {
-  expect_sound("strict, a break", {.handover = Handover::strict, .cuts = 0, .breaks = 1}, {-1, 1});
+  expect_sound("strict, a break", {.handover = Handover::strict, .cuts = 0, .breaks = 1}, kIndexes);
 }
 
 TEST(ClientSearch, AStrictGroupWaitsAfterARestart) {

@@ -86,7 +86,9 @@ const coordinator_state::Group* ClientWorld::group() const { return coordinator_
 void ClientWorld::enabled(std::vector<Event>& events) const {
   events.clear();
   events.push_back({Kind::tick, 0});
-  for (std::uint8_t i = 0; i < options_->sessions; ++i) enabled_for(i, events);
+  for (std::uint32_t i = 0; i < options_->sessions; ++i) {
+    enabled_for(static_cast<std::uint8_t>(i), events);
+  }
   if (coordinator_.next_deadline() <= now_) events.push_back({Kind::timer, 0});
   if (restarts_ > 0 && group() != nullptr) events.push_back({Kind::restart, 0});
   if (may_evaluate()) events.push_back({Kind::evaluate, 0});
@@ -98,6 +100,8 @@ bool ClientWorld::may_beat(const Session& session) const {
          !session.hold.has_ended(now_);
 }
 
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
 void ClientWorld::enabled_for(std::uint8_t number, std::vector<Event>& events) const {
   const Session& self = sessions_[number];
   const auto may = [&](Kind kind, bool condition) {
@@ -163,7 +167,10 @@ void ClientWorld::happen(const Event& event) {
       say(self, {Message::Kind::end, 0});
       down_at_broker(event.session);
       break;
-    case Kind::handover_over: act(event.session, self.seat->expire(now_)); break;
+    case Kind::handover_over:
+      BATON_ASSERT(self.seat.has_value());
+      act(event.session, self.seat->expire(now_));
+      break;
     case Kind::timer: coordinator_.expire(now_); break;
     case Kind::thaw: self.link = self.orphan ? Session::Link::broken : Session::Link::up; break;
     case Kind::unsubscribe:
@@ -290,7 +297,9 @@ void ClientWorld::lose(std::uint8_t number) {
   if (has(ClientBug::strict_moves_at_once) || self.grant.is_over(now_)) {
     return down_at_broker(number);
   }
-  coordinator_.connection_lost(connection_of(number), *self.grant.until(), now_);
+  const std::optional<Instant> until = self.grant.until();
+  BATON_ASSERT(until.has_value());
+  coordinator_.connection_lost(connection_of(number), *until, now_);
   self.broker_to_see = false;
   self.at_broker = false;
   self.seat.reset();
@@ -367,6 +376,8 @@ void ClientWorld::say(Session& session, Message message) const {
   session.down.insert(ahead ? session.down.begin() : session.down.end(), message);
 }
 
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
 void ClientWorld::take_effects() {
   // What a seat answers may bring the next effects.
   for (auto effects = coordinator_.take_effects(); !effects.empty();
@@ -413,6 +424,8 @@ std::optional<std::string> ClientWorld::violation() const {
   return std::nullopt;
 }
 
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
 std::optional<std::string> ClientWorld::settle(bool heal, std::vector<Event>* path) {
   std::vector<Event> events;
   int ticks = 0;
@@ -462,6 +475,8 @@ std::uint8_t ClientWorld::left(std::optional<Instant> at) const {
       std::clamp((*at - now_).count(), std::int64_t{0}, std::int64_t{99}));
 }
 
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
 void ClientWorld::encode_session(const Session& session, std::string& out) const {
   Encoder to(out);
   to.u8(static_cast<std::uint8_t>(
@@ -508,7 +523,7 @@ void ClientWorld::encode_session(const Session& session, std::string& out) const
 std::string ClientWorld::encode() const {
   std::string out;
   Encoder to(out);
-  for (std::uint8_t i = 0; i < options_->sessions; ++i) encode_session(sessions_[i], out);
+  for (std::uint32_t i = 0; i < options_->sessions; ++i) encode_session(sessions_[i], out);
   for (const std::uint8_t budget :
        {cuts_, breaks_, crashes_, unsubscribes_, restarts_, evaluations_}) {
     to.u8(budget);
@@ -536,7 +551,7 @@ std::string ClientWorld::describe() const {
                           "xyzw"[consumer.member.subscription.value], to_string(consumer.status));
     }
   }
-  for (std::uint8_t i = 0; i < options_->sessions; ++i) {
+  for (std::uint32_t i = 0; i < options_->sessions; ++i) {
     if (works(sessions_[i])) text += fmt::format(", {} works", "xyzw"[i]);
   }
   return "[" + text + "]";

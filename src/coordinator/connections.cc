@@ -245,6 +245,15 @@ void Coordinator::become_leader(Instant now) {
   forget_all_worthless();
   leases_of_others_until_ = now + options_.session_lease;
   for (auto& [group, state] : groups_) state.seated = false;
+  watch_again(now);
+  for (const auto& entry : groups_) {
+    for (const Consumer& consumer : entry.second.consumers) {
+      if (consumer.connected()) say_again(entry, consumer);
+    }
+  }
+}
+
+void Coordinator::watch_again(Instant now) {
   std::optional<NodeId> node;
   for (const auto& [connection, link] : links_) {
     if (node != connection.node) {
@@ -258,11 +267,6 @@ void Coordinator::become_leader(Instant now) {
     // It may have passed while nobody led.
     const Instant at = std::max(*link.deadline, now);
     effects_.list.emplace_back(CoordinatorEffects::SetTimer{connection, at});
-  }
-  for (const auto& entry : groups_) {
-    for (const Consumer& consumer : entry.second.consumers) {
-      if (consumer.connected()) say_again(entry, consumer);
-    }
   }
 }
 

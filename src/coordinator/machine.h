@@ -143,6 +143,8 @@ class Coordinator {
   void node_disconnected(NodeId node, Instant heard_last, Instant now);
   /// A SetTimer went off. Too early, or for a connection that is back: harmless.
   void disconnect_timer(ConnectionId connection, Instant now);
+  /// Tells a new leader's owner what to watch, check and time.
+  void watch_again(Instant now);
   /// The node's link is back: asks each of its connections whether it is there.
   void node_up(NodeId node);
   /// The connection answered a Check.
