@@ -147,26 +147,27 @@ void World::deliver_down(std::uint8_t connection) {
   deliver(message);
 }
 
+void World::answer_check(std::uint8_t connection) {
+  // What ended during the cut is reported first. A dead connection has its own event.
+  for (std::uint8_t i = 0; i < peer_count_; ++i) {
+    if (connection_of(i) != connection || !peers_[i].unregister_pending) continue;
+    peers_[i].unregister_pending = false;
+    send_up(connection, {Message::Kind::unregister, i, {}, {}});
+  }
+  send_up(connection, {Message::Kind::there, connection, {}, {}});
+}
+
+void World::drop_unknown(std::uint8_t connection) {
+  for (std::uint8_t i = 0; i < peer_count_; ++i) {
+    if (connection_of(i) != connection || !peers_[i].seat.has_value()) continue;
+    peers_[i] = {};
+    peers_[i].joined = true;
+  }
+}
+
 void World::deliver(const Message& message) {
-  if (message.kind == Message::Kind::check) {
-    // What ended during the cut is reported first. A dead connection has its own event.
-    const std::uint8_t connection = message.peer;
-    for (std::uint8_t i = 0; i < peer_count_; ++i) {
-      if (connection_of(i) != connection || !peers_[i].unregister_pending) continue;
-      peers_[i].unregister_pending = false;
-      send_up(connection, {Message::Kind::unregister, i, {}, {}});
-    }
-    send_up(connection, {Message::Kind::there, connection, {}, {}});
-    return;
-  }
-  if (message.kind == Message::Kind::unknown) {
-    for (std::uint8_t i = 0; i < peer_count_; ++i) {
-      if (connection_of(i) != message.peer || !peers_[i].seat.has_value()) continue;
-      peers_[i] = {};
-      peers_[i].joined = true;
-    }
-    return;
-  }
+  if (message.kind == Message::Kind::check) return answer_check(message.peer);
+  if (message.kind == Message::Kind::unknown) return drop_unknown(message.peer);
   Peer& peer = peers_[message.peer];
   if (!peer.seat.has_value()) return;
   const MemberId member = member_of(message.peer);

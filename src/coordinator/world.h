@@ -116,6 +116,9 @@ class World {
   void deliver_down(std::uint8_t connection);
   void deliver_up(std::uint8_t connection);
   void deliver(const Message& message);
+  void answer_check(std::uint8_t connection);
+  /// The coordinator knows nobody of this connection any more: its subscriptions begin anew.
+  void drop_unknown(std::uint8_t connection);
   void client_replies(std::uint8_t peer);
   void notice_cut(std::uint8_t node);
   void connection_down(std::uint8_t connection);

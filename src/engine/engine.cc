@@ -87,7 +87,7 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
   start_threads();
   const Status started = start_source(stop);
   if (!started.has_value()) {
-    if (early_end().has_value()) return *early_end();
+    if (const auto ended = early_end()) return *ended;
     const bool given_up = stop.stop_requested() && may_pass(started.error());
     return given_up ? Result<Ending>(Ending::drained) : started.error();
   }
