@@ -96,7 +96,6 @@ Status Pipeline::make_engine() {
 }
 
 Result<Pipeline::Start> Pipeline::start(const std::function<bool()>& give_up) {
-  constexpr Duration kStep = std::chrono::milliseconds(20);
   Random random = Random(config_.engine.seed).fork("start");
   for (std::uint32_t attempt = 1;; ++attempt) {
     auto findings = check(true);
@@ -110,12 +109,19 @@ Result<Pipeline::Start> Pipeline::start(const std::function<bool()>& give_up) {
     if (!may_pass(made.error())) return made.error();
     set_waiting(made.error());
     const Instant again = boot_time() + config_.engine.breaker.probe.steady(attempt, random);
-    do {
-      if (give_up()) return Start::given_up;
-      if (waits_too_long()) return Start::outage;
-      std::this_thread::sleep_for(kStep);
-    } while (boot_time() < again);
+    if (const auto ended = wait_until(again, give_up)) return *ended;
   }
+}
+
+std::optional<Pipeline::Start> Pipeline::wait_until(Instant again,
+                                                    const std::function<bool()>& give_up) const {
+  constexpr Duration kStep = std::chrono::milliseconds(20);
+  do {
+    if (give_up()) return Start::given_up;
+    if (waits_too_long()) return Start::outage;
+    std::this_thread::sleep_for(kStep);
+  } while (boot_time() < again);
+  return std::nullopt;
 }
 
 /// Another part that is away is news, and the same one is not.

@@ -69,6 +69,8 @@ class Pipeline {
   void set_waiting(const Error& error);
   void end_waiting();
   [[nodiscard]] bool waits_too_long() const;
+  /// Why the wait ended before `again`; nothing when it did not.
+  std::optional<Start> wait_until(Instant again, const std::function<bool()>& give_up) const;
   void log(bool warning, const std::string& text) const;
 
   PipelineConfig config_;

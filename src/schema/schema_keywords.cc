@@ -49,6 +49,7 @@ TypeSet type_of(const JsonNode& node) {
 
 std::string no_type(const JsonNode& node) {
   std::vector<std::string_view> names;
+  names.reserve(kTypes.size());
   for (const auto& [name, type] : kTypes) names.push_back(name);
   const std::string given = node.kind == JsonKind::string
                                 ? fmt::format("\"{}\"", excerpt(node.text()))

@@ -178,7 +178,29 @@ std::optional<Error> judge_plain(const Suspect& suspect, const Handshake& found)
       suspect.who, suspect.address, suspect.secure));
 }
 
-std::optional<Error> judge_tls(const Suspect& suspect, const Handshake& found) {
+/// What a failed handshake says that is not about the server's certificate.
+std::optional<Error> judge_refusal(const Suspect& suspect, const client::TlsOptions& tls,
+                                   const Handshake& found) {
+  const std::string place = fmt::format("{} at {}", suspect.who, suspect.address);
+  if (found.is_silent && !found.is_agreed) {
+    // Or it is behind something that has nobody to pass us on to.
+    return Error{
+        Errc::unavailable,
+        fmt::format("{} closes the connection instead of answering in TLS: it speaks plain "
+                    "text ({}://), or is not up yet",
+                    place, suspect.plain)};
+  }
+  if (!tls.certificate_file.empty()) {
+    return wrong(fmt::format("{} does not accept the certificate in {}{}{}", place,
+                             tls.certificate_file, found.is_alert ? ": " : "",
+                             found.is_alert ? found.text : ""));
+  }
+  if (!found.is_alert) return std::nullopt;
+  return wrong(fmt::format("{} refuses the TLS handshake: {}", place, found.text));
+}
+
+std::optional<Error> judge_tls(const Suspect& suspect, const client::TlsOptions& tls,
+                               const Handshake& found) {
   const std::string place = fmt::format("{} at {}", suspect.who, suspect.address);
   if (found.is_done) return std::nullopt;
   if (found.is_plain) {
@@ -195,10 +217,9 @@ std::optional<Error> judge_tls(const Suspect& suspect, const Handshake& found) {
                     place));
   }
   if (found.verified != X509_V_OK) {
-    return wrong(fmt::format(
-        "{} has a certificate that {} does not vouch for: {}", place,
-        suspect.tls->ca_file.empty() ? "no authority of this system" : suspect.tls->ca_file,
-        X509_verify_cert_error_string(found.verified)));
+    return wrong(fmt::format("{} has a certificate that {} does not vouch for: {}", place,
+                             tls.ca_file.empty() ? "no authority of this system" : tls.ca_file,
+                             X509_verify_cert_error_string(found.verified)));
   }
   if (found.asked_for_certificate) {
     return wrong(
@@ -206,21 +227,7 @@ std::optional<Error> judge_tls(const Suspect& suspect, const Handshake& found) {
                     "(tls.certificate and tls.key)",
                     place));
   }
-  if (found.is_silent && !found.is_agreed) {
-    // Or it is behind something that has nobody to pass us on to.
-    return Error{
-        Errc::unavailable,
-        fmt::format("{} closes the connection instead of answering in TLS: it speaks plain "
-                    "text ({}://), or is not up yet",
-                    place, suspect.plain)};
-  }
-  if (!suspect.tls->certificate_file.empty()) {
-    return wrong(fmt::format("{} does not accept the certificate in {}{}{}", place,
-                             suspect.tls->certificate_file, found.is_alert ? ": " : "",
-                             found.is_alert ? found.text : ""));
-  }
-  if (!found.is_alert) return std::nullopt;
-  return wrong(fmt::format("{} refuses the TLS handshake: {}", place, found.text));
+  return judge_refusal(suspect, tls, found);
 }
 
 }  // namespace
@@ -245,7 +252,7 @@ std::optional<Error> explain_failure(const Suspect& suspect, Duration timeout) {
         ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, each->ai_protocol));
     if (!socket.connect(*each, left)) continue;
     const Handshake found = shake_hands(socket.number(), address->host, suspect.tls);
-    return suspect.tls ? judge_tls(suspect, found) : judge_plain(suspect, found);
+    return suspect.tls ? judge_tls(suspect, *suspect.tls, found) : judge_plain(suspect, found);
   }
   return std::nullopt;
 }
