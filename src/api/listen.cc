@@ -72,16 +72,24 @@ Result<ListenAddress> parse_listen(std::string_view text) {
   return out;
 }
 
-Status check_listen(std::string_view setting, const ListenAddress& address, bool tls,
-                    bool insecure) {
+Status check_listen(const ListenAddress& address, bool tls, bool insecure) {
   if (tls || insecure || address.is_local()) return {};
   return Error{
       Errc::failed_precondition,
-      fmt::format(
-          "{} {} can be reached from other machines, and without TLS whoever reaches it can "
-          "read and delete every message: give a certificate and key (--tls-cert, --tls-key) "
-          "where the service has TLS, or say --insecure if the network is trusted",
-          setting, address.to_string())};
+      fmt::format("--listen {} can be reached from other machines, and without TLS whoever reaches "
+                  "it can read and delete every message: give a certificate and key (--tls-cert, "
+                  "--tls-key), or say --insecure if the network is trusted",
+                  address.to_string())};
+}
+
+Status check_http_listen(const ListenAddress& address, bool insecure) {
+  if (insecure || address.is_local()) return {};
+  return Error{
+      Errc::failed_precondition,
+      fmt::format("--http {} can be reached from other machines, and HTTP is always plain text: "
+                  "whoever reaches it can read health and metrics. Choose an address of this "
+                  "machine (127.0.0.1) or 'off', or say --insecure if the network is trusted",
+                  address.to_string())};
 }
 
 }  // namespace baton

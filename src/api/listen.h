@@ -25,8 +25,9 @@ struct ListenAddress {
 Result<ListenAddress> parse_listen(std::string_view text);
 
 /// Refuses an address that other machines can reach in the clear, unless the operator asked for
-/// just that: whoever connects can read and delete every message. `setting` is the option's name.
-Status check_listen(std::string_view setting, const ListenAddress& address, bool tls,
-                    bool insecure);
+/// just that: whoever connects can read and delete every message.
+Status check_listen(const ListenAddress& address, bool tls, bool insecure);
+/// The same for HTTP, which has no TLS, and shows health and metrics.
+Status check_http_listen(const ListenAddress& address, bool insecure);
 
 }  // namespace baton

@@ -14,7 +14,7 @@ TEST(Listen, AddressesThatStayOnThisMachine) {
     ASSERT_TRUE(address.has_value()) << text;
     EXPECT_TRUE(address->is_local()) << text;
     EXPECT_EQ(address->to_string(), text);
-    EXPECT_TRUE(check_listen("--listen", *address, false, false).has_value()) << text;
+    EXPECT_TRUE(check_listen(*address, false, false).has_value()) << text;
   }
 }
 
@@ -24,14 +24,25 @@ TEST(Listen, BeyondThisMachineNeedsTlsOrInsecure) {
                            "127.example.org:1", "localhost.example.org:1", "[::ffff:10.0.0.1]:1"}) {
     const Result<ListenAddress> address = parse_listen(text);
     ASSERT_TRUE(address.has_value()) << text;
-    const Status refused = check_listen("--listen", *address, false, false);
+    const Status refused = check_listen(*address, false, false);
     ASSERT_FALSE(refused.has_value()) << text;
     for (const char* part : {"--listen", "other machines", "--tls-cert", "--insecure"}) {
       EXPECT_NE(refused.error().text.find(part), std::string::npos) << refused.error().text;
     }
-    EXPECT_TRUE(check_listen("--listen", *address, true, false).has_value()) << text;
-    EXPECT_TRUE(check_listen("--listen", *address, false, true).has_value()) << text;
+    EXPECT_TRUE(check_listen(*address, true, false).has_value()) << text;
+    EXPECT_TRUE(check_listen(*address, false, true).has_value()) << text;
   }
+}
+
+// Advice that cannot be followed is none: HTTP has no TLS.
+TEST(Listen, HttpBeyondThisMachineNeedsInsecure) {
+  const ListenAddress address = *parse_listen("0.0.0.0:7471");
+  const Status refused = check_http_listen(address, false);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().text.find("--insecure"), std::string::npos);
+  EXPECT_EQ(refused.error().text.find("--tls"), std::string::npos);
+  EXPECT_TRUE(check_http_listen(address, true).has_value());
+  EXPECT_TRUE(check_http_listen(*parse_listen("localhost:1"), false).has_value());
 }
 
 TEST(Listen, WhatIsNoAddressIsRefused) {

@@ -6,16 +6,13 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <random>
 #include <utility>
 
 #include "api/acceptor.h"
 #include "api/admin_service.h"
+#include "api/certificates.h"
 #include "api/handshake_log.h"
 #include "api/http.h"
 #include "api/listen.h"
@@ -25,6 +22,7 @@
 #include "api_kv/kv_service.h"
 #include "api_queue/queue_service.h"
 #include "api_stream/stream_service.h"
+#include "base/assert.h"
 
 namespace baton {
 
@@ -32,8 +30,7 @@ namespace baton {
 struct ApiServer::Parts {
   explicit Parts(std::shared_ptr<ApiState> shared)
       : state(std::move(shared)), queues(state), streams(state), kv(state), admin(state) {}
-  Status start_grpc(const ServerOptions& options,
-                    const std::shared_ptr<grpc::ServerCredentials>& security);
+  Status start_grpc(const ServerOptions& options);
 
   std::shared_ptr<ApiState> state;
   std::shared_ptr<ServerFacts> facts = std::make_shared<ServerFacts>();
@@ -41,6 +38,7 @@ struct ApiServer::Parts {
   StreamService streams;
   KvService kv;
   AdminService admin;
+  std::shared_ptr<ServerCertificates> certificates;  // Null without TLS.
   std::unique_ptr<HttpServer> http;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door;  // Into gRPC.
   std::unique_ptr<grpc::Server> server;
@@ -50,35 +48,21 @@ struct ApiServer::Parts {
 
 namespace {
 
-Result<std::string> read_file(const std::string& path, const char* setting) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} {} cannot be read: {}", setting, path, std::strerror(errno))};
-  }
-  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+client::TlsOptions tls_files(const ServerOptions& options) {
+  return {
+      .ca_file = options.tls_ca, .certificate_file = options.tls_cert, .key_file = options.tls_key};
 }
 
-Result<std::shared_ptr<grpc::ServerCredentials>> credentials(const ServerOptions& options) {
+/// Null without TLS.
+Result<std::shared_ptr<ServerCertificates>> load_certificates(const ServerOptions& options) {
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return Error{Errc::invalid_argument, "--tls-cert and --tls-key go together; one is missing"};
   }
-  if (options.tls_cert.empty()) {
-    if (!options.tls_ca.empty()) {
-      return Error{Errc::invalid_argument, "--tls-ca needs --tls-cert and --tls-key"};
-    }
-    return grpc::InsecureServerCredentials();
-  }
-  grpc::SslServerCredentialsOptions tls;
-  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
-  BATON_TRY(pair.cert_chain, read_file(options.tls_cert, "--tls-cert"));
-  BATON_TRY(pair.private_key, read_file(options.tls_key, "--tls-key"));
-  tls.pem_key_cert_pairs.push_back(std::move(pair));
+  if (!options.tls_cert.empty()) return ServerCertificates::load(tls_files(options));
   if (!options.tls_ca.empty()) {
-    BATON_TRY(tls.pem_root_certs, read_file(options.tls_ca, "--tls-ca"));
-    tls.client_certificate_request = GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+    return Error{Errc::invalid_argument, "--tls-ca needs --tls-cert and --tls-key"};
   }
-  return grpc::SslServerCredentials(tls);
+  return std::shared_ptr<ServerCertificates>();
 }
 
 Status check_numbers(const ServerOptions& options) {
@@ -138,14 +122,15 @@ std::uint64_t random_seed() {
 }  // namespace
 
 /// gRPC listens nowhere by itself: its connections come from the acceptor.
-Status ApiServer::Parts::start_grpc(const ServerOptions& options,
-                                    const std::shared_ptr<grpc::ServerCredentials>& security) {
+Status ApiServer::Parts::start_grpc(const ServerOptions& options) {
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   configure(builder, options);
-  door = builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, security);
+  door = builder.experimental().AddExternalConnectionAcceptor(
+      External::FROM_FD,
+      certificates == nullptr ? grpc::InsecureServerCredentials() : certificates->credentials());
   builder.RegisterService(&queues);
   builder.RegisterService(&streams);
   builder.RegisterService(&kv);
@@ -171,19 +156,25 @@ ApiServer::ApiServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 ApiServer::~ApiServer() { shutdown(std::chrono::milliseconds{0}); }
 
-Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const ServerOptions& options) {
+Status ApiServer::check(const ServerOptions& options) {
   BATON_TRY_STATUS(check_numbers(options));
   BATON_TRY(const ListenAddress address, parse_listen(options.listen));
-  BATON_TRY_STATUS(check_listen("--listen", address, !options.tls_cert.empty(), options.insecure));
-  BATON_TRY(const auto security, credentials(options));
+  BATON_TRY_STATUS(check_listen(address, !options.tls_cert.empty(), options.insecure));
+  BATON_TRY_STATUS(load_certificates(options));
+  if (options.http_listen.empty()) return {};
+  BATON_TRY(const ListenAddress http, parse_listen(options.http_listen));
+  return check_http_listen(http, options.insecure);
+}
+
+Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const ServerOptions& options) {
+  BATON_TRY_STATUS(check(options));
+  BATON_TRY(const ListenAddress address, parse_listen(options.listen));
 
   auto parts = std::make_unique<Parts>(std::make_shared<ApiState>(broker, random_seed()));
   parts->facts->version = options.version;
   parts->facts->data_folder = options.data_folder;
   if (!options.http_listen.empty()) {
     BATON_TRY(const ListenAddress http_address, parse_listen(options.http_listen));
-    // HTTP has no TLS of its own.
-    BATON_TRY_STATUS(check_listen("--http", http_address, false, options.insecure));
     BATON_TRY(parts->http, HttpServer::start(parts->state, parts->facts, http_address,
                                              http_connections_max(options.connections_max)));
   }
@@ -194,12 +185,19 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const Server
                                              .greeting_timeout = options.handshake_timeout,
                                              .unacked_timeout = options.keepalive_timeout},
                                             parts->facts->connections));
-  BATON_TRY_STATUS(parts->start_grpc(options, security));
+  BATON_TRY(parts->certificates, load_certificates(options));
+  BATON_TRY_STATUS(parts->start_grpc(options));
   std::unique_ptr<ApiServer> api(new ApiServer(std::move(parts)));
   api->set_ready(false);
   if (!options.tls_cert.empty()) watch_handshakes(api->parts_->facts->connections);
   api->parts_->monitor = std::make_unique<Monitor>(api->parts_->state);
   return api;
+}
+
+Status ApiServer::reload_certificates(const ServerOptions& options) {
+  BATON_ASSERT((parts_->certificates == nullptr) == options.tls_cert.empty());
+  return parts_->certificates == nullptr ? Status{}
+                                         : parts_->certificates->reload(tls_files(options));
 }
 
 int ApiServer::grpc_port() const { return parts_->acceptor->port(); }

@@ -42,6 +42,8 @@ struct ServerOptions {
 /// The methods may be called by any one thread.
 class ApiServer {
  public:
+  /// Everything that can be refused before anything is opened: numbers, addresses, certificates.
+  static Status check(const ServerOptions& options);
   /// Listens, but is not ready before set_ready(true). An error says what to change.
   static Result<std::unique_ptr<ApiServer>> start(Broker& broker, const ServerOptions& options);
   ApiServer(const ApiServer&) = delete;
@@ -52,6 +54,11 @@ class ApiServer {
   [[nodiscard]] int grpc_port() const;
   /// 0 when there is no HTTP.
   [[nodiscard]] int http_port() const;
+
+  /// Reads the certificates again, for connections to come; the options may name other files. On an
+  /// error, which names the file, everything stays as it was. Whether TLS is spoken, and whether
+  /// clients need a certificate, must be as it was at the start.
+  Status reload_certificates(const ServerOptions& options);
 
   /// What the health service and /readyz say.
   void set_ready(bool ready);

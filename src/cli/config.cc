@@ -248,6 +248,8 @@ std::vector<std::string> needs_restart(const ServerConfig& running, const Server
     const auto new_one = wanted.given.find(setting.name);
     const bool had = old_one != running.given.end();
     const bool has = new_one != wanted.given.end();
+    // Other files will do; whether there are any is decided at the start.
+    if (setting.name.starts_with("tls-") && had == has) continue;
     if (had == has && (!had || old_one->second == new_one->second)) continue;
     out.emplace_back(setting.name);
   }

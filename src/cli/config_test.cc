@@ -134,11 +134,17 @@ TEST(Config, ARefusedValueChangesNothing) {
 }
 
 TEST(Config, AReloadNamesWhatNeedsARestart) {
-  const auto running = *parse_config("data: d\nlog-level: info\nrequest-max: 1MiB\n", "c");
-  const auto wanted = *parse_config("data: d\nlog-level: debug\nkeepalive-time: 3s\n", "c");
+  auto running = *parse_config("data: d\nlog-level: info\nrequest-max: 1MiB\n", "c");
+  auto wanted = *parse_config("data: d\nlog-level: debug\nkeepalive-time: 3s\n", "c");
   EXPECT_EQ(needs_restart(running, wanted),
             (std::vector<std::string>{"keepalive-time", "request-max"}));
   EXPECT_TRUE(needs_restart(running, running).empty());
+  // Another certificate will do, but not the first one.
+  running.given["tls-cert"] = "a.pem";
+  wanted = running;
+  wanted.given["tls-cert"] = "b.pem";
+  wanted.given["tls-ca"] = "ca.pem";
+  EXPECT_EQ(needs_restart(running, wanted), std::vector<std::string>{"tls-ca"});
 }
 
 }  // namespace

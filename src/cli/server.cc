@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -71,12 +73,16 @@ Result<ServerConfig> read_config(const ServerFlags& flags) {
 }
 
 /// Everything that can be refused before the data folder is touched.
-Status check_addresses(const ServerOptions& api) {
-  BATON_TRY(const ListenAddress listen, parse_listen(api.listen));
-  BATON_TRY_STATUS(check_listen("--listen", listen, !api.tls_cert.empty(), api.insecure));
-  if (api.http_listen.empty()) return {};
-  BATON_TRY(const ListenAddress http, parse_listen(api.http_listen));
-  return check_listen("--http", http, false, api.insecure);
+Status check(const ServerConfig& config) {
+  BATON_TRY_STATUS(ApiServer::check(config.api));
+  if (config.ready_file.empty()) return {};
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path file = fs::absolute(config.ready_file, ignored);
+  errno = fs::is_directory(file, ignored) ? EISDIR : 0;
+  if (errno == 0 && ::access(file.parent_path().c_str(), W_OK | X_OK) == 0) return {};
+  return Error{Errc::invalid_argument, fmt::format("--ready-file {} cannot be written: {}",
+                                                   config.ready_file, std::strerror(errno))};
 }
 
 /// Opens as many descriptors to the process as the system lets it, and divides them: at most half
@@ -211,10 +217,10 @@ class Server {
     const auto recovered = Clock::now();
     BATON_TRY(api_, ApiServer::start(*broker_, config_.api));
     api_->set_ready(true);
-    log_ready(std::chrono::duration_cast<Milliseconds>(recovered - began));
     if (!config_.ready_file.empty()) {
       BATON_TRY_STATUS(write_ready_file(config_.ready_file, *api_));
     }
+    log_ready(std::chrono::duration_cast<Milliseconds>(recovered - began));
     return {};
   }
 
@@ -258,8 +264,23 @@ class Server {
     for (const std::string& name : needs_restart(config_, *wanted)) {
       spdlog::warn("event=reload_ignored setting={} reason=\"needs a restart\"", name);
     }
+    if (const Status status = reload_certificates(wanted->api); !status) {
+      return fail_reload(status.error());
+    }
     set_log_level(wanted->log_level);
-    spdlog::info("event=reloaded log_level={}", log_level_text(wanted->log_level));
+    spdlog::info("event=reloaded log_level={} tls_cert={}", log_level_text(wanted->log_level),
+                 config_.api.tls_cert.empty() ? "none" : log_value(config_.api.tls_cert));
+  }
+  /// A file that was or is not there at all needs a restart, and keeps its old setting.
+  Status reload_certificates(const ServerOptions& wanted) {
+    ServerOptions files = config_.api;
+    for (const auto file :
+         {&ServerOptions::tls_cert, &ServerOptions::tls_key, &ServerOptions::tls_ca}) {
+      if ((files.*file).empty() == (wanted.*file).empty()) files.*file = wanted.*file;
+    }
+    BATON_TRY_STATUS(api_->reload_certificates(files));
+    config_.api = std::move(files);
+    return {};
   }
   static void fail_reload(const Error& error) {
     spdlog::error("event=reload_failed error={} note=\"everything stays as it was\"",
@@ -300,9 +321,7 @@ ExitCode run_server(const ServerFlags& flags) {
   Result<ServerConfig> config = read_config(flags);
   if (!config) return Output(false).fail("server", config.error());
   const Output out(config->log_json);
-  if (const Status status = check_addresses(config->api); !status) {
-    return out.fail("server", status.error());
-  }
+  if (const Status status = check(*config); !status) return out.fail("server", status.error());
   if (const Status status = divide_descriptors(*config); !status) {
     return out.fail("server", status.error());
   }

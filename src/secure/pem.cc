@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 namespace baton::secure {
@@ -28,6 +29,7 @@ struct Freed {
 using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 
 Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
@@ -59,8 +61,21 @@ Certificate first_certificate(const std::string& text) {
   return found;
 }
 
+/// Whether all of them can be read, the first and those behind it.
+bool are_whole(const std::string& text) {
+  const Bio bio = open(text);
+  while (Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) != nullptr) {
+  }
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  return at_end;
+}
+
 Status check_certificates(const std::string& path, const std::string& text) {
-  if (first_certificate(text) != nullptr) return {};
+  if (first_certificate(text) != nullptr) {
+    if (are_whole(text)) return {};
+    return wrong(fmt::format("{} holds a certificate that cannot be read (PEM)", path));
+  }
   const bool is_key = text.find("PRIVATE KEY-----") != std::string::npos;
   return wrong(
       fmt::format("{} holds {}no certificate (PEM)", path, is_key ? "a private key, and " : ""));
@@ -103,12 +118,19 @@ Result<Pem> read_pem(const client::TlsOptions& files) {
   BATON_TRY_STATUS(check_certificates(files.certificate_file, pem.certificate));
   BATON_TRY(pem.key, read(files.key_file));
   BATON_TRY(const Key key, read_key(files.key_file, pem.key));
-  const bool fits =
-      X509_check_private_key(first_certificate(pem.certificate).get(), key.get()) == 1;
+  const Certificate certificate = first_certificate(pem.certificate);
+  const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
-  if (fits) return pem;
-  return wrong(fmt::format("the private key in {} does not belong to the certificate in {}",
-                           files.key_file, files.certificate_file));
+  if (!fits) {
+    return wrong(fmt::format("the private key in {} does not belong to the certificate in {}",
+                             files.key_file, files.certificate_file));
+  }
+  const Context context(SSL_CTX_new(TLS_method()));
+  if (SSL_CTX_use_certificate(context.get(), certificate.get()) == 1) return pem;
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return wrong(fmt::format("the certificate in {} cannot be used: {}", files.certificate_file,
+                           reason == nullptr ? "OpenSSL refuses it" : reason));
 }
 
 }  // namespace baton::secure

@@ -13,6 +13,8 @@ struct Pem {
   std::string ca{};
   std::string certificate{};
   std::string key{};
+
+  bool operator==(const Pem&) const = default;
 };
 
 /// Reads the files and makes sure that they are what they should be: certificates, and a private

@@ -11,6 +11,7 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509.h>
 
 namespace baton::secure {
@@ -108,6 +109,15 @@ TEST_F(PemTest, ErrorsNameTheFileAndWhatIsWrong) {
             certificate + " holds no private key (PEM)");
   EXPECT_EQ(error_of({.certificate_file = certificate, .key_file = locked}),
             "the private key in " + locked + " has a passphrase; give one without");
+  const std::string torn =
+      write("torn", certificate_pem(key_.get()) + "-----BEGIN CERTIFICATE-----\nMIIB\n");
+  EXPECT_EQ(error_of({.certificate_file = torn, .key_file = key}),
+            torn + " holds a certificate that cannot be read (PEM)");
+  const Key small(EVP_RSA_gen(1024));
+  const std::string weak = write("weak", certificate_pem(small.get()));
+  const std::string weak_key = write("weak_key", key_pem(small.get()));
+  EXPECT_EQ(error_of({.certificate_file = weak, .key_file = weak_key}),
+            "the certificate in " + weak + " cannot be used: ee key too small");
   EXPECT_EQ(
       error_of({.certificate_file = certificate, .key_file = other}),
       "the private key in " + other + " does not belong to the certificate in " + certificate);

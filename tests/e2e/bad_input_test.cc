@@ -370,6 +370,9 @@ TEST(BadServer, AnAddressBeyondThisMachineNeedsTlsOrInsecure) {
     for (const auto* word : {flag, "0.0.0.0", "--insecure", "other machines"}) {
       EXPECT_NE(result.err.find(word), std::string::npos) << word << "\n" << result.err;
     }
+    // HTTP has no TLS: the error must not ask for it.
+    const bool advises_tls = result.err.find("--tls-cert") != std::string::npos;
+    EXPECT_EQ(advises_tls, std::string_view(flag) == "--listen") << result.err;
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "data"));
 
@@ -380,16 +383,20 @@ TEST(BadServer, AnAddressBeyondThisMachineNeedsTlsOrInsecure) {
 
 TEST(BadServer, SettingsHaveLimits) {
   const TempFolder folder;
-  const std::vector<ServerCase> cases{{{"--fsync", "sometimes"}, kUsage, {"--fsync", "always"}},
-                                      {{"--fsync", "interval:0"}, kUsage, {"interval"}},
-                                      {{"--shards", "0"}, kUsage, {"--shards", "256"}},
-                                      {{"--shards", "257"}, kUsage, {"--shards", "256"}},
-                                      {{"--listen", "nonsense"}, kUsage, {"nonsense", "port"}},
-                                      {{"--listen", "127.0.0.1:99999"}, kUsage, {"99999"}},
-                                      {{"--request-max", "1"}, kUsage, {"64KiB"}},
-                                      {{"--log-level", "loud"}, kUsage, {"loud", "debug"}},
-                                      {{"--tls-cert", "/no/such/file"}, kUsage, {"--tls-key"}},
-                                      {{"--config", "/no/such/file"}, kUsage, {"/no/such/file"}}};
+  const std::vector<ServerCase> cases{
+      {{"--fsync", "sometimes"}, kUsage, {"--fsync", "always"}},
+      {{"--fsync", "interval:0"}, kUsage, {"interval"}},
+      {{"--shards", "0"}, kUsage, {"--shards", "256"}},
+      {{"--shards", "257"}, kUsage, {"--shards", "256"}},
+      {{"--listen", "nonsense"}, kUsage, {"nonsense", "port"}},
+      {{"--listen", "127.0.0.1:99999"}, kUsage, {"99999"}},
+      {{"--request-max", "1"}, kUsage, {"64KiB"}},
+      {{"--log-level", "loud"}, kUsage, {"loud", "debug"}},
+      {{"--tls-cert", "/no/such/file"}, kUsage, {"--tls-key"}},
+      {{"--tls-ca", "/no/such/file"}, kUsage, {"--tls-cert"}},
+      {{"--ready-file", folder / "none/ready"}, kUsage, {"--ready-file", folder / "none/ready"}},
+      {{"--ready-file", folder.path()}, kUsage, {"--ready-file"}},
+      {{"--config", "/no/such/file"}, kUsage, {"/no/such/file"}}};
   for (const ServerCase& each : cases) {
     std::vector<std::string> command{binary(), "server", "--data", folder / "data"};
     // The last of two flags does not win, so these come first only where the case has its own.
@@ -403,6 +410,7 @@ TEST(BadServer, SettingsHaveLimits) {
     for (const std::string& word : each.words) {
       EXPECT_NE(result.err.find(word), std::string::npos) << word << "\n" << result.err;
     }
+    EXPECT_FALSE(std::filesystem::exists(folder / "data")) << joined(each.flags);
   }
 }
 

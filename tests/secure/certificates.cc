@@ -22,6 +22,7 @@ Certificates::Certificates() {
   make_authority("ca");
   make_authority("other-ca");
   sign("server", "ca", "IP:127.0.0.1,DNS:localhost");
+  sign("renewed", "other-ca", "IP:127.0.0.1,DNS:localhost");
   sign("elsewhere", "ca", "DNS:broker.example");
   sign("client", "ca", "DNS:client.example");
   sign("stranger", "other-ca", "DNS:client.example");

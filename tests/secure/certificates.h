@@ -23,6 +23,8 @@ class Certificates {
   [[nodiscard]] std::string other_ca() const { return folder_ / "other-ca.pem"; }
   /// For 127.0.0.1 and localhost.
   [[nodiscard]] Pair server() const { return pair("server"); }
+  /// For the same, signed by the other authority.
+  [[nodiscard]] Pair renewed() const { return pair("renewed"); }
   /// For broker.example alone.
   [[nodiscard]] Pair elsewhere() const { return pair("elsewhere"); }
   [[nodiscard]] Pair client() const { return pair("client"); }
