@@ -26,6 +26,8 @@
 
 #include <fmt/format.h>
 
+#include "connection.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -226,7 +228,7 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const auto channel = grpc::CreateChannel(options.address, grpc::InsecureChannelCredentials());
+  const auto channel = baton::bench::channel_to(options.address);
   if (options.store == "baton") {
     const auto stub = baton::v1::Kv::NewStub(channel);
     measure(options, [&] { return std::make_unique<BatonCall>(*stub); });

@@ -23,6 +23,8 @@
 
 #include <fmt/format.h>
 
+#include "connection.h"
+
 namespace {
 
 using baton::client::EnqueueResult;
@@ -78,8 +80,8 @@ std::uint64_t share(std::uint64_t count, std::size_t parts, std::size_t part) {
 }
 
 void produce(const Options& options, std::size_t number, std::atomic<std::uint64_t>& failed) {
-  auto producer = value_of(
-      Producer::open({.connection = {.address = options.address}, .queue = options.queue}));
+  auto producer = value_of(Producer::open(
+      {.connection = baton::bench::connection_to(options.address), .queue = options.queue}));
   std::uint64_t left = share(options.count, options.producers, number);
   std::uint64_t key = number;
   while (left > 0) {
@@ -100,10 +102,11 @@ void produce(const Options& options, std::size_t number, std::atomic<std::uint64
 }
 
 void consume(const Options& options, std::atomic<std::uint64_t>& received) {
-  auto stream = value_of(LeaseStream::open({.connection = {.address = options.address},
-                                            .queue = options.queue,
-                                            .max_in_flight = options.in_flight,
-                                            .max_in_flight_bytes = 256UL << 20U}));
+  auto stream =
+      value_of(LeaseStream::open({.connection = baton::bench::connection_to(options.address),
+                                  .queue = options.queue,
+                                  .max_in_flight = options.in_flight,
+                                  .max_in_flight_bytes = 256UL << 20U}));
   while (received < options.count) {
     std::vector<LeasedMessage> batch = value_of(stream->next_batch(milliseconds{50}));
     if (batch.empty()) continue;
@@ -145,13 +148,13 @@ void run_load(const Options& options, bool producing, bool consuming) {
 
 /// Sends at a steady rate and measures each message from its send() to its arrival at the consumer.
 void run_latency(const Options& options) {
-  auto producer = value_of(
-      Producer::open({.connection = {.address = options.address}, .queue = options.queue}));
+  auto producer = value_of(Producer::open(
+      {.connection = baton::bench::connection_to(options.address), .queue = options.queue}));
   std::vector<double> micros;
   micros.reserve(options.count);
   std::thread consumer([&] {
-    auto stream = value_of(
-        LeaseStream::open({.connection = {.address = options.address}, .queue = options.queue}));
+    auto stream = value_of(LeaseStream::open(
+        {.connection = baton::bench::connection_to(options.address), .queue = options.queue}));
     while (micros.size() < options.count) {
       for (LeasedMessage& message : value_of(stream->next_batch(milliseconds{100}))) {
         const auto sent = std::strtoll(message.payload.c_str(), nullptr, 10);

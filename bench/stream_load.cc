@@ -25,6 +25,8 @@
 
 #include <fmt/format.h>
 
+#include "connection.h"
+
 namespace {
 
 using baton::client::AppendResult;
@@ -99,7 +101,7 @@ void append(const Options& options) {
   std::vector<std::unique_ptr<StreamProducer>> producers;
   for (std::size_t i = 0; i < options.producers; ++i) {
     baton::client::StreamProducerOptions wanted;
-    wanted.connection.address = options.address;
+    wanted.connection = baton::bench::connection_to(options.address);
     wanted.stream = options.stream;
     if (options.compression == "lz4") wanted.compression = baton::client::RecordCompression::lz4;
     if (options.compression == "zstd") wanted.compression = baton::client::RecordCompression::zstd;
@@ -129,7 +131,8 @@ void append(const Options& options) {
 }
 
 void read(const Options& options) {
-  StreamClient client = value_of(StreamClient::connect({.address = options.address}));
+  StreamClient client =
+      value_of(StreamClient::connect(baton::bench::connection_to(options.address)));
   const auto info = value_of(client.describe_stream(options.stream));
   const double cpu = cpu_seconds();
   const auto start = Clock::now();
@@ -249,7 +252,7 @@ double percentile(std::vector<double>& sorted, double part) {
 /// A second consumer joins partition 1 of a group, which moves the seat to it (1 mod 2), and
 /// leaves, which moves it back; with `groups` other groups, each with a consumer of its own.
 void handover(const Options& options) {
-  const auto channel = grpc::CreateChannel(options.address, grpc::InsecureChannelCredentials());
+  const auto channel = baton::bench::channel_to(options.address);
   const auto stub = v1::Streams::NewStub(channel);
   constexpr std::uint64_t kPerConnection = 1000;
   std::vector<std::unique_ptr<Connection>> others;
