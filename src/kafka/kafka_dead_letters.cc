@@ -1,7 +1,5 @@
 #include "kafka/kafka_dead_letters.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -31,8 +29,10 @@ Result<KafkaHandle> make_asker(const KafkaDeadLetterOptions& options) {
   BATON_TRY(KafkaConf conf, make_conf({.defaults = {{"client.id", "baton-pipeline"}},
                                        .wanted = options.properties,
                                        .fixed = {brokers_property(options.brokers),
-                                                 {"allow.auto.create.topics", "false"}}}));
+                                                 {"allow.auto.create.topics", "false"}},
+                                       .security = options.security}));
   rd_kafka_conf_set_log_cb(conf.get(), [](const rd_kafka_t*, int, const char*, const char*) {});
+  note_errors(*conf);
   return make_handle(RD_KAFKA_CONSUMER, std::move(conf));
 }
 
@@ -40,11 +40,12 @@ Result<KafkaHandle> make_asker(const KafkaDeadLetterOptions& options) {
 
 Result<bool> KafkaDeadLetters::has_topic(const KafkaDeadLetterOptions& options) {
   BATON_TRY(const KafkaHandle handle, make_asker(options));
-  const auto partitions = count_partitions(*handle, options.topic, kAsk);
+  const auto partitions = find_topic(
+      *handle, {.brokers = options.brokers, .topic = options.topic, .security = options.security},
+      kAsk);
   if (partitions.has_value()) return true;
   if (partitions.error().code == Errc::not_found) return false;
-  return Error{partitions.error().code,
-               fmt::format("{} ({})", partitions.error().text, options.brokers)};
+  return partitions.error();
 }
 
 Result<std::unique_ptr<KafkaDeadLetters>> KafkaDeadLetters::open(KafkaDeadLetterOptions options) {

@@ -25,9 +25,19 @@ void on_error(rd_kafka_t* /*handle*/, int code, const char* text, void* /*opaque
   const auto error = static_cast<rd_kafka_resp_err_t>(code);
   const std::string_view why = text == nullptr ? "" : text;
   if (is_refusal(error)) {
-    g_noted = Error{Errc::invalid_argument, fmt::format("Kafka refuses the login: {}", why)};
+    g_noted = Error{
+        Errc::invalid_argument,
+        fmt::format("Kafka refuses the login: look at --user, --password-file and --mechanism "
+                    "(login.user, login.password_file, login.mechanism): {}",
+                    why)};
   } else if (error == RD_KAFKA_RESP_ERR__SSL && why.find("Disconnected") == why.npos) {
     g_noted = Error{Errc::invalid_argument, fmt::format("TLS with Kafka: {}", why)};
+  } else if (!g_noted.has_value() && why.find("might require SASL") != why.npos) {
+    // What a broker does that is just ending, too.
+    g_noted = Error{Errc::unavailable,
+                    "Kafka closes the connection at the first question: it wants a login (give "
+                    "--user and --password-file; login.user and login.password_file), or is not "
+                    "up yet"};
   }
 }
 

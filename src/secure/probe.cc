@@ -217,9 +217,11 @@ std::optional<Error> judge_tls(const Suspect& suspect, const client::TlsOptions&
                     place));
   }
   if (found.verified != X509_V_OK) {
-    return wrong(fmt::format("{} has a certificate that {} does not vouch for: {}", place,
-                             tls.ca_file.empty() ? "no authority of this system" : tls.ca_file,
-                             X509_verify_cert_error_string(found.verified)));
+    return wrong(
+        fmt::format("{} has a certificate that {} does not vouch for: give the authority "
+                    "that signed it with --tls-ca (tls.ca): {}",
+                    place, tls.ca_file.empty() ? "no authority of this system" : tls.ca_file,
+                    X509_verify_cert_error_string(found.verified)));
   }
   if (found.asked_for_certificate) {
     return wrong(
