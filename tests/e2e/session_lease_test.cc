@@ -23,7 +23,7 @@
 #include <baton/stream_consumer.h>
 
 #include "e2e/broker_process.h"
-#include "e2e/silent_proxy.h"
+#include "e2e/tcp_proxy.h"
 
 namespace baton::e2e {
 namespace {
@@ -160,7 +160,7 @@ class Pair {
     }
   }
 
-  SilentProxy& proxy() { return proxy_; }
+  TcpProxy& proxy() { return proxy_; }
   ChildProcess& a() { return *a_; }
   ChildProcess& b() { return *b_; }
   const std::string& stream() const { return stream_; }
@@ -178,7 +178,7 @@ class Pair {
   const std::string handover_;
   const std::string check_;
   TempFolder folder_;
-  SilentProxy proxy_;
+  TcpProxy proxy_;
   std::unique_ptr<StreamClient> client_;
   std::unique_ptr<ChildProcess> a_;
   std::unique_ptr<ChildProcess> b_;

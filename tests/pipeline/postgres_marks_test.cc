@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "e2e/tcp_proxy.h"
 #include "pipeline/postgres_fixture.h"
-#include "pipeline/tcp_proxy.h"
 #include "schema/orders.h"
 #include "sink/sql_rows.h"
 
@@ -188,7 +188,7 @@ TEST_F(PostgresMarksTest, ABatchOfSeveralPartitionsMovesAllItsMarks) {
 
 // The answer to the commit is lost. The mark knows.
 TEST_F(PostgresMarksTest, AnUnknownCommitIsFoundByItsMark) {
-  TcpProxy proxy(server().port());
+  e2e::TcpProxy proxy(server().port());
   const auto assignment = own(*sink_);
   const auto sink = make_sink([&](PostgresSinkOptions& options) {
     options.exactly_once = true;
@@ -203,7 +203,7 @@ TEST_F(PostgresMarksTest, AnUnknownCommitIsFoundByItsMark) {
   proxy.swallow_answers();
   std::thread thread([&] { error = writer->write(items); });
   EXPECT_TRUE(e2e::eventually([&] { return count("orders") == 20; }));
-  proxy.cut();
+  proxy.reset();
   thread.join();
   ASSERT_EQ(error.value().error_class, ErrorClass::outage);
   EXPECT_EQ(assignment->mark(0), 1);

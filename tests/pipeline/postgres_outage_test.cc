@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "e2e/tcp_proxy.h"
 #include "pipeline/postgres_fixture.h"
-#include "pipeline/tcp_proxy.h"
 
 // PostgreSQL goes away in every way it can. Each time: an outage, within a bounded time, and the
 // same writer goes on once it is back.
@@ -179,7 +179,7 @@ TEST_F(PostgresOutageTest, ADatabaseThatLetsNobodyIn) {
 }
 
 TEST_F(PostgresOutageTest, AnAnswerThatIsLost) {
-  TcpProxy proxy(server().port());
+  e2e::TcpProxy proxy(server().port());
   const auto sink = make_sink(
       [&](PostgresSinkOptions& options) { options.url = PostgresServer::url_at(proxy.port()); });
   writer_ = sink->writer(0);
@@ -190,7 +190,7 @@ TEST_F(PostgresOutageTest, AnAnswerThatIsLost) {
   proxy.swallow_answers();
   std::thread thread([&] { expect_outage(items, ""); });
   EXPECT_TRUE(e2e::eventually([&] { return count("orders") == 60; }));
-  proxy.cut();
+  proxy.reset();
   thread.join();
 
   EXPECT_EQ(count("orders"), 60);

@@ -1,4 +1,4 @@
-#include "e2e/silent_proxy.h"
+#include "e2e/tcp_proxy.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ sockaddr_in loopback(int port) {
 
 }  // namespace
 
-SilentProxy::SilentProxy(int server_port, milliseconds latency)
+TcpProxy::TcpProxy(int server_port, milliseconds latency)
     : server_port_(server_port), latency_(latency) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in where = loopback(0);
@@ -41,16 +41,16 @@ SilentProxy::SilentProxy(int server_port, milliseconds latency)
   thread_ = std::thread([this] { run(); });
 }
 
-SilentProxy::~SilentProxy() {
+TcpProxy::~TcpProxy() {
   stops_ = true;
   if (thread_.joinable()) thread_.join();
   for (Connection& connection : connections_) close(connection);
   ::close(listener_);
 }
 
-std::string SilentProxy::address() const { return fmt::format("127.0.0.1:{}", port_); }
+std::string TcpProxy::address() const { return fmt::format("127.0.0.1:{}", port_); }
 
-void SilentProxy::run() {
+void TcpProxy::run() {
   while (!stops_) {
     std::vector<pollfd> waited{{.fd = listener_, .events = POLLIN, .revents = 0}};
     for (const Connection& connection : connections_) {
@@ -60,8 +60,8 @@ void SilentProxy::run() {
       }
     }
     ::poll(waited.data(), waited.size(), kLookMilliseconds);
-    if ((waited[0].revents & POLLIN) != 0) accept_one();
     const bool resets = resets_.exchange(false);
+    if (resets) swallows_ = false;
     for (auto at = connections_.begin(); at != connections_.end();) {
       if (!resets) {
         if (!freeze_up_) carry(at->up);
@@ -74,10 +74,12 @@ void SilentProxy::run() {
         ++at;
       }
     }
+    // After that: who comes back is not reset again.
+    if ((waited[0].revents & POLLIN) != 0) accept_one();
   }
 }
 
-void SilentProxy::accept_one() {
+void TcpProxy::accept_one() {
   const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (client < 0) return;
   const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -92,7 +94,7 @@ void SilentProxy::accept_one() {
                           .down = {.from = server, .to = client, .up = false, .under_way = {}}});
 }
 
-void SilentProxy::carry(Half& half) {
+void TcpProxy::carry(Half& half) const {
   std::array<char, 65536> bytes{};
   while (!half.ended && half.under_way.size() < kChunksMax) {
     const ssize_t got = ::recv(half.from, bytes.data(), bytes.size(), 0);
@@ -101,6 +103,7 @@ void SilentProxy::carry(Half& half) {
       half.ended = true;
       break;
     }
+    if (!half.up && swallows_) continue;
     half.under_way.emplace_back(Clock::now() + latency_,
                                 std::string(bytes.data(), static_cast<std::size_t>(got)));
   }
@@ -120,7 +123,7 @@ void SilentProxy::carry(Half& half) {
 }
 
 /// With a reset: nobody is left to wonder.
-void SilentProxy::close(Connection& connection) {
+void TcpProxy::close(Connection& connection) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   for (const int socket : {connection.up.from, connection.up.to}) {
     ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

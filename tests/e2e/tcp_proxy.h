@@ -9,23 +9,27 @@
 
 namespace baton::e2e {
 
-/// Stands between clients and a server on 127.0.0.1, and carries any number of connections. It can
-/// stop forwarding without closing anything, as a firewall does that has forgotten a connection;
-/// what is said meanwhile waits, and arrives when it thaws. Its own thread does the work.
-class SilentProxy {
+/// Stands between clients and a server on 127.0.0.1, and carries any number of connections, so that
+/// a test can lose an answer or a connection at a moment of its choice. It can also stop forwarding
+/// without closing anything, as a firewall does that has forgotten a connection; what is said
+/// meanwhile waits, and arrives when it thaws. Its own thread does the work.
+class TcpProxy {
  public:
-  explicit SilentProxy(int server_port, milliseconds latency = milliseconds{0});
-  SilentProxy(const SilentProxy&) = delete;
-  SilentProxy& operator=(const SilentProxy&) = delete;
-  ~SilentProxy();
+  explicit TcpProxy(int server_port, milliseconds latency = milliseconds{0});
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+  ~TcpProxy();
 
+  [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] std::string address() const;
   /// Nothing passes any more, in either direction. New connections are taken, and as silent.
   void freeze() { freeze_up_ = freeze_down_ = true; }
   void freeze_up() { freeze_up_ = true; }      // What clients say.
   void freeze_down() { freeze_down_ = true; }  // What the server says.
   void thaw() { freeze_up_ = freeze_down_ = false; }
-  /// Resets every connection, at both ends.
+  /// From now on what the server says is lost; what clients say still arrives.
+  void swallow_answers() { swallows_ = true; }
+  /// Resets every connection, at both ends. Answers on later ones are not swallowed.
   void reset() { resets_ = true; }
 
  private:
@@ -44,7 +48,7 @@ class SilentProxy {
 
   void run();
   void accept_one();
-  void carry(Half& half);
+  void carry(Half& half) const;
   void close(Connection& connection);
 
   const int server_port_;
@@ -54,6 +58,7 @@ class SilentProxy {
   std::atomic<bool> stops_{false};
   std::atomic<bool> freeze_up_{false};
   std::atomic<bool> freeze_down_{false};
+  std::atomic<bool> swallows_{false};
   std::atomic<bool> resets_{false};
   std::list<Connection> connections_;
   std::thread thread_;
