@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 // Far more than any of them takes, also under a sanitizer.
 constexpr seconds kTestMax = std::chrono::minutes{8};
-constexpr seconds kLongTestMax = std::chrono::minutes{55};
+constexpr seconds kLongTestMax = std::chrono::minutes{20};
 
 std::string& running() {
   static std::string text;

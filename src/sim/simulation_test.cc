@@ -13,7 +13,7 @@
 namespace baton {
 namespace {
 
-std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 5000 : 200; }
+std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 3000 : 200; }
 
 std::string text_of(const SeedFailure& failure) {
   const std::string seed = std::to_string(failure.seed);

@@ -30,7 +30,7 @@ constexpr int kProducers = 2;
 constexpr int kConsumers = 3;
 constexpr std::uint64_t kSteps = 150;
 
-std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 5000 : 200; }
+std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 3000 : 200; }
 
 class DoneCall final : public Call {
  public:

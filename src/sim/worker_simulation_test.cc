@@ -10,7 +10,7 @@ namespace {
 
 using partition::Mutant;
 
-std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 5000 : 200; }
+std::uint64_t seeds_wanted() { return std::getenv("BATON_LONG") != nullptr ? 3000 : 200; }
 
 std::string run(std::uint64_t seed, Mutant mutant) {
   WorkerWorld world({.seed = seed, .mutant = mutant});
