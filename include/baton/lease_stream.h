@@ -41,6 +41,9 @@ struct LeaseStreamOptions {
   std::string consumer_id{};              // Made by the broker when empty.
   std::uint32_t max_in_flight = 0;        // Messages held and not yet acked; 0 = the broker's 256.
   std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
+  /// How many messages this consumer works on at a time; 0 = the broker's 1. When the process dies,
+  /// those that it has begun (see begin()) count an attempt, or else so many of the oldest.
+  std::uint32_t concurrency = 0;
   /// Deliver only what add_credit() asked for (within max_in_flight).
   bool manual_credit = false;
   /// Off: the first broken connection ends the stream.
@@ -115,6 +118,9 @@ class LeaseStream {
   void nack(std::vector<Nack> items, ResultCallback callback = {});
   void extend(Extension item, ResultCallback callback = {});
   void extend(std::vector<Extension> items, ResultCallback callback = {});
+  /// Tells the broker that work on these messages has begun. If this process dies, they count an
+  /// attempt and the others that it holds do not. Has no result; without it the oldest count.
+  void begin(std::vector<LeaseToken> tokens);
   /// With manual_credit: lets the broker deliver so many messages more.
   void add_credit(std::uint32_t messages);
 

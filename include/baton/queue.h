@@ -72,7 +72,7 @@ struct RedriveOptions {
   std::uint64_t messages_max = 0;  // [0 = all]
   std::string reason_contains{};
   std::string source_queue{};  // Only messages that came from this queue.
-  double rate = 0;             // [0 = as fast as it goes] Messages a second.
+  double rate = 0;             // [0 = no limit] Messages a second, 0.001 or more.
   bool dry_run = false;        // Only count.
 };
 

@@ -42,6 +42,7 @@ inline constexpr std::uint32_t kPeekDefault = 10;
 inline constexpr std::uint32_t kPeekMax = 1000;
 // Below the 4 MiB that a gRPC client accepts by default; at least one message is shown.
 inline constexpr std::size_t kPeekBytes = 3 * kMiB;
+inline constexpr double kRedriveRateMin = 0.001;
 inline constexpr double kRedriveRateMax = 1e9;
 
 // The largest request, in bytes on the wire, unless configured.

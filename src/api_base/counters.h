@@ -56,8 +56,9 @@ enum class Method : std::uint8_t {
   kv_delete,
   kv_list,
   kv_watch,
+  leave,
 };
-inline constexpr std::array<std::string_view, 44> kMethodNames = {
+inline constexpr std::array<std::string_view, 45> kMethodNames = {
     "CreateQueue",  "UpdateQueue",   "DeleteQueue",    "ListQueues",     "DescribeQueue",
     "Enqueue",      "EnqueueStream", "Lease",          "Consume",        "Ack",
     "Nack",         "Extend",        "Peek",           "Purge",          "Cancel",
@@ -66,7 +67,7 @@ inline constexpr std::array<std::string_view, 44> kMethodNames = {
     "AppendStream", "Read",          "Subscribe",      "StoreOffset",    "QueryOffset",
     "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup",    "SetGroupOffsets",
     "CreateBucket", "DeleteBucket",  "ListBuckets",    "DescribeBucket", "KvGet",
-    "KvPut",        "KvDelete",      "KvList",         "KvWatch"};
+    "KvPut",        "KvDelete",      "KvList",         "KvWatch",       "Leave"};
 
 /// What the api layer counts for itself. Written and read by any thread.
 struct Counters {

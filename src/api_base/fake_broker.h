@@ -52,6 +52,9 @@ class FakeBroker final : public Broker {
       work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
     } else if (std::holds_alternative<QuiesceCommand>(command) && !holding_quiesces_) {
       work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
+    } else if (auto* begun = std::get_if<BegunCommand>(&command)) {
+      begun_.push_back(*begun);
+      work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
     } else if (auto* credit = std::get_if<CreditCommand>(&command)) {
       credits_.push_back(*credit);
       work_.emplace_back([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
@@ -127,6 +130,11 @@ class FakeBroker final : public Broker {
     EXPECT_TRUE(wait(lock, [&] { return credits_.size() >= count; })) << "no credit came";
     return credits_;
   }
+  std::vector<BegunCommand> begun(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(wait(lock, [&] { return begun_.size() >= count; })) << "no mark came";
+    return begun_;
+  }
   [[nodiscard]] std::size_t detach_count() {
     const std::lock_guard lock(mutex_);
     return detaches_.size();
@@ -181,6 +189,7 @@ class FakeBroker final : public Broker {
   std::deque<std::function<void()>> work_;
   std::vector<DetachCommand> detaches_;
   std::vector<CreditCommand> credits_;
+  std::vector<BegunCommand> begun_;
   std::size_t seen_ = 0;
   std::uint64_t consumers_ = 0;
   bool full_ = false;

@@ -92,6 +92,10 @@ void Stream::set_cut_off(const grpc::Status& status) {
   cancel_due_ = true;
 }
 
+bool Stream::is_broken() const {
+  return broken_ || (port_ != nullptr && !finished_ && port_->is_cancelled());
+}
+
 bool Stream::ended_by_client() const {
   return end_.has_value() && (end_->ok() || end_->error_code() == grpc::StatusCode::CANCELLED);
 }

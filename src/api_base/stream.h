@@ -28,6 +28,8 @@ class StreamPort {
   virtual void finish(const grpc::Status& status) = 0;
   /// Gives up a write that may never end: the client is gone without a word.
   virtual void cancel() {}
+  /// The client cancelled the call, or is gone. May be known before on_cancel() says so.
+  [[nodiscard]] virtual bool is_cancelled() const { return false; }
 };
 
 /// One open stream: what all three kinds have in common.
@@ -94,6 +96,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// The same, by our own decision: the write under way is given up.
   void set_cut_off(const grpc::Status& status);
   [[nodiscard]] bool ending() const { return end_.has_value(); }
+  /// Whether the client is gone, or broke the call off. One whose connection broke may look for a
+  /// moment like one that closed its side.
+  [[nodiscard]] bool is_broken() const;
   /// Whether it was the client who ended it, or broke it: not the broker.
   [[nodiscard]] bool ended_by_client() const;
 

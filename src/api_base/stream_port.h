@@ -39,6 +39,7 @@ class StreamReactor : public Reactor, public StreamPort {
   }
 
   void cancel() override { context_->TryCancel(); }
+  [[nodiscard]] bool is_cancelled() const override { return context_->IsCancelled(); }
 
   void OnWriteDone(bool ok) override { stream_->on_written(ok); }
   void OnCancel() override { stream_->on_cancel(); }

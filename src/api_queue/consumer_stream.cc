@@ -31,6 +31,7 @@ void ConsumerStream::attach(AttachCommand command) {
   {
     const std::lock_guard lock(mutex_);
     queue_ = command.queue;
+    tokens_ = state_->broker.token_seal().of(queue_);
     consumer_ = command.consumer;
     consumer_id_ = command.consumer_id;
     registration_ = Registration::under_way;
@@ -92,7 +93,7 @@ Status ConsumerStream::take_request(std::size_t bytes) {
   } else if (request_.has_start()) {
     return Error{Errc::invalid_argument, "start is only for the first request of the stream"};
   }
-  BATON_TRY(ConsumerBatch batch, convert_items(request_, queue_));
+  BATON_TRY(ConsumerBatch batch, convert_items(request_, queue_, tokens_));
   if (batch.credit != 0 && !manual_credit_) {
     return Error{Errc::invalid_argument, "credit is given, but start did not set manual_credit"};
   }
@@ -105,7 +106,8 @@ void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
   const bool nacks = batch.nacks.items != 0;
   const bool extends = batch.extends.items != 0;
   const bool credit = batch.credit != 0;
-  if (!acks && !nacks && !extends && !credit && !batch.quiesce) return;
+  const bool begun = !batch.begun.empty();
+  if (!acks && !nacks && !extends && !credit && !begun && !batch.quiesce) return;
   Slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -114,7 +116,12 @@ void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
     bytes_ += bytes;
     // All are counted before the first can end, so that the slot is not taken for complete early.
     slot->calls_under_way =
-        int{acks} + int{nacks} + int{extends} + int{credit} + int{batch.quiesce};
+        int{acks} + int{nacks} + int{extends} + int{credit} + int{begun} + int{batch.quiesce};
+  }
+  if (begun) {
+    submit_plain(
+        *slot,
+        BegunCommand{.queue = queue_, .consumer = consumer_, .tokens = std::move(batch.begun)});
   }
   if (acks) submit_batch(*slot, &Slot::acks, std::move(batch.acks));
   if (nacks) submit_batch(*slot, &Slot::nacks, std::move(batch.nacks));
@@ -143,9 +150,18 @@ void ConsumerStream::submit_plain(Slot& slot, Wanted command) {
                // All that is leased to this consumer has arrived here.
                self->quiet_ = Quiet::due;
              }
+             self->drop_silent_slots();
            }
            self->pump();
          });
+}
+
+/// Requests that have no results need no response.
+void ConsumerStream::drop_silent_slots() {
+  while (!slots_.empty() && slots_.front().calls_under_way == 0 && slots_.front().items() == 0) {
+    bytes_ -= slots_.front().bytes;
+    slots_.pop_front();
+  }
 }
 
 template <class Wanted>
@@ -217,7 +233,7 @@ std::string ConsumerStream::take_output(Lock& lock) {
     append_results(frame, ResultField::nacks, slot.nacks);
     append_results(frame, ResultField::extends, slot.extends);
   }
-  for (const Delivery& delivery : deliveries) append_delivery(frame, delivery);
+  for (const Delivery& delivery : deliveries) append_delivery(frame, delivery, tokens_);
   if (quiesced) append_quiesced(frame);
   // Frees the messages' memory, perhaps, which is nothing to do under the lock.
   deliveries.clear();
@@ -263,10 +279,11 @@ bool ConsumerStream::release(Lock& lock) {
 
 /// Everything leased to this consumer has arrived here: what was not written is known for good.
 void ConsumerStream::detach() {
-  DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}};
+  DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}, .orderly = false};
   {
     const std::lock_guard lock(mutex_);
     registration_ = Registration::detaching;
+    command.orderly = quiet_ != Quiet::no || !is_broken();
     command.unwritten = take_unwritten();
   }
   auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());

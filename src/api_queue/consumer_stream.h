@@ -13,6 +13,7 @@
 #include "api_queue/convert.h"
 #include "api_queue/wire.h"
 #include "queue/commands.h"
+#include "queue/token.h"
 
 namespace baton {
 
@@ -26,7 +27,9 @@ namespace baton {
 /// Invariant: each attach that succeeded is followed by a QuiesceCommand, when nothing more will be
 /// written (and by one before, if the client asks for it), and then by exactly one DetachCommand.
 /// Its `unwritten` are the tokens of messages that were never given to gRPC (also those that were
-/// still on their way here), or whose write failed.
+/// still on their way here), or whose write failed. It is orderly when the client closed its side
+/// or asked for a quiesce, and when it was the broker who ended the stream; not when the call
+/// broke.
 ///
 /// Owned and locked as every Stream (see there).
 class ConsumerStream final : public Stream, public ConsumerSink {
@@ -55,6 +58,8 @@ class ConsumerStream final : public Stream, public ConsumerSink {
     Results<ItemOutcome> acks;
     Results<ItemOutcome> nacks;
     Results<ItemOutcome> extends;
+
+    [[nodiscard]] std::size_t items() const { return acks.items + nacks.items + extends.items; }
   };
   enum class Quiet : std::uint8_t { no, due, told };
   using SlotResults = Results<ItemOutcome> Slot::*;
@@ -74,6 +79,7 @@ class ConsumerStream final : public Stream, public ConsumerSink {
   void submit_plain(Slot& slot, Wanted command);
   template <class Wanted>
   void submit_batch(Slot& slot, SlotResults results, Batch<Wanted> batch);
+  void drop_silent_slots();
   void attached(AttachCommand* command);
   std::vector<Delivery> take_deliveries();
   std::vector<LeaseToken> take_unwritten();
@@ -88,6 +94,7 @@ class ConsumerStream final : public Stream, public ConsumerSink {
 
   // Set by attach(), and constant from then on.
   std::string queue_;
+  QueueTokens tokens_;
   ConsumerNumber consumer_;
   std::string consumer_id_;
 

@@ -56,7 +56,7 @@ class ConsumerStreamTest : public ServiceTest {
     });
   }
   static std::string token(std::uint64_t number) {
-    return encode_token({.boot = 4, .number = number});
+    return TokenSeal{}.of("orders").seal({.boot = 4, .number = number});
   }
   static v1::ConsumeRequest start() {
     v1::ConsumeRequest request;
@@ -376,6 +376,80 @@ TEST_F(ConsumerStreamTest, AQuiesceIsToldBehindTheLastMessage) {
   broker_.complete(broker_.take<QuiesceCommand>());
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ConsumerStreamTest, MarksGoToTheShardAndThoseThatNameNoLeaseAreLeftOut) {
+  grpc::ClientContext context;
+  auto stream = stub_->Consume(&context);
+  v1::ConsumeRequest request = start();
+  request.mutable_start()->set_concurrency(3);
+  ASSERT_TRUE(stream->Write(request));
+  std::unique_ptr<Call> call = broker_.take<AttachCommand>();
+  EXPECT_EQ(FakeBroker::of<AttachCommand>(call).concurrency, 3U);
+  accept(std::move(call));
+  v1::ConsumeRequest marks;
+  marks.add_begun(token(1));
+  marks.add_begun("nonsense");
+  marks.add_begun(token(2));
+  ASSERT_TRUE(stream->Write(marks));
+  const std::vector<BegunCommand> begun = broker_.begun(1);
+  EXPECT_EQ(begun[0].consumer, consumer_);
+  EXPECT_EQ(begun[0].tokens,
+            (std::vector<LeaseToken>{{.boot = 4, .number = 1}, {.boot = 4, .number = 2}}));
+  // Many more than the stream takes unanswered: marks need no answer, and do not fill it up.
+  for (std::size_t i = 0; i < 3 * limits::kStreamBatches; ++i) ASSERT_TRUE(stream->Write(marks));
+  EXPECT_EQ(broker_.begun(3 * limits::kStreamBatches + 1).size(), 3 * limits::kStreamBatches + 1);
+  stream->WritesDone();
+  v1::ConsumeResponse response;
+  int responses = 0;
+  while (stream->Read(&response)) ++responses;
+  EXPECT_EQ(responses, 1);  // The registration.
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+// Only a consumer that dies may have died of a message.
+TEST_F(ConsumerStreamTest, ADetachSaysWhetherTheEndWasOrderly) {
+  v1::ConsumeResponse response;
+  {
+    grpc::ClientContext context;
+    auto stream = open(context);
+    stream->WritesDone();
+    EXPECT_FALSE(stream->Read(&response));
+    EXPECT_TRUE(broker_.detaches(1)[0].orderly) << "half-closed";
+  }
+  {
+    grpc::ClientContext context;
+    auto stream = open(context);
+    context.TryCancel();
+    EXPECT_FALSE(broker_.detaches(2)[1].orderly) << "cancelled";
+  }
+  {
+    grpc::ClientContext context;
+    auto stream = open(context);
+    v1::ConsumeRequest request;
+    request.set_quiesce(true);
+    ASSERT_TRUE(stream->Write(request));
+    ASSERT_TRUE(stream->Read(&response));
+    EXPECT_TRUE(response.quiesced());
+    context.TryCancel();
+    EXPECT_TRUE(broker_.detaches(3)[2].orderly) << "quiesced, then cancelled";
+  }
+  {
+    grpc::ClientContext context;
+    v1::LeaseRequest request;
+    request.set_queue("orders");
+    auto stream = stub_->Lease(&context, request);
+    accept();
+    context.TryCancel();
+    EXPECT_FALSE(broker_.detaches(4)[3].orderly) << "a Lease that was cancelled";
+  }
+  {
+    grpc::ClientContext context;
+    auto stream = open(context);
+    broker_.post([sink = sink_] { sink->close({Errc::queue_not_found, "deleted"}); });
+    EXPECT_FALSE(stream->Read(&response));
+    EXPECT_TRUE(broker_.detaches(5)[4].orderly) << "ended by the broker";
+  }
 }
 
 TEST_F(ConsumerStreamTest, ASecondStartAndAMissingOneAreRefused) {

@@ -118,10 +118,12 @@ Result<NewMessage> convert_message(v1::NewMessage& in) {
   return out;
 }
 
-Result<LeaseToken> convert_item(std::string& token) { return decode_token(token); }
+Result<LeaseToken> convert_item(std::string& token, const QueueTokens& tokens) {
+  return tokens.open(token);
+}
 
-Result<NackItem> convert_item(v1::NackItem& in) {
-  BATON_TRY(const LeaseToken token, decode_token(in.lease_token()));
+Result<NackItem> convert_item(v1::NackItem& in, const QueueTokens& tokens) {
+  BATON_TRY(const LeaseToken token, tokens.open(in.lease_token()));
   NackItem out{.token = token, .retry = {}, .reason = {}};
   if (in.reason().size() > limits::kReasonBytes) {
     return over_limit("length of reason", in.reason().size(), limits::kReasonBytes);
@@ -136,8 +138,8 @@ Result<NackItem> convert_item(v1::NackItem& in) {
   return out;
 }
 
-Result<ExtendItem> convert_item(v1::ExtendItem& in) {
-  BATON_TRY(const LeaseToken token, decode_token(in.lease_token()));
+Result<ExtendItem> convert_item(v1::ExtendItem& in, const QueueTokens& tokens) {
+  BATON_TRY(const LeaseToken token, tokens.open(in.lease_token()));
   ExtendItem out{.token = token};
   BATON_TRY(out.timeout, convert_ms("timeout_ms", in.timeout_ms(), limits::kVisibilityTimeoutMax));
   return out;
@@ -163,16 +165,23 @@ Batch<Command> sort_items(std::string queue, Repeated<In>& in, std::vector<Out> 
   return batch;
 }
 
-constexpr auto kConvertItem = [](auto& item) { return convert_item(item); };
-
-Batch<AckCommand> sort_acks(std::string queue, Repeated<std::string>& in) {
-  return sort_items(std::move(queue), in, &AckCommand::tokens, kConvertItem);
+/// For items that show a token of the queue.
+template <class Command, class In, class Out>
+Batch<Command> sort_leases(const std::string& queue, Repeated<In>& in,
+                           std::vector<Out> Command::* good, const QueueTokens& tokens) {
+  return sort_items(queue, in, good, [&](In& item) { return convert_item(item, tokens); });
 }
-Batch<NackCommand> sort_nacks(std::string queue, Repeated<v1::NackItem>& in) {
-  return sort_items(std::move(queue), in, &NackCommand::items, kConvertItem);
+Batch<AckCommand> sort(const std::string& queue, Repeated<std::string>& in,
+                       const QueueTokens& tokens) {
+  return sort_leases(queue, in, &AckCommand::tokens, tokens);
 }
-Batch<ExtendCommand> sort_extends(std::string queue, Repeated<v1::ExtendItem>& in) {
-  return sort_items(std::move(queue), in, &ExtendCommand::items, kConvertItem);
+Batch<NackCommand> sort(const std::string& queue, Repeated<v1::NackItem>& in,
+                        const QueueTokens& tokens) {
+  return sort_leases(queue, in, &NackCommand::items, tokens);
+}
+Batch<ExtendCommand> sort(const std::string& queue, Repeated<v1::ExtendItem>& in,
+                          const QueueTokens& tokens) {
+  return sort_leases(queue, in, &ExtendCommand::items, tokens);
 }
 
 /// The fields that LeaseRequest and ConsumeStart share.
@@ -187,12 +196,25 @@ Result<AttachCommand> convert_attach(Start& start) {
     return over_limit("max_in_flight_bytes", start.max_in_flight_bytes(),
                       limits::kMaxInFlightBytesMax);
   }
+  if (start.concurrency() > limits::kMaxInFlightMax) {
+    return over_limit("concurrency", start.concurrency(), limits::kMaxInFlightMax);
+  }
   AttachCommand out;
+  if (start.concurrency() != 0) out.concurrency = start.concurrency();
   out.queue = std::move(*start.mutable_queue());
   out.consumer_id = std::move(*start.mutable_consumer_id());
   if (start.max_in_flight() != 0) out.max_in_flight = start.max_in_flight();
   if (start.max_in_flight_bytes() != 0) out.max_in_flight_bytes = start.max_in_flight_bytes();
   return out;
+}
+
+/// A rate that is next to nothing would overflow the time to wait; NaN compares false.
+Status check_redrive_rate(double rate) {
+  const bool limited = rate >= limits::kRedriveRateMin && rate <= limits::kRedriveRateMax;
+  if (rate == 0 || limited) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("rate is {}; it may be 0 (no limit), or {} to {} messages a second",
+                           rate, limits::kRedriveRateMin, limits::kRedriveRateMax)};
 }
 
 /// For commands that only name a queue.
@@ -242,22 +264,29 @@ Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request) {
                     &EnqueueCommand::messages, convert_message);
 }
 
-Result<Batch<AckCommand>> convert(v1::AckRequest& request) {
+Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_items("lease_tokens", request.lease_tokens_size()));
-  return sort_acks(std::move(*request.mutable_queue()), *request.mutable_lease_tokens());
+  return sort(request.queue(), *request.mutable_lease_tokens(), seal.of(request.queue()));
 }
 
-Result<Batch<NackCommand>> convert(v1::NackRequest& request) {
+Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_items("items", request.items_size()));
-  return sort_nacks(std::move(*request.mutable_queue()), *request.mutable_items());
+  return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
 }
 
-Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request) {
+Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_items("items", request.items_size()));
-  return sort_extends(std::move(*request.mutable_queue()), *request.mutable_items());
+  return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
+}
+
+Result<LeaveCommand> convert(v1::LeaveRequest& request) {
+  BATON_TRY_STATUS(validate_consumer_id(request.consumer_id()));
+  BATON_TRY(LeaveCommand out, convert_name<LeaveCommand>(request.mutable_queue()));
+  out.consumer_id = std::move(*request.mutable_consumer_id());
+  return out;
 }
 
 Result<PeekCommand> convert(v1::PeekRequest& request) {
@@ -290,10 +319,7 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request) {
     return over_limit("length of reason_contains", request.reason_contains().size(),
                       limits::kReasonBytes);
   }
-  if (!(request.rate() >= 0 && request.rate() <= limits::kRedriveRateMax)) {
-    return Error{Errc::invalid_argument, fmt::format("rate is {}; it may be 0 to {}",
-                                                     request.rate(), limits::kRedriveRateMax)};
-  }
+  BATON_TRY_STATUS(check_redrive_rate(request.rate()));
   out.to = std::move(*request.mutable_to());
   out.max = request.max();
   out.reason_contains = std::move(*request.mutable_reason_contains());
@@ -323,14 +349,22 @@ Result<AttachCommand> convert_start(v1::ConsumeRequest& request) {
   return out;
 }
 
-Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue) {
+Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
+                                    const QueueTokens& tokens) {
   BATON_TRY_STATUS(check_items("acks", request.acks_size()));
   BATON_TRY_STATUS(check_items("nacks", request.nacks_size()));
   BATON_TRY_STATUS(check_items("extends", request.extends_size()));
+  BATON_TRY_STATUS(check_items("begun", request.begun_size()));
   ConsumerBatch out;
-  if (request.acks_size() != 0) out.acks = sort_acks(queue, *request.mutable_acks());
-  if (request.nacks_size() != 0) out.nacks = sort_nacks(queue, *request.mutable_nacks());
-  if (request.extends_size() != 0) out.extends = sort_extends(queue, *request.mutable_extends());
+  if (request.acks_size() != 0) out.acks = sort(queue, *request.mutable_acks(), tokens);
+  if (request.nacks_size() != 0) out.nacks = sort(queue, *request.mutable_nacks(), tokens);
+  if (request.extends_size() != 0) out.extends = sort(queue, *request.mutable_extends(), tokens);
+  for (const std::string& shown : request.begun()) {
+    // Of a lease that is over nobody needs to know that it was begun.
+    if (const Result<LeaseToken> token = tokens.open(shown); token.has_value()) {
+      out.begun.push_back(*token);
+    }
+  }
   out.credit = request.credit();
   out.quiesce = request.quiesce();
   return out;

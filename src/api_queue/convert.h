@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "api_base/batch.h"
 #include "base/result.h"
 #include "queue/commands.h"
+#include "queue/token.h"
 
 /// Requests to commands. Pure, and the place where what comes from outside is checked: an error
 /// names the field and its limit. A conversion that takes its request by non-const reference moves
@@ -19,6 +21,7 @@ struct ConsumerBatch {
   Batch<AckCommand> acks;
   Batch<NackCommand> nacks;
   Batch<ExtendCommand> extends;
+  std::vector<LeaseToken> begun;
   std::uint64_t credit = 0;
   bool quiesce = false;
 };
@@ -29,9 +32,10 @@ Result<DeleteQueueCommand> convert(v1::DeleteQueueRequest& request);
 Result<DescribeQueueCommand> convert(v1::DescribeQueueRequest& request);
 Result<ListQueuesCommand> convert(v1::ListQueuesRequest& request);
 Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request);
-Result<Batch<AckCommand>> convert(v1::AckRequest& request);
-Result<Batch<NackCommand>> convert(v1::NackRequest& request);
-Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request);
+Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal);
+Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal);
+Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal);
+Result<LeaveCommand> convert(v1::LeaveRequest& request);
 Result<PeekCommand> convert(v1::PeekRequest& request);
 Result<PurgeCommand> convert(v1::PurgeRequest& request);
 Result<Batch<CancelCommand>> convert(v1::CancelRequest& request);
@@ -41,7 +45,8 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request);
 Result<AttachCommand> convert(v1::LeaseRequest& request);
 /// The first request of a Consume stream: its start, and the credit it brings.
 Result<AttachCommand> convert_start(v1::ConsumeRequest& request);
-/// Every request of a Consume stream, without its start. `queue` is the stream's.
-Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue);
+/// Every request of a Consume stream, without its start. `queue` and `tokens` are the stream's.
+Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
+                                    const QueueTokens& tokens);
 
 }  // namespace baton

@@ -48,7 +48,13 @@ template <class Request>
 void try_request(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
-  const auto result = baton::convert(request);
+  const auto result = [&] {
+    if constexpr (requires { baton::convert(request, baton::TokenSeal{}); }) {
+      return baton::convert(request, baton::TokenSeal{});
+    } else {
+      return baton::convert(request);
+    }
+  }();
   if (result.has_value()) {
     check(*result);
   } else {
@@ -62,7 +68,7 @@ void try_consume(const std::string& bytes) {
   baton::v1::ConsumeRequest copy = request;
   const auto start = baton::convert_start(copy);
   BATON_ASSERT(start.has_value() || !start.error().text.empty());
-  const auto items = baton::convert_items(request, "queue");
+  const auto items = baton::convert_items(request, "queue", baton::TokenSeal{}.of("queue"));
   if (!items.has_value()) return;
   check(items->acks);
   check(items->nacks);
@@ -83,6 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try_request<v1::AckRequest>(input);
   try_request<v1::NackRequest>(input);
   try_request<v1::ExtendRequest>(input);
+  try_request<v1::LeaveRequest>(input);
   try_request<v1::PeekRequest>(input);
   try_request<v1::PurgeRequest>(input);
   try_request<v1::CancelRequest>(input);

@@ -35,7 +35,7 @@ TEST(Convert, AQueueNameIsCheckedInEveryRequest) {
     EXPECT_TRUE(names(error_of(convert(enqueue)), "queue name"));
     v1::AckRequest ack;
     ack.set_queue(name);
-    EXPECT_TRUE(names(error_of(convert(ack)), "queue name"));
+    EXPECT_TRUE(names(error_of(convert(ack, TokenSeal{})), "queue name"));
     v1::LeaseRequest lease;
     lease.set_queue(name);
     EXPECT_TRUE(names(error_of(convert(lease)), "queue name"));
@@ -133,21 +133,21 @@ TEST(Convert, ABatchOverTheLimitIsRefusedWithTheLimit) {
   v1::AckRequest request;
   request.set_queue("orders");
   for (std::size_t i = 0; i <= limits::kBatchItems; ++i) request.add_lease_tokens("x");
-  EXPECT_TRUE(names(error_of(convert(request)), "10000"));
+  EXPECT_TRUE(names(error_of(convert(request, TokenSeal{})), "10000"));
 }
 
 TEST(Convert, ANackSaysWhenToTryAgain) {
   v1::NackRequest request;
   request.set_queue("orders");
   for (int i = 0; i < 5; ++i) {
-    request.add_items()->set_lease_token(encode_token({.boot = 1, .number = 2}));
+    request.add_items()->set_lease_token(TokenSeal{}.of("orders").seal({.boot = 1, .number = 2}));
   }
   request.mutable_items(1)->set_delay_ms(0);
   request.mutable_items(2)->set_release(true);
   request.mutable_items(3)->set_release(false);
   request.mutable_items(4)->set_reason(std::string(limits::kReasonBytes + 1, 'r'));
 
-  const Result<Batch<NackCommand>> batch = convert(request);
+  const Result<Batch<NackCommand>> batch = convert(request, TokenSeal{});
 
   ASSERT_TRUE(batch.has_value());
   ASSERT_EQ(batch->command.items.size(), 4U);
@@ -162,7 +162,7 @@ TEST(Convert, BytesThatNameNoLeaseAreALostLease) {
   v1::ExtendRequest request;
   request.set_queue("orders");
   request.add_items()->set_lease_token("\xff\xff");
-  const Result<Batch<ExtendCommand>> batch = convert(request);
+  const Result<Batch<ExtendCommand>> batch = convert(request, TokenSeal{});
   ASSERT_TRUE(batch.has_value());
   EXPECT_TRUE(batch->settled());
   EXPECT_EQ(batch->refused.at(0).error.code, Errc::lease_lost);
@@ -179,6 +179,14 @@ TEST(Convert, AConsumerGetsDefaultsAndLimits) {
   request.set_queue("orders");
   request.set_max_in_flight(limits::kMaxInFlightMax + 1);
   EXPECT_TRUE(names(error_of(convert(request)), "max_in_flight is 100001; the limit is 100000"));
+  EXPECT_EQ(defaults->concurrency, 1U);
+  request.set_queue("orders");
+  request.set_max_in_flight(1);
+  request.set_concurrency(limits::kMaxInFlightMax + 1);
+  EXPECT_TRUE(names(error_of(convert(request)), "concurrency is 100001; the limit is 100000"));
+  v1::LeaveRequest leave;
+  leave.set_queue("orders");
+  EXPECT_TRUE(names(error_of(convert(leave)), "consumer_id"));
 }
 
 TEST(Convert, CreditNeedsManualCredit) {
@@ -206,6 +214,16 @@ TEST(Convert, OperatorsRequestsAreChecked) {
   redrive.set_queue("orders.dlq");
   redrive.set_rate(-1);
   EXPECT_TRUE(names(error_of(convert(redrive)), "rate"));
+  for (const double rate : {1e-300, 0.0009, 1e10, std::numeric_limits<double>::infinity()}) {
+    redrive.set_queue("orders.dlq");
+    redrive.set_rate(rate);
+    const std::string error = error_of(convert(redrive));
+    EXPECT_TRUE(names(error, "rate")) << rate;
+    EXPECT_TRUE(names(error, "0.001")) << error;
+  }
+  redrive.set_queue("orders.dlq");
+  redrive.set_rate(0.001);
+  EXPECT_EQ(convert(redrive)->rate, 0.001);
   redrive.set_queue("orders.dlq");
   redrive.set_rate(std::numeric_limits<double>::quiet_NaN());
   EXPECT_TRUE(names(error_of(convert(redrive)), "rate"));

@@ -81,26 +81,35 @@ Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* reque
 
 Reactor* QueueService::Ack(Context* context, const v1::AckRequest* request,
                            v1::AckResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::ack), convert(own(request)),
-                   Broker::Admission::reserved, [response](const Results<ItemOutcome>& results) {
+  return run_batch(UnaryCall(context, state_, Method::ack),
+                   convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
+                   [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
                    });
 }
 
 Reactor* QueueService::Nack(Context* context, const v1::NackRequest* request,
                             v1::NackResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::nack), convert(own(request)),
-                   Broker::Admission::reserved, [response](const Results<ItemOutcome>& results) {
+  return run_batch(UnaryCall(context, state_, Method::nack),
+                   convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
+                   [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
                    });
 }
 
 Reactor* QueueService::Extend(Context* context, const v1::ExtendRequest* request,
                               v1::ExtendResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::extend), convert(own(request)),
-                   Broker::Admission::reserved, [response](const Results<ItemOutcome>& results) {
+  return run_batch(UnaryCall(context, state_, Method::extend),
+                   convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
+                   [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
                    });
+}
+
+Reactor* QueueService::Leave(Context* context, const v1::LeaveRequest* request,
+                             v1::LeaveResponse* response) {
+  return run(UnaryCall(context, state_, Method::leave), convert(own(request)),
+             [response](const LeaveCommand& done) { response->set_released(done.released); });
 }
 
 Reactor* QueueService::Peek(Context* context, const v1::PeekRequest* request,

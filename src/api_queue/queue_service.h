@@ -17,8 +17,9 @@ using QueuesNamed =
     v1::Queues::WithCallbackMethod_CreateQueue<v1::Queues::WithCallbackMethod_UpdateQueue<
         v1::Queues::WithCallbackMethod_DeleteQueue<v1::Queues::WithCallbackMethod_ListQueues<
             v1::Queues::WithCallbackMethod_DescribeQueue<QueuesOperating>>>>>;
-using QueuesBatched = v1::Queues::WithCallbackMethod_Enqueue<v1::Queues::WithCallbackMethod_Ack<
-    v1::Queues::WithCallbackMethod_Nack<v1::Queues::WithCallbackMethod_Extend<QueuesNamed>>>>;
+using QueuesBatched = v1::Queues::WithCallbackMethod_Enqueue<
+    v1::Queues::WithCallbackMethod_Ack<v1::Queues::WithCallbackMethod_Nack<
+        v1::Queues::WithCallbackMethod_Extend<v1::Queues::WithCallbackMethod_Leave<QueuesNamed>>>>>;
 using QueuesBase =
     v1::Queues::WithRawCallbackMethod_EnqueueStream<v1::Queues::WithRawCallbackMethod_Lease<
         v1::Queues::WithRawCallbackMethod_Consume<QueuesBatched>>>;
@@ -53,6 +54,8 @@ class QueueService final : public QueuesBase {
                 v1::NackResponse* response) override;
   Reactor* Extend(Context* context, const v1::ExtendRequest* request,
                   v1::ExtendResponse* response) override;
+  Reactor* Leave(Context* context, const v1::LeaveRequest* request,
+                 v1::LeaveResponse* response) override;
   Reactor* Peek(Context* context, const v1::PeekRequest* request,
                 v1::PeekResponse* response) override;
   Reactor* Purge(Context* context, const v1::PurgeRequest* request,

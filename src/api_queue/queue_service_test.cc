@@ -90,7 +90,7 @@ TEST_F(QueueServiceTest, AFullBrokerAnswersUnavailableWithADelayAndTakesAcks) {
     grpc::ClientContext ack_context;
     v1::AckRequest request;
     request.set_queue("orders");
-    request.add_lease_tokens(encode_token({.boot = 1, .number = 2}));
+    request.add_lease_tokens(TokenSeal{}.of("orders").seal({.boot = 1, .number = 2}));
     request.add_lease_tokens("\xff");
     v1::AckResponse ack_response;
     EXPECT_TRUE(stub_->Ack(&ack_context, request, &ack_response).ok());

@@ -30,19 +30,15 @@ std::size_t header_bytes(std::string_view name, std::string_view value) {
   return blob_bytes(name.size()) + blob_bytes(value.size());
 }
 
-std::size_t token_bytes(LeaseToken token) {
-  return varint_bytes(token.boot) + varint_bytes(token.number);
-}
-
 // What stands between the field's key and length, and the end of the message.
-std::size_t body_bytes(const Delivery& delivery) {
+std::size_t body_bytes(const Delivery& delivery, const QueueTokens& tokens) {
   const Message& message = *delivery.message;
   std::size_t size = blob_bytes(kUuidText) + blob_bytes(message.payload().size()) +
                      blob_bytes(message.fairness_key().size()) + 1 +
                      varint_bytes(delivery.attempt) + 1 +
                      varint_bytes(static_cast<std::uint64_t>(message.enqueued_at().ns)) + 1 +
                      varint_bytes(static_cast<std::uint64_t>(delivery.deadline.ns)) +
-                     blob_bytes(token_bytes(delivery.token));
+                     blob_bytes(tokens.size_of(delivery.token));
   if (message.header_count() != 0) {
     for (const auto& [name, value] : message.headers()) {
       size += blob_bytes(header_bytes(name, value));
@@ -67,9 +63,9 @@ std::size_t delivery_bytes(const Delivery& delivery) {
   return delivery.message->bytes().size() + 80;
 }
 
-void append_delivery(std::string& frame, const Delivery& delivery) {
+void append_delivery(std::string& frame, const Delivery& delivery, const QueueTokens& tokens) {
   const Message& message = *delivery.message;
-  const std::size_t size = body_bytes(delivery);
+  const std::size_t size = body_bytes(delivery, tokens);
   frame.push_back(bytes_field(2));
   append_varint(frame, size);
   const std::size_t begin = frame.size();
@@ -89,10 +85,8 @@ void append_delivery(std::string& frame, const Delivery& delivery) {
   append_number(frame, 6, static_cast<std::uint64_t>(message.enqueued_at().ns));
   append_number(frame, 7, static_cast<std::uint64_t>(delivery.deadline.ns));
   frame.push_back(bytes_field(8));
-  append_varint(frame, token_bytes(delivery.token));
-  // As encode_token() writes it.
-  append_varint(frame, delivery.token.boot);
-  append_varint(frame, delivery.token.number);
+  append_varint(frame, tokens.size_of(delivery.token));
+  tokens.append(frame, delivery.token);
   if (message.has_throttle_keys()) {
     for (const std::string_view key : message.throttle_keys()) append_blob(frame, 9, key);
   }

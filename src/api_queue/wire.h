@@ -6,6 +6,7 @@
 
 #include "api_base/batch.h"
 #include "queue/commands.h"
+#include "queue/token.h"
 
 /// The hot responses, encoded by hand: a payload is copied once, from the message's buffer into the
 /// frame that the socket sends, and nothing is allocated per message or per result. Field numbers
@@ -19,7 +20,7 @@ enum class ResultField : std::uint8_t { acks = 3, nacks = 4, extends = 5 };
 /// About what append_delivery() will add.
 std::size_t delivery_bytes(const Delivery& delivery);
 /// Field `messages` of LeaseResponse and ConsumeResponse, which has the same number in both.
-void append_delivery(std::string& frame, const Delivery& delivery);
+void append_delivery(std::string& frame, const Delivery& delivery, const QueueTokens& tokens);
 /// Field `registered` of both.
 void append_registered(std::string& frame, const std::string& consumer_id,
                        Duration visibility_timeout);

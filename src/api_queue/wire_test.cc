@@ -33,8 +33,9 @@ TEST(Wire, ADeliveryReadsBackAsItWas) {
     const Delivery delivery = some_delivery(message);
     std::string frame;
     append_registered(frame, "me", std::chrono::seconds{2});
-    append_delivery(frame, delivery);
-    append_delivery(frame, some_delivery({}));
+    const QueueTokens tokens = TokenSeal{}.of("orders");
+    append_delivery(frame, delivery, tokens);
+    append_delivery(frame, some_delivery({}), tokens);
     EXPECT_LE(frame.size(), 2 * delivery_bytes(delivery) + 200);
 
     v1::LeaseResponse lease;
@@ -58,7 +59,7 @@ TEST(Wire, ADeliveryReadsBackAsItWas) {
     EXPECT_EQ(out.attempt(), 130U);
     EXPECT_EQ(out.enqueued_at_ns(), 123'456'789);
     EXPECT_EQ(out.lease_deadline_ns(), std::numeric_limits<std::int64_t>::max());
-    EXPECT_EQ(out.lease_token(), encode_token(delivery.token));
+    EXPECT_EQ(out.lease_token(), tokens.seal(delivery.token));
     EXPECT_TRUE(out.GetReflection()->GetUnknownFields(out).empty());
   }
 }

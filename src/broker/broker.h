@@ -15,6 +15,7 @@
 #include "broker/stream_commands.h"
 #include "broker/stream_shard.h"
 #include "queue/commands.h"
+#include "queue/token.h"
 
 namespace baton {
 
@@ -111,6 +112,8 @@ class Broker {
   /// What the store of each shard holds, in the order of their numbers. May read the disk, so no
   /// thread of a shard or of a stream calls it.
   virtual std::vector<ShardInspection> inspect() { return {}; }
+  /// What lease tokens are made and checked with.
+  [[nodiscard]] virtual TokenSeal token_seal() const { return {}; }
   /// Broker time now.
   [[nodiscard]] virtual Instant now() const = 0;
 };

@@ -12,6 +12,7 @@ namespace baton {
 /// ```
 ///   LOCK           held (flock) by the broker that runs
 ///   FORMAT         "baton-data 1", "shards N" and "id X"
+///   TOKEN-KEY      16 bytes of chance that lease tokens are sealed with
 ///   shard-0/       SHARD  journal/  checkpoint/  streams/    (shard_marks.h)
 ///   shard-1/ ...
 /// ```

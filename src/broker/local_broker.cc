@@ -12,6 +12,7 @@
 #include "base/reading_files.h"
 #include "broker/owner_only.h"
 #include "broker/shard_facts.h"
+#include "broker/token_key.h"
 #include "queue/machine.h"
 
 namespace baton {
@@ -90,6 +91,7 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
                     "without --shards, or with that number",
                     broker->options_.data, broker->folder_.shards())};
   }
+  BATON_TRY(broker->token_key_, open_token_key(*broker->disk_, broker->options_.data));
   tighten(broker->options_.data);
   std::vector<std::unique_ptr<Shard>> shards;
   Instant start = BrokerClock::wall();

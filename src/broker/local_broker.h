@@ -53,6 +53,9 @@ class LocalBroker final : public Broker {
   [[nodiscard]] ShardStats stats(std::size_t shard) const override;
   Status checkpoint() override;
   std::vector<ShardInspection> inspect() override;
+  [[nodiscard]] TokenSeal token_seal() const override {
+    return {.key = token_key_, .shards = folder_.shards()};
+  }
   [[nodiscard]] Instant now() const override;
 
  private:
@@ -64,6 +67,7 @@ class LocalBroker final : public Broker {
   BrokerOptions options_;
   std::unique_ptr<Disk> disk_;
   DataFolder folder_;
+  SipKey token_key_{};
   std::vector<std::unique_ptr<Journal>> journals_;
   std::vector<std::unique_ptr<CheckpointStore>> stores_;
   std::unique_ptr<BrokerClock> clock_;

@@ -176,7 +176,7 @@ void add_redrive(CLI::App& queue, Action& action) {
       ->type_name("REASON");
   add_parsed(
       *command, "--rate", parse_rate, [&options](double value) { options.rate = value; },
-      "The most messages a second; 0 = no limit [0].");
+      "The most messages a second, 0.001 or more; 0 = no limit [0].");
   command->add_flag("--dry-run", options.dry_run, "Count the messages, but move none.");
 }
 

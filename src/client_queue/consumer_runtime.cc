@@ -12,6 +12,11 @@ namespace {
 // Long enough to cost nothing, short enough not to overflow a clock.
 constexpr std::chrono::milliseconds kNoRenewal = std::chrono::hours{1};
 
+// How often the broker is told what handlers have in hand. What ends sooner is never told: if the
+// process dies within that time, the broker takes the oldest messages for those in hand, and is
+// right, since handlers take them in order.
+constexpr std::chrono::milliseconds kMarkEvery{20};
+
 }  // namespace
 
 ConsumerRuntime::Batch::Batch(std::vector<LeasedMessage> messages) : held(messages.size()) {
@@ -27,11 +32,10 @@ ConsumerRuntime::ConsumerRuntime(ConsumerOptions options, Consumer::Handler hand
       handler_(std::move(handler)),
       link_(stream_options(), Credit::returned, channel) {
   link_.start();
+  hands_.resize(options_.concurrency);
   feeder_ = std::thread([this] { feed(); });
   workers_.reserve(options_.concurrency);
-  for (std::size_t i = 0; i < options_.concurrency; ++i) {
-    workers_.emplace_back([this] { work(); });
-  }
+  for (Hand& hand : hands_) workers_.emplace_back([this, &hand] { work(hand); });
 }
 
 ConsumerRuntime::~ConsumerRuntime() { (void)stop(options_.stop_timeout); }
@@ -43,6 +47,7 @@ LeaseStreamOptions ConsumerRuntime::stream_options() {
   stream.consumer_id = options_.consumer_id;
   stream.max_in_flight = options_.max_in_flight;
   stream.max_in_flight_bytes = options_.max_in_flight_bytes;
+  stream.concurrency = static_cast<std::uint32_t>(options_.concurrency);
   stream.on_connected = [this](const Registration&) {
     reconnected_ = was_connected_.exchange(true);
     link_.interrupt();
@@ -61,7 +66,7 @@ void ConsumerRuntime::report(const Error& error) const {
 
 void ConsumerRuntime::feed() {
   while (true) {
-    auto messages = link_.next_batch(until_next_renewal(), 0);
+    auto messages = link_.next_batch(until_next_duty(), 0);
     visibility_ = link_.visibility_timeout();
     const std::optional<Error> over =
         messages ? std::nullopt : std::optional<Error>(messages.error());
@@ -78,8 +83,11 @@ void ConsumerRuntime::feed() {
     // What became of the leases while the connection was away: the extension's answer tells.
     if (reconnected_.exchange(false)) {
       for (Renewal& renewal : renewals_) renewal.due = SteadyClock::now();
+      const std::lock_guard lock(mutex_);
+      for (Hand& hand : hands_) hand.marked = false;
     }
     renew_due();
+    mark_begun();
   }
 }
 
@@ -118,11 +126,32 @@ void ConsumerRuntime::take(std::vector<LeasedMessage> messages) {
   }
 }
 
-std::chrono::milliseconds ConsumerRuntime::until_next_renewal() const {
-  if (renewals_.empty()) return kNoRenewal;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(renewals_.front().due - SteadyClock::now());
-  return std::clamp(left, std::chrono::milliseconds{0}, kNoRenewal);
+std::chrono::milliseconds ConsumerRuntime::until_next_duty() const {
+  auto wait = kNoRenewal;
+  if (!renewals_.empty()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(renewals_.front().due - SteadyClock::now());
+    wait = std::clamp(left, std::chrono::milliseconds{0}, kNoRenewal);
+  }
+  const std::lock_guard lock(mutex_);
+  const bool busy = !waiting_.empty() || std::ranges::any_of(hands_, [](const Hand& hand) {
+    return hand.batch != nullptr && !hand.marked;
+  });
+  return busy ? std::min(wait, kMarkEvery) : wait;
+}
+
+void ConsumerRuntime::mark_begun() {
+  if (SteadyClock::now() < next_mark_) return;
+  next_mark_ = SteadyClock::now() + kMarkEvery;
+  std::vector<LeaseToken> tokens;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Hand& hand : hands_) {
+      if (hand.batch == nullptr || std::exchange(hand.marked, true)) continue;
+      tokens.push_back(hand.batch->held[hand.index].token);
+    }
+  }
+  if (!tokens.empty()) link_.begin(std::move(tokens));
 }
 
 void ConsumerRuntime::renew_due() {
@@ -163,17 +192,19 @@ void ConsumerRuntime::renew(const BatchPointer& batch) {
   link_.extend(std::move(items), std::move(told), true);
 }
 
-void ConsumerRuntime::work() {
+void ConsumerRuntime::work(Hand& hand) {
   while (true) {
     BatchPointer batch;
     std::size_t index = 0;
     {
       std::unique_lock lock(mutex_);
+      hand.batch.reset();
       work_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
       if (stopping_) return;
       batch = waiting_.front();
       index = batch->begun++;
       if (batch->begun == batch->held.size()) waiting_.pop_front();
+      hand = {.batch = batch, .index = index, .marked = false};
     }
     handle(batch->held[index]);
   }

@@ -20,8 +20,9 @@
 
 namespace baton::client {
 
-/// What runs a Consumer: one feeder thread, which takes batches from the stream and extends leases,
-/// and `concurrency` workers, which run the handler. Thread-safe; joins all of them in stop().
+/// What runs a Consumer: one feeder thread, which takes batches from the stream, extends leases and
+/// tells the broker what has been begun, and `concurrency` workers, which run the handler.
+/// Thread-safe; joins all of them in stop().
 ///
 /// Invariant: each message taken from the stream is finished exactly once, which gives its credit
 /// back: acked, nacked, released, or found lost.
@@ -55,6 +56,12 @@ class ConsumerRuntime {
     std::size_t begun = 0;  // Under mutex_: so many have been given to a worker.
   };
   using BatchPointer = std::shared_ptr<Batch>;
+  /// What a worker has in hand.
+  struct Hand {
+    BatchPointer batch;  // Null while it waits.
+    std::size_t index = 0;
+    bool marked = false;  // The broker was told that it was begun.
+  };
   struct Renewal {
     SteadyClock::time_point due;
     std::weak_ptr<Batch> batch;
@@ -75,11 +82,12 @@ class ConsumerRuntime {
   void take(std::vector<LeasedMessage> messages);
   void renew_due();
   void renew(const BatchPointer& batch);
-  [[nodiscard]] std::chrono::milliseconds until_next_renewal() const;
+  [[nodiscard]] std::chrono::milliseconds until_next_duty() const;
+  void mark_begun();
   void end(const Error& error);
 
   // The workers'.
-  void work();
+  void work(Hand& hand);
   void handle(Held& held);
   Outcome run_handler(Held& held);
   void finish(Held& held, Outcome outcome);
@@ -98,12 +106,14 @@ class ConsumerRuntime {
   std::condition_variable work_;      // For workers: a message waits, or stopping.
   std::condition_variable ended_;     // For wait().
   std::deque<BatchPointer> waiting_;  // Under mutex_. Each has a message that no worker began.
+  std::vector<Hand> hands_;           // Under mutex_. One for each worker.
   std::optional<Status> result_;      // Under mutex_. How it ended.
   bool feeder_stops_ = false;         // Under mutex_.
 
   // The feeder's own.
   std::deque<Renewal> renewals_;  // In order of time.
   SteadyClock::duration visibility_{};
+  SteadyClock::time_point next_mark_{};
   std::mutex stop_mutex_;  // Held by the one who stops; no one else waits for it but to stop.
   std::optional<Status> stopped_;  // Under stop_mutex_.
 

@@ -73,6 +73,36 @@ TEST(Consumer, RunsAsManyHandlersAtOnceAsAsked) {
   EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
 }
 
+// If the process dies now, these two may be why; the third nobody has looked at.
+TEST(Consumer, TellsTheBrokerHowManyItHandlesAtATimeAndWhichItHasBegun) {
+  Log<std::string> begun;
+  TestBroker broker;
+  broker.on_consume = [&](int, ConsumeCall& call) {
+    ConsumeDialog dialog(call);
+    dialog.accept();
+    EXPECT_EQ(dialog.start.concurrency(), 2U);
+    dialog.deliver({"a", "b", "c"});
+    while (dialog.read()) {
+      for (const auto& token : dialog.last.begun()) begun.add(token);
+      if (dialog.last.acks_size() + dialog.last.nacks_size() > 0 || dialog.last.quiesce()) {
+        dialog.answer();
+      }
+    }
+    return grpc::Status::OK;
+  };
+  Gate go;
+  const auto consumer =
+      start({.connection = broker.connection(), .concurrency = 2}, [&](Delivery& delivery) {
+        EXPECT_TRUE(delivery.message().payload == "c" || go.wait());
+      });
+
+  auto marked = begun.wait(2);
+  std::ranges::sort(marked);
+  EXPECT_EQ(marked, (std::vector<std::string>{"t-a", "t-b"}));
+  go.open();
+  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+}
+
 // The reason of a poison message is what its owner will look for in the dead-letter queue.
 TEST(Consumer, AnExceptionIsANackWithItsText) {
   Log<v1::NackItem> nacked;

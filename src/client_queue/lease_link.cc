@@ -52,10 +52,11 @@ void LeaseLink::fill_start(v1::ConsumeStart& start) const {
   start.set_max_in_flight(options_.max_in_flight);
   start.set_max_in_flight_bytes(options_.max_in_flight_bytes);
   start.set_manual_credit(credit_mode_ != Credit::broker);
+  start.set_concurrency(options_.concurrency);
 }
 
 bool LeaseLink::frame_is_due() const {
-  if (!start_sent_ || (quiesce_ && !quiesce_sent_)) return true;
+  if (!start_sent_ || (quiesce_ && !quiesce_sent_) || !begun_.empty()) return true;
   const std::size_t waiting = unsent() + (credit_unsent_ > 0 ? 1 : 0);
   if (waiting == 0) return false;
   return waiting >= limits::kItemsPerFrame || frames_open_.size() < options_.frames_ahead ||
@@ -84,6 +85,9 @@ const v1::ConsumeRequest* LeaseLink::next_frame() {
 }
 
 void LeaseLink::fill_items() {
+  const std::size_t marks = std::min(begun_.size(), limits::kItemsPerFrame);
+  for (std::size_t i = 0; i < marks; ++i) frame_.add_begun(begun_[i].bytes);
+  begun_.erase(begun_.begin(), begun_.begin() + static_cast<std::ptrdiff_t>(marks));
   std::size_t room = limits::kItemsPerFrame;
   room -= acks_.send(room, [&](const LeaseToken& token) { frame_.add_acks(token.bytes); });
   room -= nacks_.send(room, [&](const Nack& item) { to_proto(item, *frame_.add_nacks()); });
@@ -211,6 +215,7 @@ void LeaseLink::disconnected(const Error& error, bool over) {
   acks_.unsend();
   nacks_.unsend();
   extends_.unsend();
+  begun_.clear();
   credit_unsent_ += std::exchange(credit_open_, 0);
   // Nobody saw them. Whether the broker released them or, restarted, keeps them for us, is unknown.
   if (credit_mode_ != Credit::broker) credit_unsent_ += untaken_.size() - taken_;
@@ -344,6 +349,13 @@ void LeaseLink::nack(std::vector<Nack> items, LeaseStream::ResultCallback callba
 void LeaseLink::extend(std::vector<Extension> items, LeaseStream::ResultCallback callback,
                        bool is_quiet) {
   submit(extends_, std::move(items), std::move(callback), is_quiet);
+}
+
+void LeaseLink::begin(std::vector<LeaseToken> tokens) {
+  Lock lock(mutex_);
+  if (ended() || !in_session_) return;
+  std::ranges::move(tokens, std::back_inserter(begun_));
+  pump(lock);
 }
 
 void LeaseLink::add_credit(std::uint32_t messages) {

@@ -145,6 +145,8 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   /// `is_quiet`: failures are the callback's matter alone, not flush()'s.
   void extend(std::vector<Extension> items, LeaseStream::ResultCallback callback,
               bool is_quiet = false);
+  /// Says so to the broker as soon as it can. Forgotten when the connection breaks first.
+  void begin(std::vector<LeaseToken> tokens);
   void add_credit(std::uint32_t messages);
   /// Gives no more credit back, and asks the broker to deliver nothing more.
   void pause();
@@ -206,6 +208,7 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   Lane<LeaseToken> acks_;
   Lane<Nack> nacks_;
   Lane<Extension> extends_;
+  std::vector<LeaseToken> begun_;  // Not yet told.
   std::vector<LeasedMessage> untaken_;
   std::size_t taken_ = 0;                     // So many at the front of untaken_ are gone already.
   std::optional<Registration> registration_;  // Of the last session that got so far.

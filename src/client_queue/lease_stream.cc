@@ -58,6 +58,7 @@ void LeaseStream::extend(Extension item, ResultCallback callback) {
 void LeaseStream::extend(std::vector<Extension> items, ResultCallback callback) {
   link_->extend(std::move(items), std::move(callback));
 }
+void LeaseStream::begin(std::vector<LeaseToken> tokens) { link_->begin(std::move(tokens)); }
 void LeaseStream::add_credit(std::uint32_t messages) { link_->add_credit(messages); }
 
 Status LeaseStream::flush(std::chrono::milliseconds timeout) { return link_->flush(timeout); }

@@ -282,5 +282,29 @@ TEST(LeaseStream, DestructionDuringAReconnectDoesNotHang) {
   EXPECT_EQ(told.get_future().get().failures.at(0).error.code, Code::unavailable);
 }
 
+TEST(LeaseStream, MarksGoUpWithoutWaitingForAnything) {
+  Log<std::string> begun;
+  TestBroker broker;
+  broker.on_consume = [&](int, ConsumeCall& call) {
+    ConsumeDialog dialog(call);
+    dialog.accept();
+    EXPECT_EQ(dialog.start.concurrency(), 7U);
+    dialog.deliver({"a", "b"});
+    while (dialog.read()) {
+      for (const auto& token : dialog.last.begun()) begun.add(token);
+      if (dialog.last.nacks_size() > 0 || dialog.last.quiesce()) dialog.answer();
+    }
+    return grpc::Status::OK;
+  };
+  auto stream =
+      LeaseStream::open({.connection = broker.connection(), .queue = "orders", .concurrency = 7});
+  ASSERT_TRUE(stream.has_value());
+  auto first = (*stream)->next(seconds{20});
+  ASSERT_TRUE(first.has_value() && first->has_value());
+  (*stream)->begin({(**first).token});
+  EXPECT_EQ(begun.wait(1), (std::vector<std::string>{"t-a"}));
+  EXPECT_TRUE((*stream)->close(seconds{20}).has_value());
+}
+
 }  // namespace
 }  // namespace baton::client

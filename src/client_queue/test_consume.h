@@ -45,6 +45,7 @@ class ConsumeDialog {
     for (const auto& token : last.acks()) acks.push_back(token);
     for (const auto& item : last.nacks()) nacks.push_back(item);
     for (const auto& item : last.extends()) extends.push_back(item);
+    for (const auto& token : last.begun()) begun.push_back(token);
     return true;
   }
   /// Answers every item of the last request as done, but those whose token is in `lost`.
@@ -72,6 +73,7 @@ class ConsumeDialog {
   std::vector<std::string> acks;
   std::vector<v1::NackItem> nacks;
   std::vector<v1::ExtendItem> extends;
+  std::vector<std::string> begun;
 
  private:
   TestBroker::ConsumeCall& call_;

@@ -49,21 +49,12 @@ Status validate_span(std::string_view field, Duration value, Duration limit) {
 
 }  // namespace
 
-std::string encode_token(LeaseToken token) {
-  std::string bytes;
-  Encoder out(bytes);
-  out.varint(token.boot);
-  out.varint(token.number);
-  return bytes;
-}
-
-Result<LeaseToken> decode_token(std::string_view bytes) {
-  Decoder in(bytes);
-  LeaseToken token;
-  token.boot = in.varint();
-  token.number = in.varint();
-  if (!in.finish()) return Error{Errc::lease_lost, "the lease token is not one of this broker's"};
-  return token;
+TransferId TransferId::of_message(const Uuid& id) {
+  Decoder in(id.raw());
+  TransferId transfer;
+  transfer.boot = in.big_u64();
+  transfer.number = in.big_u64();
+  return transfer;
 }
 
 TransferId TransferId::of_message(const Uuid& id) {

@@ -27,18 +27,25 @@ using Sequence = Strong<struct SequenceTag>;
 /// One registration of a consumer; unique in the life of a broker process.
 using ConsumerNumber = Strong<struct ConsumerNumberTag>;
 
-/// Names one lease, for ever: the boot number makes the lease numbers of every life of the broker
-/// different. Opaque to clients.
+/// Names one lease of a shard, for ever: the boot number makes the lease numbers of every life of
+/// the broker different. What clients see of it is in token.h.
 struct LeaseToken {
   std::uint64_t boot = 0;
   std::uint64_t number = 0;
   auto operator<=>(const LeaseToken&) const = default;
 };
 
-/// The token's wire form: two varints.
-std::string encode_token(LeaseToken token);
-/// Fails with lease_lost: whatever those bytes are, they name no lease that is held.
-Result<LeaseToken> decode_token(std::string_view bytes);
+/// Names one transfer of a message from a shard to another, among all of that shard, for ever: a
+/// message that takes the same way twice does so under two names.
+struct TransferId {
+  std::uint64_t boot = 0;
+  std::uint64_t number = 0;
+  auto operator<=>(const TransferId&) const = default;
+
+  /// As transfers were named before they had numbers. No boot number is as great as the time that a
+  /// message's id begins with.
+  static TransferId of_message(const Uuid& id);
+};
 
 /// Names one transfer of a message from a shard to another, among all of that shard, for ever: a
 /// message that takes the same way twice does so under two names.

@@ -41,6 +41,21 @@ int run_consumer(const std::string& address, const std::string& queue, const std
   return 0;
 }
 
+/// Handles what comes with the SDK's Consumer, two at a time, and never gets done with any.
+int run_worker(const std::string& address, const std::string& queue) {
+  client::ConsumerOptions options;
+  options.connection.address = address;
+  options.queue = queue;
+  options.concurrency = 2;
+  const auto consumer = client::Consumer::start(std::move(options), [](client::Delivery& delivery) {
+    std::cout << "got " << delivery.message().payload << std::endl;
+    std::this_thread::sleep_for(seconds{60});
+  });
+  if (!consumer) return 1;
+  std::this_thread::sleep_for(seconds{60});
+  return 0;
+}
+
 std::size_t count_of(std::string_view text, std::string_view word) {
   std::size_t count = 0;
   for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
@@ -52,8 +67,9 @@ std::size_t count_of(std::string_view text, std::string_view word) {
 /// A consumer in a process of its own.
 class ConsumerProcess {
  public:
-  ConsumerProcess(const BrokerProcess& broker, const std::string& queue)
-      : child_({.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "--consumer",
+  ConsumerProcess(const BrokerProcess& broker, const std::string& queue,
+                  const std::string& kind = "--consumer")
+      : child_({.command = {std::filesystem::read_symlink("/proc/self/exe").string(), kind,
                             broker.address(), queue, folder_ / "go"},
                 .out_file = folder_ / "out"}) {}
 
@@ -185,6 +201,28 @@ TEST_F(ConsumerDeath, AMessageThatKillsItsConsumersIsDeadLetteredWithTheReason) 
   EXPECT_NE(headers.at("baton-last-error").find("disconnected"), std::string::npos);
 }
 
+// Those that merely waited in the hands of the dead are innocent: only what it worked on, one
+// message here and two there, may end in the dead-letter queue.
+TEST_F(ConsumerDeath, ACrashLoopDeadLettersNoMessageThatNobodyWorkedOn) {
+  for (const auto& [kind, at_once] : {std::pair("--consumer", 1U), std::pair("--worker", 2U)}) {
+    const std::string queue = std::string("loop") + kind;
+    broker_.create(queue, {.max_attempts = 3, .retry_delay = milliseconds{0}});
+    broker_.send(queue, numbered("job", 200));
+    for (int i = 0; i < 3; ++i) {
+      ConsumerProcess victim(broker_, queue, kind);
+      ASSERT_TRUE(eventually([&] { return broker_.stats(queue).leased == 200; })) << i;
+      ASSERT_TRUE(victim.holds(kind == std::string_view("--worker") ? 2 : 200)) << i;
+      victim.child().kill();
+      ASSERT_TRUE(eventually([&] { return broker_.stats(queue).leased == 0; })) << i;
+    }
+    EXPECT_EQ(broker_.depth(queue + ".dlq"), at_once) << kind;
+    const auto next = open_stream(broker_, queue);
+    const auto rest = take(*next, 200 - at_once);
+    ASSERT_EQ(rest.size(), 200 - at_once) << kind;
+    for (const auto& message : rest) EXPECT_EQ(message.attempt, 1U) << kind << message.payload;
+  }
+}
+
 // The command line holds its leases and says what became of them: scripts rely on the exit code.
 TEST_F(ConsumerDeath, AHeldLeaseThatWasLostShowsInTheExitCode) {
   broker_.create("jobs", {.visibility_timeout = milliseconds{500}});
@@ -211,6 +249,9 @@ TEST_F(ConsumerDeath, AHeldLeaseThatWasLostShowsInTheExitCode) {
 int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == "--consumer") {
     return baton::e2e::run_consumer(argv[2], argv[3], argv[4]);
+  }
+  if (argc == 5 && std::string_view(argv[1]) == "--worker") {
+    return baton::e2e::run_worker(argv[2], argv[3]);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
