@@ -126,6 +126,10 @@ class Consumer {
   [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;
+  /// Whether the messages of this consumer's present connection may still be worked on, by the
+  /// clock. When it ends, on_error hears lease_lost, no further handler begins, and the consumer
+  /// connects again.
+  [[nodiscard]] SessionLease lease() const;
 
  private:
   explicit Consumer(std::unique_ptr<ConsumerRuntime> runtime);

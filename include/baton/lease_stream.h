@@ -131,6 +131,8 @@ class LeaseStream {
   Status close(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;
+  /// Whether the messages of the present connection may still be worked on, by the clock.
+  [[nodiscard]] SessionLease lease() const;
 
  private:
   explicit LeaseStream(std::unique_ptr<LeaseLink> link);

@@ -12,7 +12,7 @@
 
 namespace baton {
 
-ConsumerStream::ConsumerStream(std::shared_ptr<ApiState> state) : state_(std::move(state)) {
+ConsumerStream::ConsumerStream(std::shared_ptr<ApiState> state) : LeasedStream(std::move(state)) {
   state_->counters.consumers_open.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -85,6 +85,11 @@ void ConsumerStream::take(grpc::ByteBuffer& request) {
 
 Status ConsumerStream::take_request(std::size_t bytes) {
   const bool first = !started_;
+  if (request_.has_heartbeat()) {
+    const std::lock_guard lock(mutex_);
+    const auto answer = heard(request_.heartbeat(), first);
+    if (answer.has_value()) answers_.push_back(*answer);
+  }
   if (first) {
     BATON_TRY(AttachCommand command, convert_start(request_));
     attach(std::move(command));
@@ -193,10 +198,12 @@ void ConsumerStream::submit_batch(Slot& slot, SlotResults results, Batch<Wanted>
 }
 
 bool ConsumerStream::has_room() const {
-  return slots_.size() < limits::kStreamBatches && bytes_ < limits::kStreamBytes;
+  return slots_.size() < limits::kStreamBatches && bytes_ < limits::kStreamBytes &&
+         answers_.size() < limits::kFrameMessages;
 }
 
 bool ConsumerStream::has_output() const {
+  if (!answers_.empty()) return true;
   // Nothing comes before the registration, and it is the attach's completion that makes it due.
   if (registration_ != Registration::attached) return false;
   if (registered_due_) return true;
@@ -208,6 +215,12 @@ bool ConsumerStream::has_output() const {
 }
 
 std::string ConsumerStream::take_output(Lock& lock) {
+  if (!answers_.empty()) {
+    v1::ConsumeResponse answer;
+    *answer.mutable_heartbeat() = std::move(answers_.front());
+    answers_.pop_front();
+    return answer.SerializeAsString();
+  }
   const bool registered = std::exchange(registered_due_, false);
   std::vector<Slot> slots;
   while (!slots_.empty() && slots_.front().calls_under_way == 0 && !slots_.front().abandoned) {

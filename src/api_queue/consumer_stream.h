@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api_base/api_state.h"
-#include "api_base/stream.h"
+#include "api_base/leased_stream.h"
 #include "api_queue/convert.h"
 #include "api_queue/wire.h"
 #include "queue/commands.h"
@@ -32,7 +32,7 @@ namespace baton {
 /// broke.
 ///
 /// Owned and locked as every Stream (see there).
-class ConsumerStream final : public Stream, public ConsumerSink {
+class ConsumerStream final : public LeasedStream, public ConsumerSink {
  public:
   explicit ConsumerStream(std::shared_ptr<ApiState> state);
   ConsumerStream(const ConsumerStream&) = delete;
@@ -85,8 +85,6 @@ class ConsumerStream final : public Stream, public ConsumerSink {
   std::vector<LeaseToken> take_unwritten();
   void detach();
 
-  std::shared_ptr<ApiState> state_;
-
   // Only touched by attach() and, after it, by take().
   bool started_ = false;
   bool manual_credit_ = false;
@@ -106,6 +104,7 @@ class ConsumerStream final : public Stream, public ConsumerSink {
   Quiet quiet_ = Quiet::no;  // The client asked for it, and the shard gives nothing more.
   std::deque<Slot> slots_;   // In the order of the requests. Elements never move.
   std::size_t bytes_ = 0;    // Of the slots.
+  std::deque<v1::HeartbeatAck> answers_;  // To heartbeats. They go ahead of everything.
   std::deque<Delivery> pending_;
   std::vector<LeaseToken> in_write_;   // Of the write under way.
   std::vector<LeaseToken> unwritten_;  // Of writes that failed.

@@ -48,5 +48,6 @@ std::optional<Status> Consumer::wait(std::chrono::milliseconds timeout) {
   return runtime_->wait(timeout);
 }
 Consumer::Stats Consumer::stats() const { return runtime_->stats(); }
+SessionLease Consumer::lease() const { return runtime_->lease(); }
 
 }  // namespace baton::client

@@ -19,8 +19,10 @@ constexpr std::chrono::milliseconds kMarkEvery{20};
 
 }  // namespace
 
-ConsumerRuntime::Batch::Batch(std::vector<LeasedMessage> messages) : held(messages.size()) {
+ConsumerRuntime::Batch::Batch(std::vector<LeasedMessage> messages, std::uint64_t session)
+    : held(messages.size()) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
+    held[i].session = session;
     held[i].token = messages[i].token;
     held[i].message = std::move(messages[i]);
   }
@@ -66,12 +68,13 @@ void ConsumerRuntime::report(const Error& error) const {
 
 void ConsumerRuntime::feed() {
   while (true) {
-    auto messages = link_.next_batch(until_next_duty(), 0);
+    std::uint64_t session = 0;
+    auto messages = link_.next_batch(until_next_duty(), 0, &session);
     visibility_ = link_.visibility_timeout();
     const std::optional<Error> over =
         messages ? std::nullopt : std::optional<Error>(messages.error());
     // Also at the end: what came last is given back.
-    if (messages && !messages->empty()) take(*std::move(messages));
+    if (messages && !messages->empty()) take(*std::move(messages), session);
     {
       const std::lock_guard lock(mutex_);
       if (feeder_stops_) return;
@@ -97,7 +100,7 @@ void ConsumerRuntime::end(const Error& error) {
   ended_.notify_all();
 }
 
-void ConsumerRuntime::take(std::vector<LeasedMessage> messages) {
+void ConsumerRuntime::take(std::vector<LeasedMessage> messages, std::uint64_t session) {
   if (stopping_) {
     std::vector<Nack> items;
     items.reserve(messages.size());
@@ -109,7 +112,7 @@ void ConsumerRuntime::take(std::vector<LeasedMessage> messages) {
     return;
   }
   const std::size_t count = messages.size();
-  auto batch = std::make_shared<Batch>(std::move(messages));
+  auto batch = std::make_shared<Batch>(std::move(messages), session);
   if (options_.extend_leases) {
     // Finished batches are forgotten when they come due, or when there are too many of them.
     if (renewals_.size() > 2 * std::size_t{options_.max_in_flight}) {
@@ -214,6 +217,13 @@ void ConsumerRuntime::handle(Held& held) {
   if (held.lost) {
     held.finished = true;
     link_.add_credit(1);
+    return;
+  }
+  // Cut off since it came: it may be another's by now.
+  if (!link_.may_begin(held.session)) {
+    held.finished = true;
+    counters_.released.fetch_add(1, std::memory_order_relaxed);
+    link_.give_back(held.token);
     return;
   }
   finish(held, run_handler(held));

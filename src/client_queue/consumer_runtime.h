@@ -39,18 +39,20 @@ class ConsumerRuntime {
   Status stop(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout);
   Consumer::Stats stats() const;
+  SessionLease lease() const { return link_.lease(); }
 
  private:
   struct Held {
     LeasedMessage message;
-    LeaseToken token;  // The handler may move its message away.
+    LeaseToken token;           // The handler may move its message away.
+    std::uint64_t session = 0;  // Of the link, in which it came.
     std::atomic<bool> lost = false;
     std::atomic<bool> finished = false;
   };
   /// Messages that came together, and whose leases are extended together. Lives as long as one of
   /// them waits for a handler or is in the hands of one.
   struct Batch {
-    explicit Batch(std::vector<LeasedMessage> messages);
+    Batch(std::vector<LeasedMessage> messages, std::uint64_t session);
 
     std::vector<Held> held;
     std::size_t begun = 0;  // Under mutex_: so many have been given to a worker.
@@ -79,7 +81,7 @@ class ConsumerRuntime {
 
   // The feeder's.
   void feed();
-  void take(std::vector<LeasedMessage> messages);
+  void take(std::vector<LeasedMessage> messages, std::uint64_t session);
   void renew_due();
   void renew(const BatchPointer& batch);
   [[nodiscard]] std::chrono::milliseconds until_next_duty() const;

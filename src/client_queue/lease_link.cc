@@ -14,7 +14,7 @@ namespace baton::client {
 
 LeaseLink::LeaseLink(LeaseStreamOptions options, Credit credit,
                      const std::shared_ptr<grpc::Channel>& channel)
-    : Link(options.connection, options.reconnect),
+    : LeasedLink(options.connection, options.reconnect),
       options_(std::move(options)),
       credit_mode_(credit),
       stub_(v1::Queues::NewStub(channel)) {
@@ -36,6 +36,8 @@ void LeaseLink::begin_call(grpc::ClientContext* context, Reactor* reactor) {
 }
 
 void LeaseLink::session_opened() {
+  begin_lease();
+  ++session_;
   start_sent_ = false;
   items_written_ = 0;
   items_answered_ = 0;
@@ -56,7 +58,10 @@ void LeaseLink::fill_start(v1::ConsumeStart& start) const {
 }
 
 bool LeaseLink::frame_is_due() const {
-  if (!start_sent_ || (quiesce_ && !quiesce_sent_) || !begun_.empty()) return true;
+  if (lease_has_ended()) return false;
+  if (!start_sent_ || heartbeat_is_due() || (quiesce_ && !quiesce_sent_) || !begun_.empty()) {
+    return true;
+  }
   const std::size_t waiting = unsent() + (credit_unsent_ > 0 ? 1 : 0);
   if (waiting == 0) return false;
   return waiting >= limits::kItemsPerFrame || frames_open_.size() < options_.frames_ahead ||
@@ -66,6 +71,7 @@ bool LeaseLink::frame_is_due() const {
 const v1::ConsumeRequest* LeaseLink::next_frame() {
   if (!frame_is_due()) return nullptr;
   frame_.Clear();  // Keeps the strings inside allocated.
+  fill_heartbeat(frame_);
   if (credit_unsent_ > 0) {
     const auto credit = std::min<std::uint64_t>(credit_unsent_, baton::limits::kMaxInFlightMax);
     frame_.set_credit(static_cast<std::uint32_t>(credit));
@@ -173,6 +179,7 @@ void LeaseLink::received(v1::ConsumeResponse& response) {
   Callbacks callbacks;
   Lock lock(mutex_);
   mark_alive(lock);
+  take_heartbeat(response);
   if (response.has_registered()) {
     registration_ = Registration{.consumer_id = response.registered().consumer_id(),
                                  .visibility_timeout = std::chrono::milliseconds(
@@ -181,13 +188,47 @@ void LeaseLink::received(v1::ConsumeResponse& response) {
       callbacks.add([this, registration = *registration_] { options_.on_connected(registration); });
     }
   }
-  if (!messages.empty()) hold(std::move(messages));
+  // Those that come when the lease is over stay the broker's, and go to others with the rest.
+  if (!messages.empty() && !lease_has_ended()) hold(std::move(messages));
   if (response.quiesced()) quiesced_ = true;
   count_answered(answer(acks_, response.acks(), callbacks) +
                  answer(nacks_, response.nacks(), callbacks) +
                  answer(extends_, response.extends(), callbacks));
   changed_.notify_all();
   run_unlocked(lock, callbacks);
+  if (lease_has_ended()) give_up_session(lock);
+  pump(lock);
+}
+
+void LeaseLink::drop_if_cut_off(Lock& lock) {
+  if (!lease_has_ended()) return;
+  if (credit_mode_ != Credit::broker) credit_unsent_ += untaken_.size() - taken_;
+  release_untaken();
+  give_up_session(lock);
+}
+
+bool LeaseLink::may_have_expired(const LeasedMessage& message) const {
+  const auto broker_time = broker_time_at_most();
+  return broker_time && message.lease_deadline.time_since_epoch().count() <= broker_time->ns;
+}
+
+void LeaseLink::drop_expired(std::vector<LeasedMessage>& messages) {
+  const auto late = std::ranges::stable_partition(
+      messages, [this](const LeasedMessage& message) { return !may_have_expired(message); });
+  if (late.empty()) return;
+  if (credit_mode_ != Credit::broker) credit_unsent_ += late.size();
+  release(late);
+  messages.erase(late.begin(), late.end());
+}
+
+void LeaseLink::give_back(LeaseToken token) {
+  Lock lock(mutex_);
+  if (ended()) return;
+  ++stats_.items_sent;
+  std::vector<Nack> items;
+  items.push_back({.token = std::move(token), .retry = Retry::release(), .reason = {}});
+  nacks_.add(std::move(items), {}, true);
+  give_credit_back(1);
   pump(lock);
 }
 
@@ -211,6 +252,7 @@ void LeaseLink::release(std::span<LeasedMessage> messages) {
 void LeaseLink::disconnected(const Error& error, bool over) {
   Callbacks callbacks;
   Lock lock(mutex_);
+  close_lease();
   in_session_ = false;
   acks_.unsend();
   nacks_.unsend();
@@ -252,27 +294,36 @@ bool LeaseLink::wait_for_messages(Lock& lock, std::chrono::milliseconds timeout)
   arrived_.wait_for(lock, timeout,
                     [&] { return taken_ < untaken_.size() || interrupted_ || closed_ || over_; });
   interrupted_ = false;
+  drop_if_cut_off(lock);
   return taken_ < untaken_.size();
 }
 
 Result<std::optional<LeasedMessage>> LeaseLink::next(std::chrono::milliseconds timeout) {
   Lock lock(mutex_);
-  if (wait_for_messages(lock, timeout)) return std::optional(std::move(untaken_[taken_++]));
+  while (wait_for_messages(lock, timeout)) {
+    LeasedMessage message = std::move(untaken_[taken_++]);
+    if (!may_have_expired(message)) return std::optional(std::move(message));
+    if (credit_mode_ != Credit::broker) ++credit_unsent_;
+    release(std::span(&message, 1));
+  }
   if (auto error = ended(); error) return *error;
   return std::optional<LeasedMessage>();
 }
 
 Result<std::vector<LeasedMessage>> LeaseLink::next_batch(std::chrono::milliseconds timeout,
-                                                         std::size_t max) {
+                                                         std::size_t max, std::uint64_t* session) {
   Lock lock(mutex_);
   std::vector<LeasedMessage> batch;
-  if (!wait_for_messages(lock, timeout)) {
+  const bool some = wait_for_messages(lock, timeout);
+  if (session != nullptr) *session = session_;
+  if (!some) {
     if (auto error = ended(); error) return *error;
     return batch;
   }
   const std::size_t waiting = untaken_.size() - taken_;
   if (taken_ == 0 && (max == 0 || waiting <= max)) {
     batch.swap(untaken_);
+    drop_expired(batch);
     return batch;
   }
   const std::size_t count = max == 0 ? waiting : std::min(max, waiting);
@@ -280,6 +331,7 @@ Result<std::vector<LeasedMessage>> LeaseLink::next_batch(std::chrono::millisecon
   batch.assign(std::move_iterator(first),
                std::move_iterator(first + static_cast<std::ptrdiff_t>(count)));
   taken_ += count;
+  drop_expired(batch);
   return batch;
 }
 
@@ -417,6 +469,16 @@ Status LeaseLink::close(std::chrono::milliseconds timeout) {
   // What waited for a session that never came.
   disconnected(closed_error(), true);
   return flushed;
+}
+
+SessionLease LeaseLink::lease() const {
+  const Lock lock(mutex_);
+  return lease_now();
+}
+
+bool LeaseLink::may_begin(std::uint64_t session) const {
+  const Lock lock(mutex_);
+  return session == session_ && may_work();
 }
 
 LeaseStream::Stats LeaseLink::stats() const {

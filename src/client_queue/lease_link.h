@@ -19,7 +19,7 @@
 #include <baton/lease_stream.h>
 #include <baton/v1/queues.grpc.pb.h>
 
-#include "client_base/link.h"
+#include "client_base/leased_link.h"
 
 namespace baton::client {
 
@@ -120,7 +120,10 @@ enum class Credit : std::uint8_t {
 
 /// The consumer's side of Consume: buffers what comes, gathers what goes, forgets nothing over a
 /// reconnect. Thread-safe; see LeaseStream for the rules of the callbacks.
-class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
+///
+/// What came in a call is handed out only while the lease of that call is valid, and not when its
+/// own deadline may have passed at the broker: it may be another consumer's by then.
+class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeResponse> {
  public:
   LeaseLink(LeaseStreamOptions options, Credit credit,
             const std::shared_ptr<grpc::Channel>& channel);
@@ -135,7 +138,9 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
 
   Result<Registration> wait_until_registered(std::chrono::milliseconds timeout);
   Result<std::optional<LeasedMessage>> next(std::chrono::milliseconds timeout);
-  Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout, std::size_t max);
+  /// `session` takes the number of the session that they came in, for may_begin().
+  Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout, std::size_t max,
+                                                std::uint64_t* session = nullptr);
   void interrupt();
 
   void ack(LeaseToken token, LeaseStream::ResultCallback callback);
@@ -158,6 +163,11 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   Status flush(std::chrono::milliseconds timeout);
   Status close(std::chrono::milliseconds timeout);
   LeaseStream::Stats stats() const;
+  SessionLease lease() const;
+  /// Whether what came in this session may be begun now.
+  [[nodiscard]] bool may_begin(std::uint64_t session) const;
+  /// Gives a message back that nobody began. Nobody cares whether it was another's already.
+  void give_back(LeaseToken token);
 
  private:
   void begin_call(grpc::ClientContext* context, Reactor* reactor) override;
@@ -180,6 +190,12 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   void give_credit_back(std::size_t messages);
   bool wait_for_messages(Lock& lock, std::chrono::milliseconds timeout);
   void release_untaken();
+  /// What waits here may be others' by now.
+  void drop_if_cut_off(Lock& lock);
+  /// Its deadline may have passed at the broker.
+  [[nodiscard]] bool may_have_expired(const LeasedMessage& message) const;
+  /// Takes those out of `messages`, and gives them back.
+  void drop_expired(std::vector<LeasedMessage>& messages);
   void release(std::span<LeasedMessage> messages);
   void hold(std::vector<LeasedMessage> messages);
   void count_answered(std::size_t answered);
@@ -213,6 +229,7 @@ class LeaseLink final : public Link<v1::ConsumeRequest, v1::ConsumeResponse> {
   std::size_t taken_ = 0;                     // So many at the front of untaken_ are gone already.
   std::optional<Registration> registration_;  // Of the last session that got so far.
   bool start_sent_ = false;
+  std::uint64_t session_ = 0;  // Counts them.
   std::uint64_t credit_unsent_ = 0;
   std::uint64_t credit_open_ = 0;          // Sent, and not yet used by a delivery.
   std::deque<std::uint64_t> frames_open_;  // Of each unanswered frame: items sent up to its end.

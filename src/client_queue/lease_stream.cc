@@ -64,5 +64,6 @@ void LeaseStream::add_credit(std::uint32_t messages) { link_->add_credit(message
 Status LeaseStream::flush(std::chrono::milliseconds timeout) { return link_->flush(timeout); }
 Status LeaseStream::close(std::chrono::milliseconds timeout) { return link_->close(timeout); }
 LeaseStream::Stats LeaseStream::stats() const { return link_->stats(); }
+SessionLease LeaseStream::lease() const { return link_->lease(); }
 
 }  // namespace baton::client
