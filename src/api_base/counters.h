@@ -67,7 +67,7 @@ inline constexpr std::array<std::string_view, 45> kMethodNames = {
     "AppendStream", "Read",          "Subscribe",      "StoreOffset",    "QueryOffset",
     "ListGroups",   "DescribeGroup", "EvaluateGroup",  "DeleteGroup",    "SetGroupOffsets",
     "CreateBucket", "DeleteBucket",  "ListBuckets",    "DescribeBucket", "KvGet",
-    "KvPut",        "KvDelete",      "KvList",         "KvWatch",       "Leave"};
+    "KvPut",        "KvDelete",      "KvList",         "KvWatch",        "Leave"};
 
 /// What the api layer counts for itself. Written and read by any thread.
 struct Counters {

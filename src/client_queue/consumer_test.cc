@@ -91,10 +91,9 @@ TEST(Consumer, TellsTheBrokerHowManyItHandlesAtATimeAndWhichItHasBegun) {
     return grpc::Status::OK;
   };
   Gate go;
-  const auto consumer =
-      start({.connection = broker.connection(), .concurrency = 2}, [&](Delivery& delivery) {
-        EXPECT_TRUE(delivery.message().payload == "c" || go.wait());
-      });
+  const auto consumer = start(
+      {.connection = broker.connection(), .concurrency = 2},
+      [&](Delivery& delivery) { EXPECT_TRUE(delivery.message().payload == "c" || go.wait()); });
 
   auto marked = begun.wait(2);
   std::ranges::sort(marked);

@@ -57,14 +57,6 @@ TransferId TransferId::of_message(const Uuid& id) {
   return transfer;
 }
 
-TransferId TransferId::of_message(const Uuid& id) {
-  Decoder in(id.raw());
-  TransferId transfer;
-  transfer.boot = in.big_u64();
-  transfer.number = in.big_u64();
-  return transfer;
-}
-
 Status validate(const NewMessage& message) {
   BATON_TRY_STATUS(validate_headers(message.headers));
   if (message.fairness_key.size() > limits::kFairnessKeyBytes) {

@@ -47,18 +47,6 @@ struct TransferId {
   static TransferId of_message(const Uuid& id);
 };
 
-/// Names one transfer of a message from a shard to another, among all of that shard, for ever: a
-/// message that takes the same way twice does so under two names.
-struct TransferId {
-  std::uint64_t boot = 0;
-  std::uint64_t number = 0;
-  auto operator<=>(const TransferId&) const = default;
-
-  /// As transfers were named before they had numbers. No boot number is as great as the time that a
-  /// message's id begins with.
-  static TransferId of_message(const Uuid& id);
-};
-
 using Header = std::pair<std::string, std::string>;
 
 /// What a producer sends. Checked against the limits by validate(), before it reaches a machine.

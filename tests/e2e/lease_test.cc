@@ -16,7 +16,11 @@ namespace {
 
 class LeaseTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.log(); }
+  void SetUp() override { start(); }
+  void start() {
+    ASSERT_TRUE(broker_.start()) << broker_.log();
+    stub_ = v1::Queues::NewStub(broker_.channel());
+  }
 
   /// What the broker says to an ack of these bytes; "" when it takes it.
   std::string ack(const std::string& queue, const std::string& token) {
@@ -33,7 +37,7 @@ class LeaseTest : public testing::Test {
   }
 
   BrokerProcess broker_{{"--shards", "2"}};
-  std::unique_ptr<v1::Queues::Stub> stub_ = v1::Queues::NewStub(broker_.channel());
+  std::unique_ptr<v1::Queues::Stub> stub_;
 };
 
 /// Everything that can be made of a token without knowing the broker's key.
@@ -85,7 +89,7 @@ TEST_F(LeaseTest, NoTokenButTheLeasesOwnAcksIt) {
 
   // Neither a restart nor another life's token changes that; the lease's own is good all the time.
   broker_.kill();
-  ASSERT_TRUE(broker_.start()) << broker_.log();
+  start();
   for (const std::string& guess : guesses(held[1].token.bytes)) {
     ASSERT_EQ(ack("jobs", guess), "lease_lost");
   }
