@@ -18,7 +18,7 @@
 #include <baton/consumer.h>
 
 #include "e2e/broker_process.h"
-#include "e2e/silent_proxy.h"
+#include "e2e/tcp_proxy.h"
 
 namespace baton::e2e {
 namespace {
@@ -97,7 +97,7 @@ TEST_F(QueueLease, CutOffItBeginsNoMessageThatAnotherHas) {
   broker_.create("jobs", {.visibility_timeout = seconds{120}});
   broker_.send("jobs", numbered("job-", 100));
   const std::string address = broker_.address();
-  SilentProxy proxy(std::stoi(address.substr(address.rfind(':') + 1)));
+  TcpProxy proxy(std::stoi(address.substr(address.rfind(':') + 1)));
   const auto cut_off = start("A", proxy.address());
   ASSERT_TRUE(eventually([&] { return broker_.stats("jobs").leased > 90; }));
   ASSERT_TRUE(eventually([&] { return count("A") > 2; }));
