@@ -32,9 +32,11 @@ class TransactionalProducer {
     expect_good(rd_kafka_begin_transaction(handle_.get()));
     for (int i = 0; i < count; ++i) {
       const std::string key = fmt::format("{}-{}", prefix, i);
+      std::string value = "value";  // Without one it would be a tombstone, and filtered.
       ASSERT_EQ(rd_kafka_producev(handle_.get(), RD_KAFKA_V_TOPIC(topic_.c_str()),
                                   RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                                  RD_KAFKA_V_KEY(key.c_str(), key.size()), RD_KAFKA_V_END),
+                                  RD_KAFKA_V_KEY(key.c_str(), key.size()),
+                                  RD_KAFKA_V_VALUE(value.data(), value.size()), RD_KAFKA_V_END),
                 RD_KAFKA_RESP_ERR_NO_ERROR);
     }
     // Or they would be thrown away before a broker has seen them.
@@ -104,7 +106,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
     EXPECT_EQ(*left, Ending::drained);
   }
   ASSERT_TRUE(first.has_partitions(4));
-  ASSERT_TRUE(sink_has(20'000));
+  ASSERT_TRUE(sink_has(20'000)) << sink_.size() << " records";
   // Whoever gave a partition up had seen its records to their end, and committed.
   EXPECT_EQ(sink_.replays(), 0U);
 
