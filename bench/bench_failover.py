@@ -11,18 +11,10 @@ import subprocess
 import sys
 
 import peers as rivals
-from harness import BATON, BUILD, ROOT, Broker, machine
+from harness import BATON, BUILD, ROOT, Broker, chosen, machine
 
 STORES = {"baton": lambda: Broker("always", None), "nats": lambda: rivals.nats(BUILD, None),
           "etcd": lambda: rivals.etcd(BUILD)}
-
-
-def chosen(parser, text, known):
-    names = text.split(",")
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        parser.error(f"unknown: {unknown[0]}; there are {', '.join(known)}")
-    return names
 
 
 def main():

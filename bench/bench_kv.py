@@ -7,12 +7,12 @@ raw round goes to bench/results/kv.json, latencies included.
 
 With --peers, etcd takes part in the rounds, loaded by the same program over its own gRPC API.
 """
-import argparse
 import os
 import subprocess
 
 import peers as rivals
-from harness import BATON, BUILD, ROOT, Broker, Peer, fastest, interleaved, median, save
+from harness import (BATON, BUILD, Broker, Peer, argument_parser, chosen, fastest, interleaved, median,
+                     save)
 
 LOAD = os.path.join(BUILD, "bench_kv_load")
 
@@ -61,21 +61,14 @@ def ratios(report, peers):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench kv")
-    parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
-    parser.add_argument("--only", default="cas")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
+    suites = {"cas": cas}
+    parser = argument_parser("kv", suites)
     rivals.add_arguments(parser)
     options = parser.parse_args()
     options.count = 500 if options.quick else 5_000
     if options.quick:
         options.rounds = 2
-    suites = {"cas": cas}
-    wanted = options.only.split(",")
-    unknown = [name for name in wanted if name not in suites]
-    if unknown:
-        parser.error(f"unknown suite {unknown[0]}; there are {', '.join(suites)}")
+    wanted = chosen(parser, options.only, suites)
     peers = rivals.start(options, rivals.for_keys, rivals.KEY_PACKAGES, rivals.KEY_PROGRAMS)
     broker = Broker("always", LOAD)
     report = {}

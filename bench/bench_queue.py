@@ -8,13 +8,13 @@ bench/results/queue.json and a plot to bench/results/queue.svg.
 
 With --peers, Redis Streams and NATS JetStream take part in the rounds of throughput and latency.
 """
-import argparse
 import os
 import subprocess
 import time
 
 import peers as rivals
-from harness import BATON, BUILD, ROOT, Broker, Peer, fastest, interleaved, median, save
+from harness import (BATON, BUILD, Broker, Peer, argument_parser, chosen, fastest, interleaved, median,
+                     save)
 
 LOAD = os.path.join(BUILD, "bench_queue_load")
 
@@ -153,25 +153,17 @@ def peer_ratios(report, peers):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench queue")
-    parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
-    parser.add_argument("--only", default="throughput,latency,keys,consumers,depth")
-    parser.add_argument("--rounds", type=int, default=5)
+    suites = {"throughput": throughput, "latency": latency, "keys": keys, "consumers": consumers,
+              "depth": depth}
+    parser = argument_parser("queue", suites)
     parser.add_argument("--deep", type=int, default=1_000_000)
-    parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
     rivals.add_arguments(parser)
     options = parser.parse_args()
     options.count = 20_000 if options.quick else 300_000
     options.latency_count = 1_000 if options.quick else 5_000
     if options.quick:
         options.rounds, options.deep = 2, 50_000
-
-    suites = {"throughput": throughput, "latency": latency, "keys": keys, "consumers": consumers,
-              "depth": depth}
-    wanted = options.only.split(",")
-    unknown = [name for name in wanted if name not in suites]
-    if unknown:
-        parser.error(f"unknown suite {unknown[0]}; there are {', '.join(suites)}")
+    wanted = chosen(parser, options.only, suites)
     peers = rivals.start(options, rivals.for_queues)
     brokers = {mode: broker_of(mode) for mode in ("always", "never")}
     report = {}

@@ -6,13 +6,13 @@ takes to change hands. Rounds of all variants are interleaved; every raw round g
 
 With --peers, NATS JetStream takes part in the rounds of append and read.
 """
-import argparse
 import concurrent.futures
 import os
 import subprocess
 
 import peers as rivals
-from harness import BATON, BUILD, ROOT, Broker, Peer, fastest, interleaved, median, save
+from harness import (BATON, BUILD, Broker, Peer, argument_parser, chosen, fastest, interleaved, median,
+                     save)
 
 LOAD = os.path.join(BUILD, "bench_stream_load")
 
@@ -131,22 +131,15 @@ def peer_ratios(report, peers):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./dev bench stream")
-    parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
-    parser.add_argument("--only", default="append,read,catchup,handover")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
+    suites = {"append": append, "read": read, "catchup": catchup, "handover": handover}
+    parser = argument_parser("stream", suites)
     rivals.add_arguments(parser)
     options = parser.parse_args()
     options.count = 50_000 if options.quick else 500_000
     options.handovers = 20 if options.quick else 200
     if options.quick:
         options.rounds = 2
-    suites = {"append": append, "read": read, "catchup": catchup, "handover": handover}
-    wanted = options.only.split(",")
-    unknown = [name for name in wanted if name not in suites]
-    if unknown:
-        parser.error(f"unknown suite {unknown[0]}; there are {', '.join(suites)}")
+    wanted = chosen(parser, options.only, suites)
     peers = rivals.start(options, rivals.for_streams)
     broker = Broker("always", LOAD)
     report = {}

@@ -1,4 +1,5 @@
 """What the benchmarks share: brokers in temporary folders, interleaved rounds, tables and plots."""
+import argparse
 import atexit
 import json
 import os
@@ -119,6 +120,25 @@ class Peer(Server):
 
     def row(self, work):
         return f"{work}, {self.name} ({self.durability})"
+
+
+def argument_parser(name, suites):
+    """With the flags that every benchmark of several suites has."""
+    parser = argparse.ArgumentParser(prog=f"./dev bench {name}")
+    parser.add_argument("--quick", action="store_true", help="small counts, two rounds: a smoke test")
+    parser.add_argument("--only", default=",".join(suites))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", default=os.path.join(ROOT, "bench", "results"))
+    return parser
+
+
+def chosen(parser, only, all_of_them):
+    """The names in `only`, which must be among `all_of_them`."""
+    wanted = only.split(",")
+    unknown = [name for name in wanted if name not in all_of_them]
+    if unknown:
+        parser.error(f"unknown: {unknown[0]}; there are {', '.join(all_of_them)}")
+    return wanted
 
 
 def free_port():
