@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/reading_files.h"
+#include "broker/disk_share.h"
 #include "broker/owner_only.h"
 #include "broker/shard_facts.h"
 #include "broker/token_key.h"
@@ -93,6 +94,12 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
   }
   BATON_TRY(broker->token_key_, open_token_key(*broker->disk_, broker->options_.data));
   tighten(broker->options_.data);
+  if (broker->options_.fits_disk) {
+    const DiskShare share = share_of_disk(broker->options_.data, broker->folder_.shards());
+    broker->options_.journal.segment_bytes = share.segment_bytes;
+    broker->options_.journal.leave_free_bytes = share.leave_free_bytes;
+    broker->options_.shard.checkpoint_journal_bytes = share.checkpoint_journal_bytes;
+  }
   std::vector<std::unique_ptr<Shard>> shards;
   Instant start = BrokerClock::wall();
   for (std::size_t number = 0; number < broker->folder_.shards(); ++number) {

@@ -24,6 +24,7 @@ struct BrokerOptions {
   std::size_t shards = 0;  // Of a new data folder; 0 = half the cores, at least one.
   Shard::Options shard;
   JournalOptions journal;
+  bool fits_disk = false;  // Sizes of the journal and its checkpoints follow from the disk's.
   /// Opens the checkpoint store in a folder: how RocksDB gets in here without this layer seeing it.
   std::function<Result<std::unique_ptr<CheckpointStore>>(const std::string& folder)> open_store;
 };

@@ -29,6 +29,20 @@ Error no_room(Shard::Shortage shortage) {
           "leases, acks and removals go on"};
 }
 
+Error too_large(std::size_t bytes, std::uint64_t bytes_max) {
+  return {Errc::invalid_argument,
+          fmt::format("the request adds {} bytes at once; the broker's journal takes at most {}: "
+                      "send fewer messages at a time",
+                      bytes, bytes_max)};
+}
+
+/// At most what the command adds to its round; acks, leases and reads have room of their own.
+std::size_t added_bytes(const Command& command) {
+  if (const auto* kv = std::get_if<KvCommand>(&command)) return fact_bytes_max(*kv);
+  const auto* queue = std::get_if<QueueCommand>(&command);
+  return queue != nullptr && adds_data(*queue) ? command_bytes(*queue) : 0;
+}
+
 /// Answers a command that was not decided.
 void refuse(QueueCommand& command, const Error& error) {
   if (auto* enqueue = std::get_if<EnqueueCommand>(&command)) {
@@ -109,9 +123,12 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   for (StoreResult& result : results) take_result(result, held, now);
   resume_waiting(held, now);
   std::ranges::move(std::exchange(deferred_, {}), std::back_inserter(retries_));
+  bool has_room = true;
   for (auto* source : {&retries_, &calls}) {
     std::size_t left = source->size();
-    for (; left > 0 && facts_.size() < options_.round_bytes; --left) {
+    for (; left > 0; --left) {
+      has_room = has_room && round_takes(source->front()->command);
+      if (!has_room) break;
       std::unique_ptr<Call> call = std::move(source->front());
       source->pop_front();
       run_call(std::move(call), held, now);
@@ -124,6 +141,18 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   collect_effects(held);
   append(held, now);
   return held;
+}
+
+/// Whether the round being decided has not become so large that the command must wait for the next.
+bool Shard::round_takes(const Command& command) const {
+  return facts_.empty() || (facts_.size() < options_.round_bytes &&
+                            facts_.size() + added_bytes(command) <= addition_bytes_max());
+}
+
+/// What one command can add to a round: a round is never divided between the journal's segments.
+std::uint64_t Shard::addition_bytes_max() const {
+  const std::uint64_t bytes = journal_.round_bytes_max();
+  return bytes - std::min(bytes, options_.small_round_bytes);
 }
 
 /// Before anything else, so that no read of these rows overtakes them.
@@ -201,8 +230,12 @@ void Shard::run_kv_call(std::unique_ptr<Call> call, Held& held, Instant now) {
 
 /// What adds data and finds no room. On a full disk there is no telling when there will be some.
 void Shard::turn_away(std::unique_ptr<Call> call, Held& held) {
+  const std::size_t bytes = added_bytes(call->command);
   if (shortage_ != Shortage::none) {
     refuse(call->command, no_room(shortage_));
+    held.calls.push_back(std::move(call));
+  } else if (bytes > addition_bytes_max()) {
+    refuse(call->command, too_large(bytes, addition_bytes_max()));
     held.calls.push_back(std::move(call));
   } else {
     deferred_.push_back(std::move(call));
@@ -253,7 +286,8 @@ Duration Shard::checkpoint_interval() const {
 
 /// Whether what a command adds fits into prepared room, with the rest of its round.
 bool Shard::room_for(std::size_t bytes) const {
-  return journal_.room().additions >= facts_.size() + bytes + options_.small_round_bytes;
+  return facts_.size() + bytes <= addition_bytes_max() &&
+         journal_.room().additions >= facts_.size() + bytes + options_.small_round_bytes;
 }
 
 void Shard::collect_effects(Held& held) {

@@ -202,6 +202,8 @@ class Shard {
     return machine_.delta_bytes() + streams_.changed_bytes() + kv_.changed_bytes();
   }
   [[nodiscard]] Duration checkpoint_interval() const;
+  [[nodiscard]] bool round_takes(const Command& command) const;
+  [[nodiscard]] std::uint64_t addition_bytes_max() const;
   [[nodiscard]] bool room_for(std::size_t bytes) const;
   void turn_away(std::unique_ptr<Call> call, Held& held);
   void collect_effects(Held& held);

@@ -182,6 +182,28 @@ TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
   EXPECT_TRUE(shard_->next_checkpoint(journal_->next(), now_).has_value());
 }
 
+// The journal's segments bound a round: a command that no round can hold ends alone, not the
+// broker.
+TEST_F(ShardTest, AnAdditionLargerThanARoundIsRefusedAndOthersTakeRoundsOfTheirOwn) {
+  start();  // With segments of 16 MiB.
+  create("q");
+  constexpr std::size_t kMiB = std::size_t{1} << 20U;
+  send("q", 20, kMiB);
+  send("q", 7, kMiB);
+  send("q", 7, kMiB);
+  round();
+  while (!calls_.empty() || shard_->has_work()) round();
+  ASSERT_EQ(ended_.size(), 4U);
+  const auto& refused = std::get<EnqueueCommand>(ended_[1]).outcomes;
+  ASSERT_EQ(refused.size(), 20U);
+  EXPECT_EQ(refused[0].error->code, Errc::invalid_argument);
+  EXPECT_NE(refused[0].error->text.find("send fewer messages at a time"), std::string::npos)
+      << refused[0].error->text;
+  for (const std::size_t i : {2U, 3U}) {
+    EXPECT_FALSE(std::get<EnqueueCommand>(ended_[i]).outcomes.at(6).error.has_value());
+  }
+}
+
 TEST_F(ShardTest, AnAdditionThatFindsNoRoomOnAFullDiskIsRefusedAndALeaseIsNot) {
   start();
   create("q");

@@ -25,6 +25,7 @@
 #include "api/server.h"
 #include "base/time.h"
 #include "broker/data_folder.h"
+#include "broker/disk_share.h"
 #include "broker/local_broker.h"
 #include "broker/shard_facts.h"
 #include "checkpoint/rocks_store.h"
@@ -39,8 +40,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Milliseconds kStopPoll{10};
-// Of the disk: what RocksDB keeps free itself, and as much again twice for rows on their way to it.
-constexpr std::uint64_t kJournalLeavesFree = 192 * limits::kMiB;
 
 struct ServerFlags {
   std::string config_file;
@@ -123,7 +122,8 @@ Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
                         .fsync = config.fsync,
                         .shards = config.shards,
                         .shard = {},
-                        .journal = {.leave_free_bytes = kJournalLeavesFree},
+                        .journal = {},
+                        .fits_disk = true,
                         .open_store = {}};
   options.shard.checkpoint_interval = config.checkpoint_interval;
   options.open_store =
@@ -131,6 +131,7 @@ Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
     // The folder says how many stores share the memory.
     BATON_TRY(const std::size_t shards, DataFolder::shards_of(data));
     RocksOptions rocks;
+    rocks.disk_reserve_bytes = share_of_disk(data, shards).store_reserve_bytes;
     rocks.cache_bytes = std::max(rocks.cache_bytes / shards, 4 * limits::kMiB);
     rocks.write_buffers_bytes_max =
         std::max(rocks.write_buffers_bytes_max / shards, 16 * limits::kMiB);

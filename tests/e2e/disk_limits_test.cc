@@ -84,6 +84,31 @@ TEST_F(StartOnAFullDisk, EverythingIsDeliveredAndTheRoomComesBack) {
       << broker_.log();
 }
 
+// What the broker keeps free follows from the disk's size: a small one that is drained takes
+// messages again, and many times what fits onto it can pass through.
+TEST(SmallDisk, TakesMessagesAgainOnceItIsDrained) {
+  BrokerProcess broker{{"--shards", "1"}};
+  const PrivateDisk disk(broker.data(), "size=200m");
+  if (!disk.why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk.why_not();
+  ASSERT_TRUE(broker.start()) << broker.log();
+  broker.create("jobs");
+  auto client = broker.client();
+  const auto stream = open_stream(broker, "jobs", {.max_in_flight = 200});
+  const std::vector<client::NewMessage> messages(100, {.payload = std::string(60'000, 'x')});
+  for (int round = 0; round < 60; ++round) {
+    // A checkpoint that is under way is all that may be waited for.
+    ASSERT_TRUE(eventually([&] {
+      const auto results = client.enqueue("jobs", messages);
+      return results.has_value() && results->at(0).ok() && results->back().ok();
+    })) << round
+        << broker.log();
+    const auto taken = take(*stream, messages.size(), seconds{30});
+    ASSERT_EQ(taken.size(), messages.size()) << round;
+    for (const auto& message : taken) stream->ack(message.token);
+  }
+  EXPECT_TRUE(stream->close(seconds{20}).has_value());
+}
+
 /// Sets how many files the process may have open; answers what it was.
 rlim_t limit_files(pid_t pid, rlim_t files) {
   rlimit before{};
