@@ -3,10 +3,13 @@
 #include <prometheus/metric_family.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "base/time.h"
+#include "base/latency.h"
 
 namespace baton {
 
@@ -33,6 +36,23 @@ inline void add_value(prometheus::MetricFamily& family, Labels labels, double va
 
 inline double seconds_of(Duration duration) {
   return std::chrono::duration<double>(duration).count();
+}
+
+/// Adds a histogram to a family of them.
+inline void add_latencies(prometheus::MetricFamily& family, Labels labels,
+                          const Latencies& latencies) {
+  prometheus::ClientMetric metric;
+  metric.label = std::move(labels);
+  std::uint64_t count = 0;
+  for (std::size_t bucket = 0; bucket < latencies.counts.size(); ++bucket) {
+    count += latencies.counts.at(bucket);
+    const double bound = bucket < kLatencyBounds.size() ? seconds_of(kLatencyBounds.at(bucket))
+                                                        : std::numeric_limits<double>::infinity();
+    metric.histogram.bucket.push_back({.cumulative_count = count, .upper_bound = bound});
+  }
+  metric.histogram.sample_count = count;
+  metric.histogram.sample_sum = seconds_of(latencies.sum);
+  family.metric.push_back(std::move(metric));
 }
 
 }  // namespace baton

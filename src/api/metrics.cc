@@ -13,6 +13,7 @@
 #include "api/families.h"
 #include "api/group_metrics.h"
 #include "api/process_metrics.h"
+#include "api/queue_metrics.h"
 
 namespace baton {
 namespace {
@@ -148,6 +149,31 @@ MetricFamily calls(const Counters& counters) {
   return family;
 }
 
+MetricFamily call_latencies(const Counters& counters) {
+  MetricFamily family =
+      make_family("baton_api_call_seconds", "Time from the request of a unary call to its answer.",
+                  MetricType::Histogram);
+  for (std::size_t method = 0; method < kMethodNames.size(); ++method) {
+    const Latencies latencies = counters.latencies[method].read();
+    if (latencies.total() == 0) continue;
+    add_latencies(family, {{"method", std::string(kMethodNames[method])}}, latencies);
+  }
+  return family;
+}
+
+MetricFamily fsyncs(const std::vector<ShardStats>& shards) {
+  MetricFamily family =
+      make_family("baton_fsync_seconds", "Time of an fsync, of a journal or a stream's partition.",
+                  MetricType::Histogram);
+  for (std::size_t shard = 0; shard < shards.size(); ++shard) {
+    const std::string number = std::to_string(shard);
+    add_latencies(family, {{"shard", number}, {"file", "journal"}}, shards[shard].journal_syncs);
+    add_latencies(family, {{"shard", number}, {"file", "partition"}},
+                  shards[shard].partition_syncs);
+  }
+  return family;
+}
+
 MetricFamily gauge(const char* name, const char* help, std::int64_t value) {
   MetricFamily family = make_family(name, help, kGauge);
   add_value(family, {}, static_cast<double>(value));
@@ -220,13 +246,16 @@ std::string metrics_text(const ApiState& state, const ServerFacts& facts) {
                 static_cast<double>(metric.value(shards[shard].kv)));
     }
   }
+  families.push_back(fsyncs(shards));
   families.push_back(handover_histogram(shards));
+  add_queue_metrics(state.broker, families);
   add_group_metrics(state.broker, families);
   families.push_back(gauge("baton_api_consumers_open", "Open Lease, Consume and Subscribe streams.",
                            state.counters.consumers_open.load(std::memory_order_relaxed)));
   families.push_back(gauge("baton_api_streams_open", "Open streams of every kind.",
                            state.counters.streams_open.load(std::memory_order_relaxed)));
   families.push_back(calls(state.counters));
+  families.push_back(call_latencies(state.counters));
   add_connections(facts.connections, families);
   add_process_metrics(facts, families);
   return prometheus::TextSerializer().Serialize(families);

@@ -34,7 +34,8 @@ inline constexpr std::int64_t kWatchBytes = 1 * kMiB;
 // Hints beyond so many that wait are dropped: they are hints.
 inline constexpr std::size_t kWatchPieces = 4096;
 
-// Groups that /metrics shows one by one.
+// Queues and groups that /metrics shows one by one.
+inline constexpr std::uint64_t kQueuesInMetrics = 1000;
 inline constexpr std::uint64_t kGroupsInMetrics = 1000;
 
 // Operators' calls.

@@ -6,6 +6,7 @@
 
 #include "api_base/api_limits.h"
 #include "api_base/background.h"
+#include "api_base/change_log.h"
 #include "api_base/counters.h"
 #include "api_base/stream.h"
 #include "base/random.h"
@@ -31,6 +32,7 @@ class ApiState {
 
   Broker& broker;  // Outlives every call it was given, and thus everybody here.
   Counters counters;
+  ChangeLog changes;
   OpenStreams streams;
   Background background;
   std::atomic<std::uint64_t> next_connection{1};

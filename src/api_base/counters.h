@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/latency.h"
+
 namespace baton {
 
 /// Every method of the API, for counting.
@@ -74,6 +76,7 @@ struct Counters {
   static constexpr std::size_t kCodes = 17;  // grpc::StatusCode is 0 to 16.
 
   std::array<std::array<std::atomic<std::uint64_t>, kCodes>, kMethodNames.size()> calls{};
+  std::array<LatencyHistogram, kMethodNames.size()> latencies{};  // Of unary calls.
   std::atomic<std::int64_t> consumers_open{0};
   std::atomic<std::int64_t> streams_open{0};
 

@@ -22,7 +22,8 @@ class UnaryCall {
       : context_(context),
         reactor_(context->DefaultReactor()),
         state_(std::move(state)),
-        method_(method) {}
+        method_(method),
+        began_(std::chrono::steady_clock::now()) {}
 
   [[nodiscard]] grpc::ServerUnaryReactor* reactor() const { return reactor_; }
   [[nodiscard]] ApiState& state() const { return *state_; }
@@ -38,9 +39,18 @@ class UnaryCall {
     return {};
   }
 
+  /// Tells the log of a call that has changed what there is.
+  template <class Wanted>
+  void log_change(const Wanted& done) const {
+    if (!ChangeLog::takes(method_)) return;
+    state_->changes.add(method_, subject_of(done), context_->peer(), state_->broker.now());
+  }
+
   void finish(const grpc::Status& status) const {
     add_retry_hint(*context_, status);
     state_->counters.ended(method_, status.error_code());
+    state_->counters.latencies[static_cast<std::size_t>(method_)].add(
+        std::chrono::steady_clock::now() - began_);
     reactor_->Finish(status);
   }
 
@@ -49,6 +59,7 @@ class UnaryCall {
   grpc::ServerUnaryReactor* reactor_;
   std::shared_ptr<ApiState> state_;
   Method method_;
+  std::chrono::steady_clock::time_point began_;
 };
 
 /// gRPC's own copy of a request, which nobody reads after us: its strings may be moved out of it.
@@ -74,6 +85,7 @@ grpc::ServerUnaryReactor* run(UnaryCall call, Result<Wanted> command, Reply repl
            auto& answered = *answer_of<Wanted>(done);
            if (answered.error.has_value()) return call.finish(to_status(*answered.error));
            reply(answered);
+           call.log_change(answered);
            call.finish(grpc::Status::OK);
          });
   return reactor;

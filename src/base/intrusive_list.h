@@ -87,6 +87,14 @@ class IntrusiveList {
   void for_each(Visit visit) const {
     for (Hook* hook = end_.next; hook != &end_; hook = hook->next) visit(static_cast<T&>(*hook));
   }
+  /// The same for the first `count` of them.
+  template <class Visit>
+  void for_first(std::size_t count, Visit visit) const {
+    Hook* hook = end_.next;
+    for (std::size_t i = 0; i < count && hook != &end_; ++i, hook = hook->next) {
+      visit(static_cast<T&>(*hook));
+    }
+  }
 
  private:
   using Hook = ListHook<Tag>;

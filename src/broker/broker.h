@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fsync_mode.h"
+#include "base/latency.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "broker/kv_commands.h"
@@ -43,6 +44,8 @@ struct ShardStats {
   std::uint64_t journal_bytes_behind = 0;  // What a recovery would read now.
   std::uint64_t syncs = 0;
   std::uint64_t sync_ns = 0;
+  Latencies journal_syncs;
+  Latencies partition_syncs;
   std::uint64_t checkpoints = 0;
   std::uint64_t checkpoint_failures = 0;
   std::uint64_t spilled_messages = 0;

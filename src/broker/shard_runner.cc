@@ -73,6 +73,8 @@ ShardStats ShardRunner::stats() const {
   stats.commands_waiting = inbox_.size();
   stats.syncs = syncs_;
   stats.sync_ns = sync_ns_;
+  stats.journal_syncs = journal_syncs_.read();
+  stats.partition_syncs = partition_syncs_.read();
   stats.checkpoint_failures = checkpoint_failures_;
   return stats;
 }
@@ -287,6 +289,7 @@ void ShardRunner::sync() {
   synced_at_ = parts_.clock.now();
   ++syncs_;
   sync_ns_ += static_cast<std::uint64_t>((synced_at_ - before).count());
+  journal_syncs_.add(synced_at_ - before);
   durable_ = durable->value;
   if (!checkpoint_waits_) return;
   {
@@ -315,8 +318,10 @@ void ShardRunner::sync_partitions(const std::deque<Held>& batch) {
     partitions.insert(held.streams.unsynced.begin(), held.streams.unsynced.end());
   }
   for (const auto& partition : partitions) {
+    const Instant before = parts_.clock.now();
     const Status synced = partition->sync();
     if (!synced.has_value()) fatal("a partition cannot be synced", synced.error());
+    partition_syncs_.add(parts_.clock.now() - before);
   }
 }
 

@@ -80,7 +80,7 @@ class ShardRunner {
   bool sync_needed(const std::deque<Held>& batch) const;
   void sync();
   Result<Position> sync_journal();
-  static void sync_partitions(const std::deque<Held>& batch);
+  void sync_partitions(const std::deque<Held>& batch);
   void release_one(Held& held);
 
   // Working.
@@ -128,6 +128,8 @@ class ShardRunner {
   bool held_end_ = false;
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<std::uint64_t> sync_ns_{0};
+  LatencyHistogram journal_syncs_;
+  LatencyHistogram partition_syncs_;
   std::atomic<std::uint64_t> checkpoint_failures_{0};
   Instant synced_at_;
 

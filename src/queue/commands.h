@@ -163,6 +163,9 @@ struct QueueDescription {
   QueueId id;
   QueueSettings settings;
   QueueStats stats;
+  // When the oldest message was sent that waits for a consumer. Only where it was asked for, and
+  // known: not while the messages are only in the store, or wait for a throttle.
+  std::optional<Instant> oldest{};
 };
 
 struct CreateQueueCommand {
@@ -188,8 +191,11 @@ struct DescribeQueueCommand {
 };
 /// One shard's part of a list: names that begin with `queue`.
 struct ListQueuesCommand {
-  std::string queue;  // The prefix.
+  std::string queue;                                // The prefix.
+  std::uint64_t described_max = ~std::uint64_t{0};  // With no prefix the rest is counted.
+  bool with_oldest = false;
   std::vector<QueueDescription> descriptions;
+  std::uint64_t left_out = 0;
 };
 
 enum class MessageState : std::uint8_t { ready = 1, leased = 2, delayed = 3 };

@@ -1,5 +1,6 @@
 #include "queue/machine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,15 @@
 #include "base/hash.h"
 
 namespace baton {
+namespace {
+
+// Fairness keys that are looked at for the oldest messages of all queues; one of each queue anyway.
+constexpr std::size_t kKeysLookedAt = 20'000;
+constexpr std::size_t kKeysLookedAtPerQueue = 1000;
+// Queues for which such a look reads messages from the store.
+constexpr std::size_t kRefillsPerLook = 16;
+
+}  // namespace
 
 QueueMachine::QueueMachine(Options options, std::uint64_t seed)
     : options_(options), random_(seed) {}
@@ -131,10 +141,43 @@ QueueDescription QueueMachine::describe(const Queue& queue) const {
   return {.name = queue.name, .id = queue.id, .settings = std::move(settings), .stats = stats};
 }
 
-std::vector<QueueDescription> QueueMachine::list(std::string_view prefix) const {
+void QueueMachine::find_oldest(std::vector<QueueDescription>& descriptions) {
+  std::size_t left = kKeysLookedAt;
+  std::size_t refills = 0;
+  for (QueueDescription& description : descriptions) {
+    Queue& queue = *find_queue(description.name);
+    const std::size_t keys =
+        std::clamp(std::min(left, queue.active.size()), std::size_t{1}, kKeysLookedAtPerQueue);
+    left -= std::min(left, keys);
+    description.oldest = oldest_ready(queue, keys);
+    // After a restart, with no consumer, nothing else would bring a message into memory.
+    if (description.oldest.has_value() || queue.active.empty() || refills >= kRefillsPerLook) {
+      continue;
+    }
+    request_refill(queue.active.front());
+    ++refills;
+  }
+}
+
+std::optional<Instant> QueueMachine::oldest_ready(const Queue& queue, std::size_t keys) {
+  std::optional<Instant> oldest;
+  // Of each key only what would be delivered next has to be looked at.
+  queue.active.for_first(keys, [&](const Key& key) {
+    const Stored* const first = key.first();
+    if (first == nullptr || first->body == nullptr) return;
+    const Instant sent = first->body->enqueued_at();
+    if (!oldest.has_value() || sent < *oldest) oldest = sent;
+  });
+  return oldest;
+}
+
+std::vector<QueueDescription> QueueMachine::list(std::string_view prefix,
+                                                 std::uint64_t described_max) const {
   std::vector<QueueDescription> descriptions;
   for (auto entry = queues_.lower_bound(prefix);
-       entry != queues_.end() && entry->first.starts_with(prefix); ++entry) {
+       entry != queues_.end() && entry->first.starts_with(prefix) &&
+       descriptions.size() < described_max;
+       ++entry) {
     descriptions.push_back(describe(*entry->second));
   }
   return descriptions;

@@ -151,7 +151,9 @@ class QueueMachine {
   [[nodiscard]] std::vector<std::string> missing_bodies() const;
 
   // Looking.
-  [[nodiscard]] std::vector<QueueDescription> list(std::string_view prefix) const;
+  [[nodiscard]] std::vector<QueueDescription> list(std::string_view prefix,
+                                                   std::uint64_t described_max = ~std::uint64_t{
+                                                       0}) const;
   [[nodiscard]] std::uint64_t payload_bytes() const { return payload_bytes_; }
   [[nodiscard]] const QueueStats& totals() const { return totals_; }
   [[nodiscard]] std::uint64_t lease_lost_total() const { return lease_lost_total_; }
@@ -175,6 +177,11 @@ class QueueMachine {
   void finish_outgoing(const Queue& queue, Uuid id, Instant now);
   [[nodiscard]] std::uint64_t shard_of(std::string_view queue) const;
   [[nodiscard]] QueueDescription describe(const Queue& queue) const;
+  /// When the oldest ready message was sent, among the next ones of the first `keys` in turn.
+  [[nodiscard]] static std::optional<Instant> oldest_ready(const Queue& queue, std::size_t keys);
+  /// The same for many queues; there may be a great many keys, and not all of them are looked at.
+  /// Where the messages are only in the store, the oldest stays unknown until some are read back.
+  void find_oldest(std::vector<QueueDescription>& descriptions);
   static std::string dead_letter_queue_of(const Queue& queue);
   static Error no_such_queue(std::string_view name);
 

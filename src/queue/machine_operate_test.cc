@@ -457,5 +457,46 @@ TEST(MachineQueues, ListGivesTheNamesWithThePrefixInOrder) {
   EXPECT_EQ(world.machine().list("").size(), 4U);
 }
 
+// What the metrics ask: so many at most, and how long the oldest message has been waiting.
+TEST(MachineQueues, AListIsBoundedAndTellsTheOldestMessage) {
+  World world;
+  for (const std::string name : {"a", "b", "c"}) world.create(name);
+  world.advance(seconds{1});
+  const Instant first = world.now();
+  world.send("a", "one");
+  world.advance(seconds{5});
+  world.send("a", "two");
+  ListQueuesCommand wanted;
+  wanted.described_max = 2;
+  wanted.with_oldest = true;
+
+  const ListQueuesCommand done = world.run(wanted);
+
+  ASSERT_EQ(done.descriptions.size(), 2U);
+  EXPECT_EQ(done.left_out, 1U);
+  EXPECT_EQ(done.descriptions.at(0).oldest, first);
+  EXPECT_EQ(done.descriptions.at(1).oldest, std::nullopt);
+}
+
+// A restart leaves messages in the store until somebody wants them, and an operator wants to know
+// how long they have been waiting when no consumer came back.
+TEST(MachineQueues, TheOldestMessageIsFoundAfterARestartWithoutConsumers) {
+  World world;
+  world.create("a");
+  const Instant first = world.now();
+  world.send("a", "one");
+  world.advance(seconds{5});
+  world.restart();
+  ListQueuesCommand wanted;
+  wanted.with_oldest = true;
+
+  EXPECT_EQ(world.run(wanted).descriptions.at(0).oldest, std::nullopt);
+  world.settle();
+  const ListQueuesCommand done = world.run(wanted);
+
+  ASSERT_EQ(done.descriptions.size(), 1U);
+  EXPECT_EQ(done.descriptions.at(0).oldest, first);
+}
+
 }  // namespace
 }  // namespace baton::machine_test

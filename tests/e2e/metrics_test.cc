@@ -20,8 +20,76 @@ class Metrics : public testing::Test {
         << line << "\n"
         << metrics();
   }
+  /// The value of a metric, once it is there.
+  [[nodiscard]] double value(const std::string& name) const {
+    double out = -1;
+    EXPECT_TRUE(eventually([&] {
+      const std::string text = metrics();
+      const auto at = text.find("\n" + name + " ");
+      if (at == std::string::npos) return false;
+      out = std::stod(text.substr(at + name.size() + 2));
+      return true;
+    })) << name;
+    return out;
+  }
+
   BrokerProcess broker_;
 };
+
+TEST_F(Metrics, TellEachQueuesDepthAndAge) {
+  broker_.create("orders", {.max_attempts = 1});
+  broker_.send("orders", numbered("m", 5));
+  {
+    const auto stream = open_stream(broker_, "orders", {.max_in_flight = 2});
+    const auto held = take(*stream, 2);
+    ASSERT_EQ(held.size(), 2U);
+    expect_line("baton_queue_ready{queue=\"orders\"} 3\n");
+    expect_line("baton_queue_leased{queue=\"orders\"} 2\n");
+    expect_line("baton_queue_delayed{queue=\"orders\"} 0\n");
+    expect_line("baton_queue_consumers{queue=\"orders\"} 1\n");
+    expect_line("baton_queue_dead_letters_total{queue=\"orders\"} 0\n");
+    expect_line("baton_queues_not_shown 0\n");
+    stream->nack({.token = held[0].token});
+    expect_line("baton_queue_dead_letters_total{queue=\"orders\"} 1\n");
+    expect_line("baton_queue_oldest_age_seconds{queue=\"orders.dlq\"} ");
+  }
+  // A restart leaves the messages on the disk, and nobody comes to read them.
+  ASSERT_EQ(broker_.terminate(), 0) << broker_.log();
+  ASSERT_TRUE(broker_.start()) << broker_.log();
+  EXPECT_GT(value("baton_queue_oldest_age_seconds{queue=\"orders\"}"), 0.2);
+}
+
+TEST_F(Metrics, TellHowLongCallsAndFsyncsTake) {
+  broker_.create("orders");
+  ASSERT_EQ(broker_.cli({"stream", "create", "events"}).exit_code, 0);
+  ASSERT_EQ(broker_.cli({"stream", "append", "events", "one"}).exit_code, 0);
+  expect_line("baton_api_call_seconds_count{method=\"CreateQueue\"} 1\n");
+  EXPECT_GT(value("baton_api_call_seconds_sum{method=\"CreateQueue\"}"), 0);
+  for (const char* file : {"journal", "partition"}) {
+    EXPECT_GE(value(std::string("baton_fsync_seconds_count{shard=\"0\",file=\"") + file + "\"}"),
+              1);
+    expect_line(std::string("baton_fsync_seconds_bucket{shard=\"0\",file=\"") + file +
+                "\",le=\"+Inf\"} ");
+  }
+}
+
+// Who deleted this queue?
+TEST_F(Metrics, TheLogTellsWhatClientsCreateAndDelete) {
+  ASSERT_EQ(broker_.cli({"queue", "create", "orders"}).exit_code, 0);
+  ASSERT_EQ(broker_.cli({"stream", "create", "events"}).exit_code, 0);
+  ASSERT_EQ(broker_.cli({"kv", "bucket", "create", "settings"}).exit_code, 0);
+  ASSERT_TRUE(broker_.client().delete_queue("orders").has_value());
+  ASSERT_FALSE(broker_.client().delete_queue("orders").has_value());
+  for (const char* line : {"event=create_queue queue=orders peer=ipv4:127.0.0.1:",
+                           "event=create_stream stream=events peer=", "event=create_bucket bucket=",
+                           "event=delete_queue queue=orders peer="}) {
+    EXPECT_TRUE(eventually([&] { return broker_.log().find(line) != std::string::npos; }))
+        << line << "\n"
+        << broker_.log();
+  }
+  const std::string log = broker_.log();
+  EXPECT_EQ(log.find("event=delete_queue"), log.rfind("event=delete_queue")) << log;
+}
 
 TEST_F(Metrics, TellTheBuildTheProcessAndTheDisk) {
   for (const char* name :
