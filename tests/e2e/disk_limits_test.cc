@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,11 @@ class StartOnAFullDisk : public testing::Test {
  protected:
   std::uint64_t fill() {
     auto client = broker_.client();
-    const std::vector<client::NewMessage> messages(10, {.payload = std::string(60'000, 'x')});
+    // Of bytes that the checkpoint cannot make fewer.
+    std::string payload(60'000, '\0');
+    std::mt19937 random(1);
+    std::ranges::generate(payload, [&] { return static_cast<char>(random()); });
+    const std::vector<client::NewMessage> messages(10, {.payload = payload});
     std::uint64_t confirmed = 0;
     for (int i = 0; i < 2000; ++i) {
       const auto results = client.enqueue("jobs", messages);
