@@ -1,5 +1,6 @@
 // Neighbours who reach the ports and misbehave, without any credentials: the broker goes on, and
 // serves others.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -111,7 +112,11 @@ double memory_of(const BrokerProcess& broker) {
   const std::string text = broker.http_get("/metrics").value_or("");
   const std::string name = "\nprocess_resident_memory_bytes ";
   const auto at = text.find(name);
-  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size())) / (1 << 20);
+  if (at == std::string::npos) {
+    ADD_FAILURE() << "the broker does not say how much memory it has";
+    return 0;
+  }
+  return std::stod(text.substr(at + name.size())) / (1 << 20);
 }
 
 /// A Read call whose answers nobody takes.
@@ -141,8 +146,15 @@ TEST(Neighbour, ClientsThatNeverReadHoldLittleMemory) {
       calls.back()->reader = stub->Read(&calls.back()->context, request);
     }
     ASSERT_TRUE(eventually([&] { return metrics_hold(broker, "\nbaton_api_streams_open 500\n"); }));
-    std::this_thread::sleep_for(seconds{2});
-    EXPECT_LT(memory_of(broker) - before, 400);
+    // The most of two seconds, for a call's pieces are read one after the other.
+    double most = 0;
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(milliseconds{100});
+      most = std::max(most, memory_of(broker) - before);
+    }
+    EXPECT_LT(most, 400);  // Without a bound it is twice that and more.
+    EXPECT_GT(most, 10);   // They do hold something: the test has met what it is about.
+    fmt::print("{:.0f} MiB for {} calls\n", most, calls.size());
     for (const auto& call : calls) call->context.TryCancel();
   }
   EXPECT_TRUE(eventually([&] { return memory_of(broker) - before < 100; }, seconds{40}))
