@@ -79,6 +79,7 @@ struct Counters {
   std::array<LatencyHistogram, kMethodNames.size()> latencies{};  // Of unary calls.
   std::atomic<std::int64_t> consumers_open{0};
   std::atomic<std::int64_t> streams_open{0};
+  std::atomic<std::size_t> reads_open{0};  // Read calls.
 
   void ended(Method method, grpc::StatusCode code) {
     const auto number = static_cast<std::size_t>(code);

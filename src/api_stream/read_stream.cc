@@ -58,8 +58,9 @@ void ReadStream::start(std::shared_ptr<StreamPartition> partition) {
   post_read();
 }
 
-std::size_t ReadStream::chunk_bytes() {
-  const std::size_t open = std::max(open_calls.load(std::memory_order_relaxed), std::size_t{1});
+std::size_t ReadStream::chunk_bytes() const {
+  const std::size_t open =
+      std::max(state_->counters.reads_open.load(std::memory_order_relaxed), std::size_t{1});
   return std::clamp(kSharedBytes / open, kChunkBytesMin, limits::kChunkBytes);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -37,14 +36,16 @@ class ReadStream final : public Stream, public PartitionWaiter {
     ChunkFormat format = ChunkFormat::batches;
   };
 
-  // Read calls that are open at the same time, in the process.
+  // Read calls of a server that are open at the same time.
   static constexpr std::size_t kOpenMax = 1000;
 
   ReadStream(std::shared_ptr<ApiState> state, Wanted wanted)
-      : state_(std::move(state)), wanted_(wanted), crowded_(open_calls.fetch_add(1) >= kOpenMax) {}
+      : state_(std::move(state)),
+        wanted_(wanted),
+        crowded_(state_->counters.reads_open.fetch_add(1) >= kOpenMax) {}
   ReadStream(const ReadStream&) = delete;
   ReadStream& operator=(const ReadStream&) = delete;
-  ~ReadStream() override { open_calls.fetch_sub(1); }
+  ~ReadStream() override { state_->counters.reads_open.fetch_sub(1); }
 
   /// There are too many already.
   [[nodiscard]] bool crowded() const { return crowded_; }
@@ -63,7 +64,7 @@ class ReadStream final : public Stream, public PartitionWaiter {
 
   /// What to read at once: less when many read, for a client that never takes what it asked for
   /// keeps two such pieces in our memory.
-  [[nodiscard]] static std::size_t chunk_bytes();
+  [[nodiscard]] std::size_t chunk_bytes() const;
   void post_read();
   void read();
   /// Looks what a read brought; true when another one is to be made at once.
@@ -73,7 +74,6 @@ class ReadStream final : public Stream, public PartitionWaiter {
   }
 
   std::shared_ptr<ApiState> state_;
-  static inline std::atomic<std::size_t> open_calls{0};
   Wanted wanted_;
   bool crowded_;
   std::shared_ptr<StreamPartition> partition_;  // Constant once started.

@@ -47,6 +47,20 @@ class ReadStreamTest : public StreamTest {
   std::shared_ptr<StreamPartition> partition_;
 };
 
+// Two servers in one process share nothing.
+TEST_F(ReadStreamTest, TheLimitOfOpenCallsIsAServersOwn) {
+  const auto other = std::make_shared<ApiState>(broker_, 2);
+  std::vector<std::unique_ptr<ReadStream>> open;
+  for (std::size_t i = 0; i < ReadStream::kOpenMax; ++i) {
+    open.push_back(std::make_unique<ReadStream>(other, ReadStream::Wanted{}));
+    EXPECT_FALSE(open.back()->crowded());
+  }
+  EXPECT_TRUE(ReadStream(other, {}).crowded());
+  EXPECT_FALSE(ReadStream(state_, {}).crowded());
+  open.pop_back();
+  EXPECT_FALSE(ReadStream(other, {}).crowded());
+}
+
 TEST_F(ReadStreamTest, ReadsARangeAndEnds) {
   create(1);
   append(0, 3);
