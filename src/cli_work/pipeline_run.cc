@@ -10,15 +10,14 @@
 #include <string>
 #include <thread>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "cli_base/interrupt.h"
 #include "cli_base/parse.h"
 #include "cli_work/commands.h"
 #include "cli_work/pipeline_config.h"
 #include "cli_work/pipeline_progress.h"
+#include "log/log.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/status_server.h"
 
@@ -36,31 +35,18 @@ struct RunFlags {
   bool json = false;
 };
 
-/// "2026-01-31T12:00:00.140Z".
-std::string time_text() {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(whole)),
-                     (now - whole).count());
-}
-
-/// Lines of the log on standard error: text, or JSON as the broker's own log.
+/// Lines of the log on standard error, in the form of every program's log.
 class RunLog {
  public:
   explicit RunLog(bool json) : json_(json) {}
 
-  void operator()(bool warning, const std::string& line) const {
-    if (json_) {
-      const Json object{{"time", time_text()},
-                        {"level", warning ? "warning" : "info"},
-                        {"event", "pipeline"},
-                        {"text", line}};
-      return fmt::print(stderr, "{}\n", dump(object));
-    }
+  void operator()(bool warning, const std::string& text) const {
+    const std::string line =
+        log_line(std::chrono::system_clock::now(), warning ? "warning" : "info",
+                 fmt::format("event=pipeline text={}", log_value(text)), json_);
     // The progress of a terminal is wiped away, and drawn again below.
-    const char* const wipe = ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
-    fmt::print(stderr, "{}baton: pipeline: {}{}\n", wipe, warning ? "warning: " : "", line);
+    const bool wipes = !json_ && ::isatty(STDERR_FILENO) != 0;
+    fmt::print(stderr, "{}{}\n", wipes ? "\r\x1b[K" : "", line);
   }
 
  private:

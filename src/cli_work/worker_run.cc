@@ -222,7 +222,7 @@ void add_worker_run(CLI::App& worker, Action& action) {
            "keeps failing.\n\n"
            "SIGTERM or SIGINT: leave the group when the programs have stopped. A second one: leave "
            "at once, and give up the partitions of a static id. SIGHUP, SIGUSR1 and SIGUSR2 are "
-           "passed on to the programs.",
+           "passed on to the programs; without a program SIGHUP is like SIGTERM.",
        .example = "baton worker run --group orders --partitions 64 -- ./handler {partition}\n"
                   "  baton worker run --group orders --partitions 64 --id $HOSTNAME --static \\\n"
                   "    --store nats://10.0.0.1:4222 -- ./handler {partition}"},

@@ -93,7 +93,7 @@ std::string PipelineProcess::http() const {
   const std::size_t at = text.find(kBefore, std::min(log_begin_, text.size()));
   if (at == std::string::npos) return "";
   const std::size_t begin = at + kBefore.size();
-  return text.substr(begin, text.find('\n', begin) - begin);
+  return text.substr(begin, text.find_first_of("\"\n", begin) - begin);
 }
 
 std::pair<int, std::string> PipelineProcess::get(const std::string& path) const {

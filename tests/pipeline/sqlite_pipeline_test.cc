@@ -275,7 +275,7 @@ TEST_F(SqlitePipeline, AReloadDoesNotPassOverASchemaFileThatChanged) {
     pipeline.signal(SIGHUP);
     EXPECT_TRUE(eventually([&] { return refusals() > refused; })) << pipeline.log();
   }
-  EXPECT_EQ(pipeline.log().find("pipeline: reloaded"), std::string::npos) << pipeline.log();
+  EXPECT_EQ(pipeline.log().find("text=reloaded"), std::string::npos) << pipeline.log();
   EXPECT_EQ(pipeline.breaker(), "halted");
   EXPECT_EQ(letters(), before);
   e2e::write_file(file, "{}");

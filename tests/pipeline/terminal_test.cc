@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <memory>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,19 @@ TEST_F(PipelineTerminal, IsNarrow) {
   run.child->signal(SIGINT);
   EXPECT_EQ(run.child->wait(seconds{20}), 0) << run.pty.output();
   EXPECT_TRUE(run.shows("draining: ")) << run.pty.output();
+}
+
+// As the broker's and the workers' log.
+TEST_F(PipelineTerminal, LinesOfTheLogHaveATimeALevelAndAnEvent) {
+  const PipelineFolder folder(broker_);
+  PipelineProcess pipeline(folder);
+  ASSERT_TRUE(pipeline.start());
+  EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
+  const std::regex form(
+      R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning) event=pipeline text=.+)");
+  for (const std::string& line : lines_of(pipeline.log())) {
+    EXPECT_TRUE(line.empty() || std::regex_match(line, form)) << line;
+  }
 }
 
 // For programs: one object a line, on standard error, too.
