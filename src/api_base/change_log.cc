@@ -1,9 +1,11 @@
 #include "api_base/change_log.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstdint>
+
+#include <fmt/format.h>
+
+#include "log/log.h"
 
 namespace baton {
 namespace {
@@ -32,6 +34,10 @@ std::string_view event_of(Method method) {
 }
 
 }  // namespace
+
+std::string change_field(std::string_view name, std::string_view value) {
+  return fmt::format("{}={}", name, log_value(value));
+}
 
 ChangeLog::ChangeLog() : gate_(kInterval, kLinesPerInterval) {}
 

@@ -6,7 +6,6 @@
 #include "api_base/counters.h"
 #include "base/time.h"
 #include "log/gate.h"
-#include "log/log.h"
 
 namespace baton {
 
@@ -26,17 +25,22 @@ class ChangeLog {
   LogGate gate_;
 };
 
+/// "queue=orders", with the value quoted where it must be.
+std::string change_field(std::string_view name, std::string_view value);
+
 /// What a command is about, as fields of a log line; empty when it has changed nothing.
 template <class Wanted>
 std::string subject_of(const Wanted& command) {
   if constexpr (requires { command.dry_run; }) {
     if (command.dry_run) return {};
   }
-  if constexpr (requires { command.queue; }) return "queue=" + log_value(command.queue);
-  if constexpr (requires { command.bucket; }) return "bucket=" + log_value(command.bucket);
+  if constexpr (requires { command.queue; }) return change_field("queue", command.queue);
+  if constexpr (requires { command.bucket; }) return change_field("bucket", command.bucket);
   if constexpr (requires { command.stream; }) {
-    std::string fields = "stream=" + log_value(command.stream);
-    if constexpr (requires { command.group; }) fields += " group=" + log_value(command.group);
+    std::string fields = change_field("stream", command.stream);
+    if constexpr (requires { command.group; }) {
+      fields += ' ' + change_field("group", command.group);
+    }
     return fields;
   }
   return {};
