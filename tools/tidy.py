@@ -27,10 +27,13 @@ EXTRA = ["-Wno-error", "-Wno-unknown-warning-option", "-Wno-ignored-optimization
 
 
 def ours(path):
-    """`path` and every file of this tree that it includes, directly or not."""
+    """`path` and every file of this tree that it includes, directly or not; the schema stands for
+    what is generated from it."""
     found, todo = {path}, [path]
     while todo:
         for name in INCLUDE.findall(todo.pop().read_text(errors="replace")):
+            if name.endswith(".pb.h"):
+                found.update(ROOT.glob("proto/**/*.proto"))
             for folder in ("src", "include"):
                 other = ROOT / folder / name
                 if other.is_file() and other not in found:
@@ -42,8 +45,7 @@ def ours(path):
 def common_digest():
     digest = hashlib.sha256()
     digest.update(subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout)
-    for path in [ROOT / ".clang-tidy", *sorted(ROOT.glob("proto/**/*.proto"))]:
-        digest.update(path.read_bytes())
+    digest.update((ROOT / ".clang-tidy").read_bytes())
     digest.update(" ".join(EXTRA).encode())
     return digest.hexdigest()
 
