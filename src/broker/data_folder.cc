@@ -91,6 +91,13 @@ std::string something_in(const std::filesystem::path& path) {
   return {};
 }
 
+/// What says nothing of whether there was data: files that come before FORMAT, and the file
+/// system's own.
+bool is_ours_or_the_systems(std::string_view name) {
+  return name == "LOCK" || name == "FORMAT.new" || name.starts_with("TOKEN-KEY") ||
+         name == "lost+found";
+}
+
 /// A folder without FORMAT must be empty, but for what a making that was interrupted leaves.
 Status check_empty(const std::string& path) {
   std::error_code failure;
@@ -98,7 +105,7 @@ Status check_empty(const std::string& path) {
   std::filesystem::directory_iterator entries(path, failure);
   for (; !failure && entries != std::filesystem::directory_iterator{}; entries.increment(failure)) {
     const std::string name = entries->path().filename().string();
-    if (name == "LOCK" || name == "FORMAT.new" || name == "lost+found") continue;
+    if (is_ours_or_the_systems(name)) continue;
     const bool shard = name.starts_with("shard-");
     if (!shard) {
       return Error{Errc::failed_precondition,
