@@ -10,8 +10,8 @@
 #include <baton/connection.h>
 
 #include "base/address.h"
-#include "client_base/channel.h"
-#include "secure/settings.h"
+#include "base/secure/settings.h"
+#include "sdk/base/channel.h"
 
 /// How the load programs reach their server: as the command line does, with batons:// and the
 /// variables BATON_TLS_CA, BATON_TLS_CERT, BATON_TLS_KEY and BATON_TLS_SERVER_NAME.

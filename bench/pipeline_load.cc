@@ -20,12 +20,12 @@
 #include <fmt/ranges.h>
 
 #include "base/hash.h"
-#include "engine/assignment.h"
-#include "pipeline/config.h"
-#include "pipeline/example.h"
-#include "pipeline/parts.h"
-#include "schema/order_generator.h"
-#include "sink/sql_rows.h"
+#include "pipeline/app/config.h"
+#include "pipeline/app/example.h"
+#include "pipeline/app/parts.h"
+#include "pipeline/engine/assignment.h"
+#include "pipeline/schema/order_generator.h"
+#include "pipeline/sinks/sql_rows.h"
 
 namespace {
 

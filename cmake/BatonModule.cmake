@@ -1,6 +1,6 @@
-# baton_module(<name> [DEPS <layers...>] [LIBS <third-party targets...>] [TEST_DEPS <layers...>])
+# baton_module(<layer> [DEPS <layers...>] [LIBS <third-party targets...>] [TEST_DEPS <layers...>])
 #
-# Declares the layer src/<name>:
+# Declares the layer src/<layer>, "group/layer" or a group that is a layer itself. With <name> for it, "/" replaced by "_":
 #   baton_<name>            a static library of its *.cc
 #   <name>_tests            its *_test.cc, with gtest and rapidcheck, run by ctest
 #   <name>_<x>_fuzz         each x_fuzz.cc: a libFuzzer program under the fuzz preset, otherwise one that
@@ -15,10 +15,14 @@ add_custom_target(unit)
 # Of it, the layers that decide and decode, which compile fast: what `./dev check` runs under the sanitizers.
 # `./dev test --long` does so with everything.
 add_custom_target(core)
-set(BATON_CORE base lease queue stream coordinator kv partition flow schema storage engine sim)
+set(BATON_CORE base core/lease core/queue core/stream core/group core/kv core/workers storage/disk storage/journal
+               storage/log pipeline/flow pipeline/schema pipeline/engine sim)
 
-function(baton_module name)
+function(baton_module layer)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;TEST_DEPS")
+  string(REPLACE "/" "_" name ${layer})
+  string(REPLACE "/" "_" arg_DEPS "${arg_DEPS}")
+  string(REPLACE "/" "_" arg_TEST_DEPS "${arg_TEST_DEPS}")
   set(here ${CMAKE_CURRENT_SOURCE_DIR})
   file(GLOB sources CONFIGURE_DEPENDS ${here}/*.cc)
   file(GLOB headers CONFIGURE_DEPENDS ${here}/*.h)
@@ -53,13 +57,13 @@ function(baton_module name)
       baton_test(${name}_tests unit ${tests})
     endif()
     target_link_libraries(${name}_tests PRIVATE baton_${name} ${test_libraries})
-    baton_core(${name} ${name}_tests)
+    baton_core(${layer} ${name}_tests)
   endif()
   foreach(source ${fuzzers})
     baton_fuzzer(${name} ${source})
     target_link_libraries(${fuzzer} PRIVATE baton_${name} ${test_libraries})
     if(NOT BATON_FUZZ)
-      baton_core(${name} ${fuzzer})
+      baton_core(${layer} ${fuzzer})
     endif()
   endforeach()
   if(NOT BATON_FUZZ AND NOT BATON_SANITIZE)

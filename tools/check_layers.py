@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Checks that every #include under src/ and include/ is one that its layer may make.
 
-The link check sees calls; this sees inline code. What a layer may include:
+A layer is a folder group/layer, or a group that is a layer itself (base, sdk, cli, sim), with a
+baton_module(). The link check sees calls; this sees inline code. What a layer may include:
   - itself, and the DEPS of its baton_module() (its tests: the TEST_DEPS too);
   - a third-party library, if LIBRARIES below lets the layer see it and its LIBS name it;
   - the standard library and POSIX; a pure layer far less of them (see PURE).
+A DEP that no #include uses is a violation, too.
 
   tools/check_layers.py [--root DIR]    prints each violation as file:line: text; exit 1 if any
   tools/check_layers.py --self-test     plants violations and proves that each one is found
@@ -16,36 +18,35 @@ import re
 import sys
 import tempfile
 
-# The services of the broker, the SDK, and the `baton` program.
-API = {"api", "api_base", "api_kv", "api_queue", "api_stream"}
-CLIENT = {"client", "client_base", "client_kv", "client_queue", "client_stream"}
-CLI = {"cli", "cli_base", "cli_client", "cli_demo", "cli_work"}
+SERVER = {"server/grpc", "server/http", "server/app"}
+SDK = {"sdk", "sdk/base", "sdk/kv", "sdk/queue", "sdk/stream", "sdk/worker"}
+CLI = {"cli", "cli/base", "cli/broker", "cli/demo", "cli/pipeline", "cli/server", "cli/worker"}
 # Library: (its headers, the CMake target that LIBS must name, the layers that may see it).
 EVERY = None
 LIBRARIES = {
     "fmt": (r"fmt/", None, EVERY),
     "xxhash": (r"xxhash\.h$", "PkgConfig::xxhash", {"base"}),
-    "lz4": (r"lz4(frame)?\.h$", "PkgConfig::lz4", {"stream"}),
-    "zstd": (r"zstd\.h$", "PkgConfig::zstd", {"stream"}),
-    "zlib": (r"zlib\.h$", "PkgConfig::zlib", {"stream"}),
-    "snappy": (r"snappy-c\.h$", "PkgConfig::snappy", {"stream"}),
-    "simdjson": (r"simdjson\.h$", "PkgConfig::simdjson", {"schema"}),
-    "re2": (r"re2/", "PkgConfig::re2", {"schema"}),
-    "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"checkpoint"}),
-    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", API | CLIENT | {"coord"}),
-    "protobuf": (r"google/", "gRPC::grpc++", API | CLIENT | {"coord"}),
-    "openssl": (r"openssl/", "OpenSSL::SSL", {"secure"}),
-    "nats": (r"nats/", "PkgConfig::nats", {"coord", "source"}),
-    "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"kafka"}),
-    "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"sink"}),
-    "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"sink"}),
-    "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"api", "sink", "pipeline"}),
-    "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"api"}),
-    "spdlog": (r"spdlog/", "spdlog::spdlog", {"api", "api_stream", "broker", "cli", "log"}),
+    "lz4": (r"lz4(frame)?\.h$", "PkgConfig::lz4", {"core/stream"}),
+    "zstd": (r"zstd\.h$", "PkgConfig::zstd", {"core/stream"}),
+    "zlib": (r"zlib\.h$", "PkgConfig::zlib", {"core/stream"}),
+    "snappy": (r"snappy-c\.h$", "PkgConfig::snappy", {"core/stream"}),
+    "simdjson": (r"simdjson\.h$", "PkgConfig::simdjson", {"pipeline/schema"}),
+    "re2": (r"re2/", "PkgConfig::re2", {"pipeline/schema"}),
+    "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"storage/rocks"}),
+    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", SERVER | SDK | {"worker/stores"}),
+    "protobuf": (r"google/", "gRPC::grpc++", SERVER | SDK | {"worker/stores"}),
+    "openssl": (r"openssl/", "OpenSSL::SSL", {"base/secure"}),
+    "nats": (r"nats/", "PkgConfig::nats", {"worker/stores", "pipeline/sources"}),
+    "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"pipeline/kafka"}),
+    "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"pipeline/sinks"}),
+    "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"pipeline/sinks"}),
+    "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"server/app", "pipeline/sinks", "pipeline/app"}),
+    "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"server/http"}),
+    "spdlog": (r"spdlog/", "spdlog::spdlog", {"base/logging", "cli/server", "server/app", "server/grpc", "server/shard"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
-    "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli", "pipeline"}),
+    "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli/server", "pipeline/app"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
-                 CLI | {"coord", "log", "partition", "sink", "pipeline"}),
+                 CLI | {"base/logging", "core/workers", "pipeline/app", "pipeline/sinks", "worker/stores"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, and the SDK's public headers.
@@ -59,8 +60,9 @@ POSIX = re.compile(
     r"endian|byteswap|errno|glob|malloc|wordexp|stdlib|string)\.h$")
 
 # Pure: no clock, no thread, no lock, no file, no socket, no logging.
-PURE = {"lease", "queue", "stream", "coordinator", "kv", "partition", "flow", "schema"}
-PURE_MAY_DEPEND_ON = {"base", "lease"}
+PURE = {"core/lease", "core/queue", "core/stream", "core/group", "core/kv", "core/workers",
+        "pipeline/flow", "pipeline/schema"}
+PURE_MAY_DEPEND_ON = {"base", "core/lease"}
 IMPURE_HEADERS = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|stop_token|"
     r"fstream|filesystem|iostream|cstdio|ctime|csignal|random)$")
@@ -68,7 +70,7 @@ IMPURE_CODE = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|"
     r"std::time|std::rand|getenv|fopen|printf|thread_local)\b")
 # The simulation runs on fakes, or it would not be one.
-NEVER = {"sim": API | CLI | CLIENT | {"checkpoint", "proto"}}
+NEVER = {"sim": SERVER | CLI | SDK | {"storage/rocks", "proto"}}
 
 FOLDERS_IN_A_LAYER = {"corpus", "testdata"}
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -95,7 +97,7 @@ class Layer:
 
 def read_layers(root):
     layers = {}
-    for path in sorted(root.glob("src/*/CMakeLists.txt")):
+    for path in sorted(root.glob("src/**/CMakeLists.txt")):
         text = re.sub(r"#.*", "", path.read_text())
         declared = re.search(r"baton_module\(([^)]*)\)", text)
         if declared:
@@ -145,7 +147,7 @@ def angle_complaint(layer, header, is_test):
     if PROTO.match(header):
         return None if layer.may_include("proto", is_test) else "proto is not in the layer's DEPS"
     if PUBLIC.match(header):
-        seen = any(layer.may_include(part, is_test) for part in CLIENT | {"secure"})
+        seen = any(layer.may_include(part, is_test) for part in SDK | {"base/secure"})
         return None if seen else "no part of the client is in the layer's DEPS"
     posix = POSIX.match(header)
     if layer.name in PURE and not is_test and (posix or IMPURE_HEADERS.match(header)):
@@ -156,7 +158,7 @@ def angle_complaint(layer, header, is_test):
 
 
 def quote_complaint(layer, header, is_test):
-    other = header.split("/")[0] if "/" in header else None
+    other = header.rsplit("/", 1)[0] if "/" in header else None
     if other is None:
         return f'write it as "layer/{header}"'
     if not layer.may_include(other, is_test):
@@ -192,59 +194,98 @@ def check_file(root, layer, path):
             yield f"{name}:{number}: {complaint}"
 
 
+def uses_of(folder):
+    """Every layer that the sources of one layer include, without its tests."""
+    used = set()
+    for path in folder.iterdir():
+        if path.suffix not in (".cc", ".h") or is_for_tests(path):
+            continue
+        for found in map(INCLUDE.match, path.read_text(errors="replace").splitlines()):
+            if not found:
+                continue
+            header = found.group(2)
+            if found.group(1) == '"':
+                used.add(header.rsplit("/", 1)[0])
+            elif PROTO.match(header):
+                used.add("proto")
+            elif PUBLIC.match(header):
+                # Which part of the SDK has it is not told by the header's name.
+                used |= SDK | {"base/secure"}
+    return used
+
+
+def check_folder(root, layers, folder):
+    """Violations in one layer's folder, or in a group's."""
+    name = str(folder.relative_to(root / "src"))
+    layer = layers.get(name)
+    inside = [path for path in sorted(folder.iterdir()) if path.name not in FOLDERS_IN_A_LAYER]
+    sources = [path for path in inside if path.suffix in (".cc", ".h", ".def")]
+    if layer is None and (sources or "/" in name or not inside):
+        yield f"src/{name}: its CMakeLists.txt has no baton_module()"
+        return
+    for path in inside:
+        if path.is_dir() and "/" in name:
+            yield f"src/{name}/{path.name}: two levels, never three"
+        elif path.is_dir():
+            yield from check_folder(root, layers, path)
+    for path in sources:
+        yield from check_file(root, layer, path)
+    if sources and layer:
+        # Who makes a service calls generated code that it need not include.
+        for unused in sorted(layer.lists["DEPS"] - uses_of(folder) - {"proto"}):
+            # The SDK's umbrella has tests only.
+            if any(not is_for_tests(path) for path in sources):
+                yield f"src/{name}: nothing uses its DEP {unused}"
+
+
 def check(root):
     """Every violation in the tree at `root`."""
     layers = read_layers(root)
     violations = list(check_declarations(layers))
     for folder in sorted(p for p in root.glob("src/*") if p.is_dir()):
-        layer = layers.get(folder.name)
-        if layer is None:
-            violations.append(f"src/{folder.name}: its CMakeLists.txt has no baton_module()")
-            continue
-        for path in sorted(folder.iterdir()):
-            if path.is_dir() and path.name not in FOLDERS_IN_A_LAYER:
-                violations.append(f"src/{folder.name}/{path.name}: layers are flat")
-            if path.suffix in (".cc", ".h", ".def"):
-                violations += check_file(root, layer, path)
-    if "client" in layers:
+        violations += check_folder(root, layers, folder)
+    if "sdk" in layers:
         # What the SDK's users include may not ask them for our libraries.
-        public = Layer("client", ["DEPS", *sorted(layers["client"].lists["DEPS"] - {"proto"})])
+        public = Layer("sdk", ["DEPS", *sorted(layers["sdk"].lists["DEPS"] - {"proto"})])
         for path in sorted(root.glob("include/**/*.h")):
             violations += check_file(root, public, path)
     return violations
 
 
 PLANTED = [
-    ("src/queue/x.cc", '#include "storage/journal.h"', "storage is not in the layer's DEPS"),
-    ("src/queue/x.h", "#include <mutex>", "<mutex> has no place in a pure layer"),
-    ("src/queue/x.h", "#include <sys/socket.h>", "<sys/socket.h> has no place in a pure layer"),
-    ("src/queue/x.cc", "auto t = std::chrono::steady_clock::now();", "steady_clock has no place"),
-    ("src/queue/x.cc", "#include <spdlog/spdlog.h>", "spdlog is not for this layer"),
-    ("src/storage/x.cc", "#include <rocksdb/db.h>", "rocksdb is not for this layer"),
-    ("src/storage/x.cc", "#include <gtest/gtest.h>", "is in no table"),
-    ("src/storage/x.cc", "#include <baton/v1/queues.pb.h>", "proto is not in the layer's DEPS"),
-    ("src/storage/x.cc", '#include "storage/x_test.h"', "storage/x_test.h is for tests"),
-    ("src/storage/x.cc", '#include "journal.h"', 'write it as "layer/journal.h"'),
-    ("src/client/x.cc", "#include <grpcpp/grpcpp.h>", "grpc is missing from the layer's LIBS"),
+    ("src/core/queue/x.cc", '#include "storage/disk/journal.h"', "storage/disk is not in the layer's DEPS"),
+    ("src/core/queue/x.h", "#include <mutex>", "<mutex> has no place in a pure layer"),
+    ("src/core/queue/x.h", "#include <sys/socket.h>", "<sys/socket.h> has no place in a pure layer"),
+    ("src/core/queue/x.cc", "auto t = std::chrono::steady_clock::now();", "steady_clock has no place"),
+    ("src/core/queue/x.cc", "#include <spdlog/spdlog.h>", "spdlog is not for this layer"),
+    ("src/storage/disk/x.cc", "#include <rocksdb/db.h>", "rocksdb is not for this layer"),
+    ("src/storage/disk/x.cc", "#include <gtest/gtest.h>", "is in no table"),
+    ("src/storage/disk/x.cc", "#include <baton/v1/queues.pb.h>", "proto is not in the layer's DEPS"),
+    ("src/storage/disk/x.cc", '#include "storage/disk/x_test.h"', "storage/disk/x_test.h is for tests"),
+    ("src/storage/disk/x.cc", '#include "journal.h"', 'write it as "layer/journal.h"'),
+    ("src/sdk/x.cc", "#include <grpcpp/grpcpp.h>", "grpc is missing from the layer's LIBS"),
     ("include/baton/x.h", "#include <grpcpp/grpcpp.h>", "grpc is missing"),
     ("include/baton/x.h", "#include <baton/v1/queues.pb.h>", "proto is not in"),
-    ("src/storage/deep/x.cc", "", "layers are flat"),
-    ("src/queue/CMakeLists.txt", "baton_module(queue DEPS storage)", "pure, but depends on"),
-    ("src/sim/CMakeLists.txt", "baton_module(sim DEPS checkpoint)", "must never reach checkpoint"),
+    ("src/storage/disk/deep/x.cc", "", "two levels, never three"),
+    ("src/core/queue/CMakeLists.txt", "baton_module(core/queue DEPS storage/disk)", "pure, but depends on"),
+    ("src/sim/CMakeLists.txt", "baton_module(sim DEPS storage/rocks)", "must never reach storage/rocks"),
     ("src/util/x.cc", "", "has no baton_module()"),
+    ("src/core/util/x.cc", "", "has no baton_module()"),
+    ("src/storage/rocks/CMakeLists.txt", "baton_module(storage/rocks DEPS base core/queue)",
+     "nothing uses its DEP core/queue"),
 ]
 FINE = [
-    ("src/queue/x.cc", '#include "base/time.h"\n#include <map>\n#include <fmt/format.h>'),
-    ("src/queue/x.cc", "// Not steady_clock: time comes in."),
-    ("src/storage/temp_folder.h", "#include <gtest/gtest.h>"),
-    ("src/queue/x_test.cc", "#include <gtest/gtest.h>\n#include <thread>"),
-    ("src/storage/x_test.cc", '#include "queue/x.h"'),
-    ("src/storage/x.cc", "#include <fcntl.h>\n#include <thread>"),
-    ("src/checkpoint/x.cc", "#include <rocksdb/db.h>"),
+    ("src/core/queue/x.cc", '#include "base/time.h"\n#include <map>\n#include <fmt/format.h>'),
+    ("src/core/queue/x.cc", '#include "base/time.h"\n// Not steady_clock: time comes in.'),
+    ("src/storage/disk/temp_folder.h", "#include <gtest/gtest.h>"),
+    ("src/core/queue/x_test.cc", "#include <gtest/gtest.h>\n#include <thread>"),
+    ("src/storage/disk/x_test.cc", '#include "core/queue/x.h"'),
+    ("src/storage/disk/y.cc", "#include <fcntl.h>\n#include <thread>"),
+    ("src/storage/rocks/x.cc", '#include "base/time.h"\n#include <rocksdb/db.h>'),
 ]
 SELF_TEST_TREE = {
-    "base": "", "queue": "DEPS base", "storage": "DEPS base TEST_DEPS queue", "client": "DEPS base proto",
-    "checkpoint": "DEPS base\n  LIBS PkgConfig::rocksdb", "sim": "DEPS queue storage base",
+    "base": "", "core/queue": "DEPS base", "storage/disk": "DEPS base TEST_DEPS core/queue", "sdk": "DEPS base proto",
+    "storage/rocks": "DEPS base\n  LIBS PkgConfig::rocksdb", "sim": "DEPS core/queue storage/disk base",
 }
 
 
@@ -254,6 +295,10 @@ def check_planted(path, text):
         for name, rest in SELF_TEST_TREE.items():
             (root / "src" / name).mkdir(parents=True)
             (root / "src" / name / "CMakeLists.txt").write_text(f"baton_module({name} {rest})\n")
+            deps = [word for word in rest.split("LIBS")[0].split("TEST_DEPS")[0].split()[1:] if word != "proto"]
+            uses = [f'#include "{dep}/used.h"' for dep in deps]
+            uses += ["#include <baton/v1/used.pb.h>"] if "proto" in rest else []
+            (root / "src" / name / "used.cc").write_text("\n".join(uses) + "\n")
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text + "\n")
         return check(root)
@@ -263,7 +308,9 @@ def self_test():
     failures = 0
     for path, text, expected in PLANTED:
         found = check_planted(path, text)
-        if len(found) != 1 or expected not in found[0]:
+        # Other DEPS than those that the tree's sources use are violations by themselves.
+        only = path.endswith("CMakeLists.txt") or len(found) == 1
+        if not only or not any(expected in text for text in found):
             failures += 1
             print(f"planted in {path}: {text!r}; expected {expected!r}, found {found}")
     for path, text in FINE:

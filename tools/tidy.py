@@ -71,7 +71,7 @@ def main():
     entries = json.loads((build / "compile_commands.json").read_text())
     commands = {pathlib.Path(e["file"]): e["command"] for e in entries}
     wanted = [pathlib.Path(name).resolve() for name in sys.argv[2:]] or [
-        path for path in sorted(ROOT.glob("src/*/*.cc")) if not SKIPPED.search(path.name)]
+        path for path in sorted(ROOT.glob("src/**/*.cc")) if not SKIPPED.search(path.name)]
     missing = [path for path in wanted if path not in commands]
     if missing:
         print("not in the build:", *missing)

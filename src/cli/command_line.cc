@@ -13,12 +13,14 @@
 
 #include <fmt/format.h>
 
-#include "cli_base/help.h"
-#include "cli_base/line.h"
-#include "cli_base/terminal.h"
-#include "cli_client/commands.h"
-#include "cli_demo/commands.h"
-#include "cli_work/commands.h"
+#include "cli/base/help.h"
+#include "cli/base/line.h"
+#include "cli/base/terminal.h"
+#include "cli/broker/commands.h"
+#include "cli/demo/commands.h"
+#include "cli/pipeline/commands.h"
+#include "cli/server/commands.h"
+#include "cli/worker/commands.h"
 
 namespace baton::cli {
 namespace {

@@ -2,13 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli_base/command.h"
+#include "cli/base/command.h"
 
 /// The program: each noun adds its commands to the line.
 namespace baton::cli {
-
-void add_server_command(CLI::App& app, Action& action);
-void add_store_commands(CLI::App& app, Action& action);
 
 /// Adds every command to `app`, the whole tree. What the line asks for is left in `action`. Both
 /// must live as long as the tree is used.

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli_base/help.h"
+#include "cli/base/help.h"
 
 namespace baton::cli {
 namespace {

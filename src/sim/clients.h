@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "queue/commands.h"
+#include "core/queue/commands.h"
 #include "sim/ledger.h"
 #include "sim/plan.h"
 #include "sim/sim_broker.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "storage/disk.h"
+#include "storage/disk/disk.h"
 
 namespace baton {
 

@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "base/rows.h"
-#include "storage/checkpoint_store.h"
+#include "storage/disk/checkpoint_store.h"
 
 namespace baton {
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "storage/checkpoint_store_contract.h"
+#include "storage/disk/checkpoint_store_contract.h"
 
 namespace baton {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "queue/machine.h"
+#include "core/queue/machine.h"
 
 namespace baton {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "queue/commands.h"
+#include "core/queue/commands.h"
 #include "sim/trace.h"
 
 namespace baton {

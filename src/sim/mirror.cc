@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "broker/shard_facts.h"
+#include "server/shard/shard_facts.h"
 
 namespace baton {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "queue/facts.h"
-#include "queue/machine.h"
+#include "core/queue/facts.h"
+#include "core/queue/machine.h"
 #include "sim/trace.h"
-#include "storage/journal.h"
+#include "storage/journal/journal.h"
 
 namespace baton {
 

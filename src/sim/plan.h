@@ -8,9 +8,9 @@
 
 #include "base/random.h"
 #include "base/time.h"
-#include "broker/shard.h"
-#include "queue/settings.h"
-#include "storage/journal.h"
+#include "core/queue/settings.h"
+#include "server/shard/shard.h"
+#include "storage/journal/journal.h"
 
 namespace baton {
 

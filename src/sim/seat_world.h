@@ -11,8 +11,8 @@
 
 #include "base/random.h"
 #include "base/time.h"
-#include "coordinator/machine.h"
-#include "lease/session_lease.h"
+#include "core/group/machine.h"
+#include "core/lease/session_lease.h"
 #include "sim/timeline.h"
 
 namespace baton {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "broker/broker.h"
+#include "server/shard/broker.h"
 #include "sim/fake_disk.h"
 #include "sim/ledger.h"
 #include "sim/plan.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "broker/shard.h"
+#include "server/shard/shard.h"
 #include "sim/fake_disk.h"
 #include "sim/fake_store.h"
 #include "sim/mirror.h"

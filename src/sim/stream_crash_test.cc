@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "broker/shard.h"
+#include "core/stream/records.h"
+#include "server/shard/shard.h"
 #include "sim/fake_disk.h"
 #include "sim/fake_store.h"
-#include "stream/records.h"
 
 /// Streams of one shard under crashes between any two steps: rounds, fsyncs of partitions and of
 /// the journal, spills and checkpoints. Producers are idempotent and send again what was not

@@ -1,8 +1,8 @@
 #include "sim/taps.h"
 
 #include "base/bytes.h"
-#include "broker/shard_facts.h"
-#include "queue/rows.h"
+#include "core/queue/rows.h"
+#include "server/shard/shard_facts.h"
 
 namespace baton {
 

@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "sim/plan.h"
-#include "storage/checkpoint_store.h"
-#include "storage/journal.h"
+#include "storage/disk/checkpoint_store.h"
+#include "storage/journal/journal.h"
 
 namespace baton {
 

@@ -13,8 +13,8 @@
 
 #include "base/random.h"
 #include "base/time.h"
-#include "partition/fake_kv.h"
-#include "partition/machine.h"
+#include "core/workers/fake_kv.h"
+#include "core/workers/machine.h"
 #include "sim/timeline.h"
 
 namespace baton {

@@ -6,11 +6,11 @@
 
 #include <string>
 
-#include "broker/shard_facts.h"
 #include "compat/golden.h"
-#include "kv/facts.h"
-#include "kv/rows.h"
+#include "core/kv/facts.h"
+#include "core/kv/rows.h"
 #include "paths.h"
+#include "server/shard/shard_facts.h"
 
 namespace baton {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "compat/golden.h"
+#include "core/queue/format_samples.h"
 #include "paths.h"
-#include "queue/format_samples.h"
 
 namespace baton::format_samples {
 namespace {

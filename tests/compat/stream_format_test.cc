@@ -8,10 +8,10 @@
 #include <string>
 
 #include "compat/golden.h"
+#include "core/stream/batch_samples.h"
+#include "core/stream/producer_table.h"
 #include "paths.h"
-#include "storage/log_index.h"
-#include "stream/batch_samples.h"
-#include "stream/producer_table.h"
+#include "storage/log/log_index.h"
 
 namespace baton {
 namespace {

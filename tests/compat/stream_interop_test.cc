@@ -12,9 +12,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/stream/records.h"
 #include "paths.h"
-#include "storage/partition_log.h"
-#include "stream/records.h"
+#include "storage/log/partition_log.h"
 
 namespace baton {
 namespace {

@@ -16,8 +16,8 @@
 #include "pipeline/letters.h"
 #include "pipeline/orders.h"
 #include "pipeline/pipeline_process.h"
-#include "sink/file_dead_letters.h"
-#include "sink/queue_dead_letters.h"
+#include "pipeline/sinks/file_dead_letters.h"
+#include "pipeline/sinks/queue_dead_letters.h"
 
 namespace baton::pipeline {
 namespace {

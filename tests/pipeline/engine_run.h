@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/engine.h"
-#include "engine/test_sink.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/test_sink.h"
 
 namespace baton::pipeline {
 

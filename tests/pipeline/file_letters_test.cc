@@ -10,8 +10,8 @@
 
 #include "e2e/process.h"
 #include "pipeline/letters.h"
-#include "sink/file_dead_letters.h"
-#include "sink/file_letter_store.h"
+#include "pipeline/sinks/file_dead_letters.h"
+#include "pipeline/sinks/file_letter_store.h"
 
 namespace baton::pipeline {
 namespace {

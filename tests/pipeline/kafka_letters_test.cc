@@ -9,9 +9,9 @@
 #include <baton/stream_client.h>
 
 #include "e2e/broker_process.h"
-#include "kafka/kafka_dead_letters.h"
-#include "kafka/kafka_letter_store.h"
-#include "kafka/kafka_producer.h"
+#include "pipeline/kafka/kafka_dead_letters.h"
+#include "pipeline/kafka/kafka_letter_store.h"
+#include "pipeline/kafka/kafka_producer.h"
 #include "pipeline/kafka_mock.h"
 #include "pipeline/kafka_testing.h"
 #include "pipeline/letters.h"

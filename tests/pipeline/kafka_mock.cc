@@ -1,6 +1,6 @@
 #include "pipeline/kafka_mock.h"
 
-#include "kafka/kafka_config.h"
+#include "pipeline/kafka/kafka_config.h"
 
 namespace baton::pipeline::kafka_test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kafka/kafka_handles.h"
+#include "pipeline/kafka/kafka_handles.h"
 #include "pipeline/kafka_testing.h"
 
 namespace baton::pipeline::kafka_test {

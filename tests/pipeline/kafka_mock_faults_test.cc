@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "e2e/process.h"
-#include "kafka/kafka_dead_letters.h"
+#include "pipeline/kafka/kafka_dead_letters.h"
 #include "pipeline/kafka_mock.h"
 #include "pipeline/kafka_testing.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "e2e/process.h"
-#include "kafka/kafka_config.h"
+#include "pipeline/kafka/kafka_config.h"
 #include "pipeline/kafka_mock.h"
 #include "pipeline/kafka_testing.h"
 

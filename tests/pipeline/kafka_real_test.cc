@@ -8,7 +8,7 @@
 #include <set>
 
 #include "e2e/process.h"
-#include "kafka/kafka_config.h"
+#include "pipeline/kafka/kafka_config.h"
 #include "pipeline/kafka_server.h"
 #include "pipeline/kafka_testing.h"
 

@@ -10,9 +10,9 @@
 
 #include "e2e/free_port.h"
 
-#include "kafka/kafka_lookup.h"
-#include "kafka/kafka_member.h"
 #include "paths.h"
+#include "pipeline/kafka/kafka_lookup.h"
+#include "pipeline/kafka/kafka_member.h"
 
 namespace baton::pipeline {
 namespace {

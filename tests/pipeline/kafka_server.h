@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "e2e/process.h"
-#include "kafka/kafka_handles.h"
+#include "pipeline/kafka/kafka_handles.h"
 
 namespace baton::pipeline {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "e2e/process.h"
-#include "kafka/kafka_config.h"
-#include "kafka/kafka_producer.h"
+#include "pipeline/kafka/kafka_config.h"
+#include "pipeline/kafka/kafka_producer.h"
 
 namespace baton::pipeline::kafka_test {
 namespace {

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/test_sink.h"
-#include "kafka/kafka_handles.h"
-#include "kafka/kafka_lookup.h"
-#include "kafka/kafka_source.h"
+#include "pipeline/engine/engine.h"
+#include "pipeline/engine/test_sink.h"
+#include "pipeline/kafka/kafka_handles.h"
+#include "pipeline/kafka/kafka_lookup.h"
+#include "pipeline/kafka/kafka_source.h"
 
 /// For tests on Kafka, mocked or real: an engine that runs, a look from outside.
 namespace baton::pipeline::kafka_test {

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/dead_letter.h"
-#include "engine/dead_letter_store.h"
-#include "pipeline/redrive.h"
+#include "pipeline/app/redrive.h"
+#include "pipeline/engine/dead_letter.h"
+#include "pipeline/engine/dead_letter_store.h"
 
 /// Dead letters without a pipeline, and a source that only remembers what came back to it.
 namespace baton::pipeline {

@@ -1,5 +1,5 @@
 // A pipeline that reads a partitioned subject of a real NATS server.
-#include "source/nats_source.h"
+#include "pipeline/sources/nats_source.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,10 +13,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "coord/nats_link.h"
 #include "pipeline/engine_run.h"
-#include "source/nats_publisher.h"
+#include "pipeline/sources/nats_publisher.h"
 #include "stores/server.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::pipeline {
 namespace {

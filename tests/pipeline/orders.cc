@@ -13,10 +13,10 @@
 #include <baton/stream_client.h>
 #include <baton/stream_producer.h>
 
-#include "coord/deadline.h"
-#include "coord/nats_link.h"
 #include "e2e/process.h"
-#include "sink/queue_letter.h"
+#include "pipeline/sinks/queue_letter.h"
+#include "worker/stores/deadline.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::pipeline {
 namespace {

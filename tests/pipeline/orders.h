@@ -10,7 +10,7 @@
 
 #include "e2e/broker_process.h"
 #include "pipeline/postgres_server.h"
-#include "schema/order_generator.h"
+#include "pipeline/schema/order_generator.h"
 
 /// Orders that go through a pipeline, and the one judge of what became of them.
 namespace baton::pipeline {

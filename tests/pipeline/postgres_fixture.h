@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/assignment.h"
+#include "pipeline/engine/assignment.h"
 #include "pipeline/postgres_server.h"
-#include "schema/order_generator.h"
-#include "sink/postgres_sink.h"
+#include "pipeline/schema/order_generator.h"
+#include "pipeline/sinks/postgres_sink.h"
 
 namespace baton::pipeline {
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/postgres_fixture.h"
-#include "sink/sql_rows.h"
+#include "pipeline/sinks/sql_rows.h"
 
 // What lands in PostgreSQL, and what its errors mean. Outages: postgres_outage_test.cc;
 // exactly_once_effect: postgres_marks_test.cc.

@@ -1,5 +1,5 @@
 // A pipeline that reads a queue of a real broker.
-#include "source/queue_source.h"
+#include "pipeline/sources/queue_source.h"
 
 #include <chrono>
 #include <csignal>

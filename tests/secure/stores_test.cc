@@ -11,13 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
-#include "coord/kv_store.h"
-#include "coord/nats_link.h"
 #include "e2e/broker_process.h"
 #include "pipeline/pipeline_process.h"
 #include "secure/certificates.h"
 #include "stores/server.h"
 #include "worker/fleet.h"
+#include "worker/stores/kv_store.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::secure_tests {
 namespace {

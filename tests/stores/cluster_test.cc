@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "coord/limits.h"
-#include "coord/nats_link.h"
 #include "stores/contract.h"
+#include "worker/stores/limits.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::stores {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "coord/kv_store.h"
 #include "stores/server.h"
+#include "worker/stores/kv_store.h"
 
 /// What the tests of every store share.
 namespace baton::stores {

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "coord/limits.h"
-#include "coord/nats_link.h"
 #include "stores/contract.h"
+#include "worker/stores/limits.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::stores {
 namespace {

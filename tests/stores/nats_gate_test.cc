@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "coord/nats_link.h"
 #include "stores/contract.h"
 #include "stores/programs.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::stores {
 namespace {

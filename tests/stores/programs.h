@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "coord/nats_version.h"
+#include "worker/stores/nats_version.h"
 
 /// The servers that are installed here.
 namespace baton::stores {

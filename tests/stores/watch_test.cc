@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "coord/nats_link.h"
 #include "stores/contract.h"
+#include "worker/stores/nats_link.h"
 
 namespace baton::stores {
 namespace {

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <baton/result.h>
+
+#include "base/result.h"
+#include "cli/base/exit_code.h"
+#include "cli/base/output.h"
+#include "cli/base/progress.h"
+
+/// Where `queue send` and `stream append` get what they send.
+namespace baton::cli {
+
+struct PayloadFlags {
+  std::vector<std::string> messages;
+  std::string file;
+  std::optional<std::uint64_t> size;
+  std::uint64_t count = 1;
+};
+
+/// How a command speaks of its payloads.
+struct PayloadWords {
+  std::string_view verb;     // "send"
+  std::string_view item;     // "message"
+  std::string_view payload;  // "payload"
+  std::string_view done;     // "sent"
+};
+
+/// What is to be sent, and how many when that is known.
+struct Payloads {
+  /// Calls `send` for each payload in turn.
+  std::function<void(const std::function<void(std::string)>& send)> each;
+  std::optional<std::uint64_t> total;
+};
+
+/// MESSAGE, --file, --size and --count. `flags` must outlive the command.
+void add_payload_flags(CLI::App& command, PayloadFlags& flags, const PayloadWords& words);
+
+/// The content of a file, which may be as large as a payload.
+Result<std::string> read_payload_file(const std::string& path, const PayloadWords& words);
+
+/// Reads the file, if one is named. Exactly one source must be given.
+Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& words);
+
+/// What became of the payloads; told by the SDK's thread, one result after the other.
+class PayloadReport {
+ public:
+  /// Of more results than these only a summary is shown.
+  static constexpr std::uint64_t kResultsShown = 10;
+
+  struct Options {
+    Output out;
+    std::string what;  // The command and its object, for messages.
+    PayloadWords words;
+    bool quiet = false;  // No results, only the summary.
+    bool many = false;
+    bool has_duplicates = false;  // There can be some.
+    std::optional<std::uint64_t> total{};
+  };
+
+  explicit PayloadReport(Options options);
+
+  /// One was stored: as JSON, and for people.
+  void stored(const Json& result, const std::string& line);
+  /// One was, long before, under the same id.
+  void duplicate(const Json& result, const std::string& line);
+  void failed(const Json& result, const client::Error& error);
+  /// Prints the summary, and says how it went.
+  [[nodiscard]] ExitCode finish(std::chrono::steady_clock::duration took) const;
+
+ private:
+  void show(const Json& result, const std::string& line) const;
+
+  Options options_;
+  Progress progress_;  // Of what is confirmed: what is handed to the SDK is not sent yet.
+  std::set<std::string> reasons_;
+  std::uint64_t stored_ = 0;
+  std::uint64_t duplicates_ = 0;
+  std::uint64_t failed_ = 0;
+  std::optional<client::Error> first_error_;
+};
+
+}  // namespace baton::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <baton/stream_client.h>
+
+#include "cli/base/command.h"
+#include "cli/base/output.h"
+#include "cli/broker/stream_parse.h"
+
+/// What the verbs of `baton stream` and `baton group` share.
+namespace baton::cli {
+
+template <>
+inline constexpr std::string_view kValueName<client::StartFrom> = "PLACE";
+template <>
+inline constexpr std::string_view kValueName<client::RecordCompression> = "CODEC";
+template <>
+inline constexpr std::string_view kValueName<Retention> = "AGE|SIZE";
+template <>
+inline constexpr std::string_view kValueName<client::Handover> = "HOW";
+
+struct StreamFlags : ClientFlags {
+  std::string stream;
+};
+
+/// The stream's name as the first argument, and the flags of every client.
+void add_stream_argument(CLI::App& command, StreamFlags& flags);
+
+/// "stream read events": what an error is about.
+std::string about_stream(std::string_view verb, std::string_view stream);
+
+// As flags are read.
+Result<std::uint64_t> read_partition(std::string_view text);
+Result<client::StartFrom> read_from(std::string_view text);
+Result<std::uint64_t> read_positive(std::string_view text);
+Result<Milliseconds> read_wait(std::string_view text);
+
+/// Fails, naming the flag, when `partition` is none of the stream's.
+Status check_partition(const client::StreamInfo& stream, std::uint64_t partition);
+
+/// Runs `use` with a client; fails as `what` when there cannot be one.
+template <class Use>
+ExitCode with_streams(const ClientFlags& flags, std::string_view what, Use use) {
+  const Output out = flags.output();
+  auto client = client::StreamClient::connect(flags.connection());
+  if (!client) return out.fail(what, client.error());
+  return use(*client, out);
+}
+
+}  // namespace baton::cli

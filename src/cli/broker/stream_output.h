@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <baton/stream.h>
+
+#include "cli/base/output.h"
+
+/// Streams, records and groups, for programs and for people.
+namespace baton::cli {
+
+// Objects with the field names of the wire schema.
+
+Json to_json(const client::StreamInfo& stream);
+Json to_json(const client::AppendResult& result);
+Json to_json(const client::Record& record);
+Json to_json(const client::GroupInfo& group);
+
+// Text for people.
+
+std::string describe(const client::StreamInfo& stream);
+std::string describe(const client::Record& record);
+std::string list_text(const std::vector<client::StreamInfo>& streams);
+/// A line per group and partition.
+std::string list_text(const std::vector<client::GroupInfo>& groups);
+/// One group: its seats, then everybody in it.
+std::string describe(const std::vector<client::GroupInfo>& partitions);
+
+/// "2026-01-31T08:30:00.000Z"; "-" for none.
+std::string format_time(client::BrokerTime time);
+/// "1.5 ms"; "-" for none.
+std::string format_hand_over(std::chrono::microseconds time);
+
+}  // namespace baton::cli

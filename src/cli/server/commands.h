@@ -1,0 +1,13 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/base/command.h"
+
+/// The commands that work on a data folder in this process: the broker, and a look into its store.
+namespace baton::cli {
+
+void add_server_command(CLI::App& app, Action& action);
+void add_store_commands(CLI::App& app, Action& action);
+
+}  // namespace baton::cli

@@ -1,0 +1,564 @@
+#include "core/group/client_world.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "core/group/rows.h"
+#include "core/group/search.h"
+
+namespace baton::checker {
+namespace {
+
+// A tick is as short as the gap between the two leases; all that counts is their order, and that a
+// hand-over waits for longer than the client's lease.
+constexpr SessionTerms kTerms{
+    .heartbeat = Duration{1}, .client_lease = Duration{2}, .broker_lease = Duration{3}};
+constexpr Duration kHandoverTicks{4};
+constexpr std::size_t kBeatsMax = 1;
+constexpr int kSettleTicks = 12;
+constexpr std::size_t kSettleSteps = 2'000;
+
+const GroupId& group_id() {
+  static const GroupId kGroup{.stream = "s", .partition = 0, .name = "g"};
+  return kGroup;
+}
+ConnectionId connection_of(std::uint8_t number) {
+  return {NodeId{1}, ConnectionNumber{number + 1U}};
+}
+MemberId member_of(std::uint8_t number) { return {connection_of(number), SubscriptionId{number}}; }
+
+}  // namespace
+
+std::string to_string(const ClientWorld::Event& event, const ClientSearchOptions& /*options*/) {
+  using Kind = ClientWorld::Event::Kind;
+  const char who = "xyzw"[event.session];
+  switch (event.kind) {
+    case Kind::deliver_up: return fmt::format("the broker hears what {} said", who);
+    case Kind::deliver_down: return fmt::format("{} hears what the broker said", who);
+    case Kind::client_replies: return fmt::format("{} answers the step-down", who);
+    case Kind::client_sees_break: return fmt::format("{} notices that its link broke", who);
+    case Kind::broker_sees_break: return fmt::format("the broker notices the break of {}", who);
+    case Kind::client_gives_up: return fmt::format("{} notices that its lease is over", who);
+    case Kind::heartbeat: return fmt::format("{} sends a heartbeat", who);
+    case Kind::lease_over: return fmt::format("the lease of {} is over at the broker", who);
+    case Kind::handover_over: return fmt::format("{} has not answered in time", who);
+    case Kind::timer: return "the coordinator's timer goes off";
+    case Kind::tick: return "time passes";
+    case Kind::thaw: return fmt::format("the link of {} thaws", who);
+    case Kind::join: return fmt::format("{} comes", who);
+    case Kind::unsubscribe: return fmt::format("{} leaves in order", who);
+    case Kind::cut: return fmt::format("the link of {} is cut silently", who);
+    case Kind::break_link: return fmt::format("the link of {} breaks", who);
+    case Kind::crash: return fmt::format("{} dies", who);
+    case Kind::restart: return "the broker starts anew from its rows";
+    case Kind::evaluate: return "an operator says that whoever is not connected is gone";
+    case Kind::keepalive: return fmt::format("the keepalive gives up {}", who);
+  }
+  return "?";
+}
+
+ClientWorld::ClientWorld(const ClientSearchOptions& options)
+    : options_(&options),
+      coordinator_(new_coordinator()),
+      cuts_(options.cuts),
+      breaks_(options.breaks),
+      crashes_(options.crashes),
+      unsubscribes_(options.unsubscribes),
+      restarts_(options.restarts),
+      evaluations_(options.evaluations) {
+  BATON_ASSERT(options.sessions >= 1 && options.sessions <= kSessionsMax);
+}
+
+Coordinator ClientWorld::new_coordinator() const {
+  Coordinator::Options options;
+  options.session_lease =
+      has(ClientBug::restart_forgets_leases) ? Duration{0} : kTerms.broker_lease;
+  return {options, [](const CoordinatorFact&) {}};
+}
+
+const coordinator_state::Group* ClientWorld::group() const { return coordinator_.find(group_id()); }
+
+// What can happen.
+
+void ClientWorld::enabled(std::vector<Event>& events) const {
+  events.clear();
+  events.push_back({Kind::tick, 0});
+  for (std::uint32_t i = 0; i < options_->sessions; ++i) {
+    enabled_for(static_cast<std::uint8_t>(i), events);
+  }
+  if (coordinator_.next_deadline() <= now_) events.push_back({Kind::timer, 0});
+  if (restarts_ > 0 && group() != nullptr) events.push_back({Kind::restart, 0});
+  if (may_evaluate()) events.push_back({Kind::evaluate, 0});
+}
+
+bool ClientWorld::may_beat(const Session& session) const {
+  return session.open && session.link != Session::Link::broken &&
+         session.hold.outstanding().size() < kBeatsMax && session.beat_at < now_ &&
+         !session.hold.has_ended(now_);
+}
+
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
+void ClientWorld::enabled_for(std::uint8_t number, std::vector<Event>& events) const {
+  const Session& self = sessions_[number];
+  const auto may = [&](Kind kind, bool condition) {
+    if (condition) events.push_back({kind, number});
+  };
+  if (!self.joined) {
+    // They are all alike: one order is enough.
+    return may(Kind::join, number == 0 || sessions_[number - 1U].joined);
+  }
+  const bool up = self.link == Session::Link::up;
+  const bool broken = self.link == Session::Link::broken;
+  may(Kind::deliver_up, up && !self.up.empty());
+  may(Kind::deliver_down, up && self.open && !self.down.empty());
+  may(Kind::client_replies, self.open && !self.owed.empty());
+  may(Kind::client_sees_break, broken && self.open);
+  may(Kind::broker_sees_break, self.broker_to_see);
+  may(Kind::client_gives_up, self.open && self.hold.has_ended(now_));
+  may(Kind::heartbeat, may_beat(self));
+  may(Kind::lease_over, self.at_broker && self.grant.is_over(now_));
+  may(Kind::handover_over, self.seat.has_value() && self.seat->deadline() <= now_);
+  may(Kind::thaw, self.link == Session::Link::cut);
+  may(Kind::unsubscribe, unsubscribes_ > 0 && self.open && !self.left && !broken);
+  may(Kind::cut, cuts_ > 0 && up && self.open);
+  may(Kind::break_link, breaks_ > 0 && up && self.open);
+  may(Kind::crash, crashes_ > 0 && self.open && !broken);
+  may(Kind::keepalive,
+      has(ClientBug::keepalive_gives_away) && self.at_broker && self.link == Session::Link::cut);
+}
+
+// What happens.
+
+void ClientWorld::happen(const Event& event) {
+  Session& self = sessions_[event.session];
+  switch (event.kind) {
+    case Kind::tick:
+      now_ = now_ + Duration{1};
+      if (restarted_ago_ < 255) ++restarted_ago_;
+      break;
+    case Kind::join: join(self); break;
+    case Kind::deliver_up: deliver_up(event.session); break;
+    case Kind::deliver_down: deliver_down(self); break;
+    case Kind::client_replies:
+      self.up.push_back({Message::Kind::reply, self.owed.front().value});
+      self.owed.erase(self.owed.begin());
+      break;
+    case Kind::client_sees_break: close_client(self); break;
+    case Kind::broker_sees_break:
+    case Kind::keepalive:
+      if (event.kind == Kind::keepalive) {
+        down_at_broker(event.session);
+      } else {
+        lose(event.session);
+      }
+      break;
+    case Kind::client_gives_up:
+    case Kind::crash:
+      if (event.kind == Kind::crash) --crashes_;
+      close_client(self);
+      if (self.link != Session::Link::broken) self.up.push_back({Message::Kind::gone, 0});
+      break;
+    case Kind::heartbeat: send_heartbeat(self, Message::Kind::heartbeat); break;
+    case Kind::lease_over:
+      say(self, {Message::Kind::end, 0});
+      down_at_broker(event.session);
+      break;
+    case Kind::handover_over:
+      BATON_ASSERT(self.seat.has_value());
+      act(event.session, self.seat->expire(now_));
+      break;
+    case Kind::timer: coordinator_.expire(now_); break;
+    case Kind::thaw: self.link = self.orphan ? Session::Link::broken : Session::Link::up; break;
+    case Kind::unsubscribe:
+      --unsubscribes_;
+      self.left = true;
+      self.active = {};
+      self.owed.clear();
+      self.up.push_back({Message::Kind::unsubscribe, 0});
+      break;
+    case Kind::cut:
+      --cuts_;
+      self.link = Session::Link::cut;
+      break;
+    case Kind::break_link:
+      --breaks_;
+      self.link = Session::Link::broken;
+      self.up.clear();
+      self.down.clear();
+      self.broker_to_see = self.at_broker;
+      break;
+    case Kind::restart: restart(); break;
+    case Kind::evaluate: evaluate(); break;
+  }
+  take_effects();
+}
+
+void ClientWorld::join(Session& session) {
+  session = Session();
+  session.joined = true;
+  session.open = true;
+  session.grant = SessionGrant(kTerms.broker_lease);
+  send_heartbeat(session, Message::Kind::start);
+}
+
+void ClientWorld::send_heartbeat(Session& session, Message::Kind kind) {
+  session.beat_at = now_;
+  session.up.push_back({kind, session.hold.send(now_)});
+}
+
+void ClientWorld::deliver_up(std::uint8_t number) {
+  Session& self = sessions_[number];
+  const Message message = self.up.front();
+  self.up.erase(self.up.begin());
+  // Of a call that the broker has ended it takes nothing more.
+  if (message.kind != Message::Kind::start && !self.at_broker) return;
+  switch (message.kind) {
+    case Message::Kind::start:
+    case Message::Kind::heartbeat:
+      self.grant.heard(now_);
+      if (message.kind == Message::Kind::start) register_session(number);
+      say(self, {Message::Kind::answer, message.number});
+      break;
+    case Message::Kind::reply:
+      if (self.seat.has_value()) {
+        act(number, self.seat->client_replied(Generation{message.number}, std::nullopt));
+      }
+      break;
+    case Message::Kind::unsubscribe:
+      self.seat.reset();
+      coordinator_.unregister(group_id(), member_of(number), now_);
+      break;
+    default: lose(number);
+  }
+}
+
+void ClientWorld::register_session(std::uint8_t number) {
+  Session& self = sessions_[number];
+  self.at_broker = true;
+  self.ticket = last_ticket_ = Ticket{last_ticket_.value + 1};
+  self.seat.emplace(Seat::Options{
+      .ticket = self.ticket, .ask_offset = false, .handover_timeout = kHandoverTicks});
+  const auto registered =
+      coordinator_.register_consumer({.group = group_id(),
+                                      .member = member_of(number),
+                                      .ticket = self.ticket,
+                                      .single_active = true,
+                                      .partition_index = options_->partition_index,
+                                      .owner = {},
+                                      .handover = options_->handover,
+                                      .has_lease = true},
+                                     now_);
+  BATON_ASSERT(registered.has_value());
+}
+
+void ClientWorld::deliver_down(Session& session) {
+  const Message message = session.down.front();
+  session.down.erase(session.down.begin());
+  const bool of_the_call =
+      message.kind == Message::Kind::answer || message.kind == Message::Kind::end;
+  if (session.left && !of_the_call) return;
+  switch (message.kind) {
+    case Message::Kind::answer: take_answer(session, message.number); break;
+    case Message::Kind::active: session.active = Generation{message.number}; break;
+    case Message::Kind::stepping_down:
+      session.active = {};
+      session.owed.push_back(Generation{message.number});
+      break;
+    case Message::Kind::end: close_client(session); break;
+    default: session.active = {}; session.owed.clear();
+  }
+}
+
+void ClientWorld::take_answer(Session& session, std::uint64_t number) {
+  if (has(ClientBug::lease_from_answer) ||
+      (has(ClientBug::late_answer_revives) && session.hold.has_ended(now_))) {
+    session.planted_until = now_ + kTerms.client_lease;
+  }
+  session.hold.acknowledged(number, now_, kTerms, now_);
+}
+
+void ClientWorld::close_client(Session& session) {
+  session.open = false;
+  session.active = {};
+  session.owed.clear();
+  session.planted_until = {};
+  session.hold = {};
+  session.down.clear();
+}
+
+/// A visible break, or the end of the client.
+void ClientWorld::lose(std::uint8_t number) {
+  Session& self = sessions_[number];
+  if (!self.at_broker) return;
+  if (has(ClientBug::strict_moves_at_once) || self.grant.is_over(now_)) {
+    return down_at_broker(number);
+  }
+  const std::optional<Instant> until = self.grant.until();
+  BATON_ASSERT(until.has_value());
+  coordinator_.connection_lost(connection_of(number), *until, now_);
+  self.broker_to_see = false;
+  self.at_broker = false;
+  self.seat.reset();
+}
+
+void ClientWorld::down_at_broker(std::uint8_t number) {
+  Session& self = sessions_[number];
+  coordinator_.connection_down(connection_of(number), now_);
+  self.broker_to_see = false;
+  self.at_broker = false;
+  self.seat.reset();
+}
+
+void ClientWorld::restart() {
+  --restarts_;
+  std::optional<coordinator_state::Record> record;
+  if (group() != nullptr) record = group()->record;
+  coordinator_ = new_coordinator();
+  if (record.has_value()) {
+    BATON_ASSERT(coordinator_.load({group_row_key(group_id()), encode_row(*record)}).has_value());
+  }
+  coordinator_.become_leader(now_);
+  restarted_ago_ = 0;
+  for (Session& session : sessions_) {
+    if (!session.joined) continue;
+    session.at_broker = false;
+    session.broker_to_see = false;
+    session.seat.reset();
+    session.grant = SessionGrant(kTerms.broker_lease);
+    session.orphan = true;
+    session.up.clear();
+    if (session.link != Session::Link::up) continue;
+    session.link = Session::Link::broken;
+    session.down.clear();
+  }
+}
+
+/// The operator's word: whoever is not connected works no more. It must be true.
+bool ClientWorld::may_evaluate() const {
+  if (evaluations_ == 0 || group() == nullptr) return false;
+  return std::ranges::none_of(group()->consumers, [&](const auto& consumer) {
+    return !consumer.connected() && works(sessions_[consumer.member.subscription.value]);
+  });
+}
+
+void ClientWorld::evaluate() {
+  --evaluations_;
+  BATON_ASSERT(coordinator_.evaluate_group(group_id(), {}, now_).has_value());
+}
+
+void ClientWorld::act(std::uint8_t number, const SeatActions& actions) {
+  Session& self = sessions_[number];
+  if (actions.update.has_value()) {
+    const SeatUpdate& update = *actions.update;
+    const auto kind = update.active          ? Message::Kind::active
+                      : update.stepping_down ? Message::Kind::stepping_down
+                                             : Message::Kind::inactive;
+    say(self, {kind, update.generation.value});
+  }
+  if (actions.reply.has_value()) {
+    coordinator_.step_down_replied(group_id(), member_of(number), *actions.reply, now_);
+  }
+  if (actions.ended.has_value()) {
+    say(self, {Message::Kind::closed, 0});
+    self.seat.reset();
+    coordinator_.unregister(group_id(), member_of(number), now_);
+  }
+}
+
+void ClientWorld::say(Session& session, Message message) const {
+  if (session.link == Session::Link::broken || !session.open) return;
+  const bool ahead =
+      has(ClientBug::answer_overtakes_words) && message.kind == Message::Kind::answer;
+  session.down.insert(ahead ? session.down.begin() : session.down.end(), message);
+}
+
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
+void ClientWorld::take_effects() {
+  // What a seat answers may bring the next effects.
+  for (auto effects = coordinator_.take_effects(); !effects.empty();
+       effects = coordinator_.take_effects()) {
+    for (const auto& effect : effects.list) {
+      std::visit(
+          [this](const auto& told) {
+            if constexpr (requires { told.generation; }) {
+              const auto number = static_cast<std::uint8_t>(told.member.subscription.value);
+              Session& self = sessions_[number];
+              if (!self.seat.has_value()) return;
+              if constexpr (requires { self.seat->on(told, now_); }) {
+                act(number, self.seat->on(told, now_));
+              } else {
+                act(number, self.seat->on(told));
+              }
+            }
+          },
+          effect);
+    }
+  }
+}
+
+// What must be true.
+
+/// It may hand out records at this moment, by its own clock.
+bool ClientWorld::works(const Session& session) const {
+  if (!session.open || session.active == Generation{}) return false;
+  if (has(ClientBug::no_check_at_hand_out)) return true;
+  return session.hold.holds(now_) || now_ < session.planted_until;
+}
+
+/// Its connection visibly broke, or its broker started anew, and it has not noticed yet: in a group
+/// that hands over at once its successor may be at work.
+bool ClientWorld::excused(const Session& session) const {
+  if (options_->handover == Handover::strict) return false;
+  return session.link == Session::Link::broken || session.orphan;
+}
+
+std::optional<std::string> ClientWorld::violation() const {
+  const auto count = std::ranges::count_if(
+      sessions_, [&](const Session& session) { return works(session) && !excused(session); });
+  if (count > 1) return "two clients may hand out records";
+  return std::nullopt;
+}
+
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
+std::optional<std::string> ClientWorld::settle(bool heal, std::vector<Event>* path) {
+  std::vector<Event> events;
+  int ticks = 0;
+  for (std::size_t step = 0; step < kSettleSteps; ++step) {
+    if (const auto wrong = violation()) return wrong;
+    enabled(events);
+    std::erase_if(events, [&](const Event& event) {
+      return event.kind >= Kind::join || (event.kind == Kind::thaw && !heal);
+    });
+    // A link that heals does so before time goes on.
+    const auto order = [](const Event& event) {
+      return event.kind == Kind::thaw ? -1 : static_cast<int>(event.kind);
+    };
+    Event next = *std::ranges::min_element(events, {}, order);
+    // What happens before time goes on leads to a state that is searched for itself.
+    if (step == 0 && next.kind != Kind::tick) return std::nullopt;
+    if (next.kind == Kind::tick && ++ticks > kSettleTicks) return unsettled();
+    if (path != nullptr) path->push_back(next);
+    happen(next);
+  }
+  return fmt::format("things do not settle within {} steps", kSettleSteps);
+}
+
+std::optional<std::string> ClientWorld::unsettled() const {
+  std::size_t members = 0;
+  std::size_t working = 0;
+  for (const Session& session : sessions_) {
+    members += session.seat.has_value() ? 1 : 0;
+    working += works(session) ? 1 : 0;
+  }
+  if (working != (members == 0 ? 0U : 1U)) {
+    return fmt::format("settled with {} in the group, {} at work", members, working);
+  }
+  return std::nullopt;
+}
+
+// What makes two states alike: times count from now, up to where they make no difference any more.
+
+std::uint8_t ClientWorld::ago(Instant at) const {
+  const Duration since = std::clamp(now_ - at, Duration{0}, kTerms.client_lease);
+  return static_cast<std::uint8_t>(since.count());
+}
+
+std::uint8_t ClientWorld::left(std::optional<Instant> at) const {
+  if (!at.has_value() || *at == Instant::never()) return 255;
+  return static_cast<std::uint8_t>(
+      std::clamp((*at - now_).count(), std::int64_t{0}, std::int64_t{99}));
+}
+
+// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// NOLINTNEXTLINE(readability-function-cognitive-complexity)
+void ClientWorld::encode_session(const Session& session, std::string& out) const {
+  Encoder to(out);
+  to.u8(static_cast<std::uint8_t>(
+      (session.joined ? 1U : 0U) | (session.open ? 2U : 0U) | (session.at_broker ? 4U : 0U) |
+      (session.orphan ? 8U : 0U) | (session.broker_to_see ? 16U : 0U) |
+      (session.seat.has_value() ? 32U : 0U) | (session.left ? 64U : 0U)));
+  if (!session.joined) return;
+  const std::uint64_t newest = group() == nullptr ? 0 : group()->record.generation.value;
+  const auto age = [&](std::uint64_t generation) {
+    return static_cast<std::uint8_t>(
+        generation == 0 ? 255 : std::min<std::uint64_t>(newest - generation, 9));
+  };
+  const auto beat = [&](std::uint64_t number) {
+    const auto& sent = session.hold.outstanding();
+    return static_cast<std::uint8_t>(
+        sent.empty() || number < sent.front().number ? 255 : number - sent.front().number);
+  };
+  to.u8(static_cast<std::uint8_t>(session.link));
+  to.u8(session.beat_at < now_ ? 1 : 0);
+  to.u8(left(session.hold.until()));
+  to.u8(left(session.planted_until));
+  to.u8(static_cast<std::uint8_t>(session.hold.outstanding().size()));
+  for (const auto& sent : session.hold.outstanding()) to.u8(ago(sent.at));
+  to.u8(age(session.active.value));
+  to.u8(static_cast<std::uint8_t>(session.owed.size()));
+  for (const Generation generation : session.owed) to.u8(age(generation.value));
+  for (const auto* queue : {&session.up, &session.down}) {
+    to.u8(static_cast<std::uint8_t>(queue->size()));
+    for (const Message& message : *queue) {
+      const bool beats = message.kind == Message::Kind::start ||
+                         message.kind == Message::Kind::heartbeat ||
+                         message.kind == Message::Kind::answer;
+      to.u8(static_cast<std::uint8_t>(message.kind));
+      to.u8(beats ? beat(message.number) : age(message.number));
+    }
+  }
+  to.u8(session.at_broker ? left(session.grant.until()) : 0);
+  if (!session.seat.has_value()) return;
+  to.u8(static_cast<std::uint8_t>(session.seat->phase()));
+  to.u8(age(session.seat->told().value));
+  to.u8(left(session.seat->deadline()));
+}
+
+std::string ClientWorld::encode() const {
+  std::string out;
+  Encoder to(out);
+  for (std::uint32_t i = 0; i < options_->sessions; ++i) encode_session(sessions_[i], out);
+  for (const std::uint8_t budget :
+       {cuts_, breaks_, crashes_, unsubscribes_, restarts_, evaluations_}) {
+    to.u8(budget);
+  }
+  to.u8(std::min<std::uint8_t>(restarted_ago_,
+                               static_cast<std::uint8_t>(kTerms.broker_lease.count())));
+  to.u8(coordinator_.waits_for_leases() ? 1 : 0);
+  if (group() == nullptr) return out;
+  to.u8(group()->seated ? 1 : 0);
+  for (const coordinator_state::Consumer& consumer : group()->consumers) {
+    const coordinator_state::Link* link = coordinator_.find(consumer.member.connection);
+    to.u8(static_cast<std::uint8_t>(consumer.member.subscription.value));
+    to.u8(static_cast<std::uint8_t>(consumer.status.connectivity));
+    to.u8(static_cast<std::uint8_t>(consumer.status.activity));
+    to.u8(link == nullptr ? 255 : left(link->deadline));
+  }
+  return out;
+}
+
+std::string ClientWorld::describe() const {
+  std::string text;
+  if (group() != nullptr) {
+    for (const auto& consumer : group()->consumers) {
+      text += fmt::format("{}{}:{}", text.empty() ? "" : " ",
+                          "xyzw"[consumer.member.subscription.value], to_string(consumer.status));
+    }
+  }
+  for (std::uint32_t i = 0; i < options_->sessions; ++i) {
+    if (works(sessions_[i])) text += fmt::format(", {} works", "xyzw"[i]);
+  }
+  return "[" + text + "]";
+}
+
+SearchResult search(const ClientSearchOptions& options) {
+  return Search<ClientWorld, ClientSearchOptions>(options).run();
+}
+
+}  // namespace baton::checker

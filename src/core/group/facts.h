@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "core/group/types.h"
+
+/// What the journal holds of groups. Members are not truth: a restart removes them, and their
+/// clients come back.
+///
+///   fact              kind u8, version u8 (1), then by kind:
+///   0 GroupCreated    group, kind u8, partition index + 1 varint
+///   1 GenerationTaken group, generation varint, at i64
+///   2 OffsetStored    group, epoch varint, offset varint, at i64
+///   3 GroupForgotten  group
+///   group             stream blob (1 to 200 bytes), partition varint (below 10 000), name blob (1
+///   to
+///                     200 bytes)
+///   kind              0 not single-active, 1 single-active, 2 single-active with strict hand-over
+///   blob              length varint, bytes. Numbers are little-endian.
+namespace baton {
+
+/// The group exists, and is of this kind. Said again when an empty group changes its kind.
+struct GroupCreated {
+  GroupId group;
+  bool single_active = false;
+  PartitionIndex partition_index = kSimple;
+  Handover handover = Handover::at_once;
+};
+/// A hand-over has begun or ended: no effect may carry this generation again.
+struct GenerationTaken {
+  GroupId group;
+  Generation generation;
+  Instant at;
+};
+struct OffsetStored {
+  GroupId group;
+  Generation epoch;  // Of the seat that stored it; 0: nobody's, it was set from outside.
+  GroupOffset offset;
+  Instant at;
+};
+/// Deleted by an operator, or with its stream, or empty with nothing worth keeping.
+struct GroupForgotten {
+  GroupId group;
+};
+
+using CoordinatorFact = std::variant<GroupCreated, GenerationTaken, OffsetStored, GroupForgotten>;
+
+void encode(Encoder& out, const CoordinatorFact& fact);
+/// Reads one fact; fails with malformed.
+Result<CoordinatorFact> decode_coordinator_fact(Decoder& in);
+
+/// A group's name as facts and rows hold it, checked against its limits; a bad one fails the
+/// decoder.
+void encode(Encoder& out, const GroupId& group);
+GroupId decode_group_id(Decoder& in);
+/// A partition index as facts and rows hold it.
+void encode(Encoder& out, PartitionIndex index);
+PartitionIndex decode_partition_index(Decoder& in);
+/// A flag: a byte other than 0 and 1 fails the decoder.
+bool decode_flag(Decoder& in);
+/// A group's kind, one byte.
+void encode_kind(Encoder& out, bool single_active, Handover handover);
+void decode_kind(Decoder& in, bool& single_active, Handover& handover);
+
+}  // namespace baton

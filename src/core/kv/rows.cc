@@ -1,0 +1,122 @@
+#include "core/kv/rows.h"
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "core/kv/facts.h"
+
+namespace baton {
+namespace {
+
+constexpr std::uint8_t kRowFormat = 1;
+
+Error bad_row(std::string_view part, std::string_view table) {
+  return {Errc::store_corrupt,
+          fmt::format("the {} of a row of the table '{}' cannot be read", part, table)};
+}
+
+/// Begins a value; a format other than ours fails the decoder.
+Decoder open(std::string_view value) {
+  Decoder in(value);
+  if (in.u8() != kRowFormat) in.fail();
+  return in;
+}
+
+}  // namespace
+
+std::string bucket_row_key(BucketId bucket) {
+  std::string key;
+  Encoder(key).big_u64(bucket.value);
+  return key;
+}
+
+std::string entry_row_key(BucketId bucket, std::string_view key) {
+  std::string row = bucket_row_key(bucket);
+  row.append(key);
+  return row;
+}
+
+std::string encode_row(const KvBucketRow& row) {
+  std::string value;
+  Encoder out(value);
+  out.u8(kRowFormat);
+  out.blob(row.name);
+  encode(out, row.settings);
+  out.varint(row.revision.value);
+  out.fixed(row.created_at.ns);
+  return value;
+}
+
+std::string encode_row(const KvNextRow& row) {
+  std::string value;
+  Encoder out(value);
+  out.u8(kRowFormat);
+  out.varint(row.bucket.value);
+  out.varint(row.revision.value);
+  return value;
+}
+
+std::string encode_row(const KvEntry& entry) {
+  std::string value;
+  value.reserve(40 + entry.value.size());
+  Encoder out(value);
+  out.u8(kRowFormat);
+  out.varint(entry.revision.value);
+  out.varint(entry.created_revision.value);
+  out.varint(entry.version);
+  out.fixed(entry.expires_at.ns);
+  out.raw(entry.value);
+  return value;
+}
+
+Result<BucketId> decode_bucket_row_key(std::string_view key) {
+  Decoder in(key);
+  const BucketId bucket{in.big_u64()};
+  if (!in.finish()) return bad_row("key", "kv_buckets");
+  return bucket;
+}
+
+Result<KvEntryRowKey> decode_entry_row_key(std::string_view key) {
+  Decoder in(key);
+  const BucketId bucket{in.big_u64()};
+  if (!in.ok() || !validate_kv_key(in.rest()).has_value()) return bad_row("key", "kv_entries");
+  return KvEntryRowKey{.bucket = bucket, .key = std::string(in.rest())};
+}
+
+Result<KvBucketRow> decode_bucket_row(std::string_view value) {
+  Decoder in = open(value);
+  KvBucketRow row;
+  row.name = decode_bucket_name(in);
+  row.settings = decode_kv_settings(in);
+  row.revision = Revision{in.varint()};
+  row.created_at = {in.fixed<std::int64_t>()};
+  if (!in.finish()) return bad_row("value", "kv_buckets");
+  return row;
+}
+
+Result<KvNextRow> decode_kv_next_row(std::string_view value) {
+  Decoder in = open(value);
+  KvNextRow row;
+  row.bucket = BucketId{in.varint()};
+  row.revision = Revision{in.varint()};
+  if (!in.finish()) return bad_row("value", "kv_buckets");
+  return row;
+}
+
+Result<KvEntry> decode_entry_row(std::string_view value) {
+  Decoder in = open(value);
+  KvEntry entry;
+  entry.revision = Revision{in.varint()};
+  entry.created_revision = Revision{in.varint()};
+  entry.version = in.varint();
+  entry.expires_at = {in.fixed<std::int64_t>()};
+  const bool in_order = Revision{} < entry.created_revision &&
+                        entry.created_revision <= entry.revision && entry.version >= 1;
+  if (!in.ok() || !in_order || in.rest().size() > limits::kKvValueBytesMax) {
+    return bad_row("value", "kv_entries");
+  }
+  entry.value = in.rest();
+  return entry;
+}
+
+}  // namespace baton

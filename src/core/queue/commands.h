@@ -1,0 +1,275 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/queue/message.h"
+#include "core/queue/settings.h"
+#include "core/queue/types.h"
+
+/// What can be asked of the queues of a shard: many items in one command, one result each, filled
+/// in by the shard. The queue's name says which shard.
+namespace baton {
+
+/// How one item ended; no value in `error` means well.
+using ItemOutcome = std::optional<Error>;
+
+struct EnqueueOutcome {
+  Uuid id;
+  bool duplicate = false;
+  std::optional<Error> error;
+};
+
+struct EnqueueCommand {
+  std::string queue;
+  std::vector<NewMessage> messages;
+  std::vector<EnqueueOutcome> outcomes;
+};
+
+struct AckCommand {
+  std::string queue;
+  std::vector<LeaseToken> tokens;
+  std::vector<ItemOutcome> outcomes;
+};
+
+/// When a nacked message is to be tried again.
+struct Retry {
+  enum class Kind : std::uint8_t {
+    backoff,  // By the queue's settings.
+    after,    // After `delay`, 0 being at once.
+    release,  // At once, and no attempt counted.
+  };
+  Kind kind = Kind::backoff;
+  Duration delay{0};
+};
+
+struct NackItem {
+  LeaseToken token;
+  Retry retry;
+  std::string reason;
+};
+struct NackCommand {
+  std::string queue;
+  std::vector<NackItem> items;
+  std::vector<ItemOutcome> outcomes;
+};
+
+struct ExtendItem {
+  LeaseToken token;
+  Duration timeout{0};  // 0 = the queue's visibility timeout.
+};
+struct ExtendCommand {
+  std::string queue;
+  std::vector<ExtendItem> items;
+  std::vector<ItemOutcome> outcomes;
+};
+
+/// A message under a lease, on its way to a consumer.
+struct Delivery {
+  MessageRef message;
+  LeaseToken token;
+  std::uint32_t attempt = 1;
+  Instant deadline;
+};
+
+/// Where a consumer's messages go. Called by the shard's releasing thread; must not block.
+class ConsumerSink {
+ public:
+  ConsumerSink() = default;
+  ConsumerSink(const ConsumerSink&) = delete;
+  ConsumerSink& operator=(const ConsumerSink&) = delete;
+  virtual ~ConsumerSink() = default;
+
+  /// Takes the messages leased in one round; every one of their leases is durable.
+  virtual void deliver(std::vector<Delivery> deliveries) = 0;
+  /// Nothing more will come: the queue is gone, or another consumer took this one's id.
+  virtual void close(const Error& reason) = 0;
+};
+
+/// Registers a consumer. The sink gets nothing before this command is complete.
+struct AttachCommand {
+  std::string queue;
+  ConsumerNumber consumer;
+  std::string consumer_id;
+  std::uint32_t max_in_flight = limits::kMaxInFlightDefault;
+  std::uint64_t max_in_flight_bytes = limits::kMaxInFlightBytesDefault;
+  std::optional<std::uint64_t>
+      credit;                     // Deliveries allowed until more is given; none = no such limit.
+  std::uint32_t concurrency = 1;  // How many messages it works on at a time.
+  std::shared_ptr<ConsumerSink> sink;
+  std::optional<Error> error;
+  Duration visibility_timeout{0};  // Answer: the queue's setting.
+};
+struct CreditCommand {
+  std::string queue;
+  ConsumerNumber consumer;
+  std::uint64_t added = 0;
+};
+/// The consumer is leaving: nothing more is leased to it. When this is complete, everything leased
+/// to it has been given to its sink, so that its detach can tell exactly what was never written.
+struct QuiesceCommand {
+  std::string queue;
+  ConsumerNumber consumer;
+};
+/// The consumer has begun to work on these messages. Names of leases that it does not hold, or no
+/// longer, mean nothing.
+struct BegunCommand {
+  std::string queue;
+  ConsumerNumber consumer;
+  std::vector<LeaseToken> tokens;
+};
+/// The consumer is gone. Its leases are released; those in `unwritten` never reached the network
+/// and count no attempt. Of the others those count that it had begun, or else the oldest
+/// `concurrency`; none when its end was orderly.
+struct DetachCommand {
+  std::string queue;
+  ConsumerNumber consumer;
+  std::vector<LeaseToken> unwritten;
+  bool orderly = false;
+};
+/// The consumer gives back all that it holds, no attempt counted, and gets nothing more.
+struct LeaveCommand {
+  std::string queue;
+  std::string consumer_id;
+  std::optional<Error> error;
+  std::uint64_t released = 0;
+};
+
+struct QueueStats {
+  std::uint64_t ready = 0;
+  std::uint64_t leased = 0;
+  std::uint64_t delayed = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t active_keys = 0;
+  std::uint64_t consumers = 0;
+  std::uint64_t outgoing = 0;
+  std::uint64_t dedup_ids = 0;
+  std::uint64_t enqueued_total = 0;
+  std::uint64_t delivered_total = 0;
+  std::uint64_t acked_total = 0;
+  std::uint64_t nacked_total = 0;
+  std::uint64_t lease_expired_total = 0;
+  std::uint64_t dead_lettered_total = 0;
+  std::uint64_t dropped_total = 0;
+  std::uint64_t deduplicated_total = 0;
+};
+
+struct QueueDescription {
+  std::string name;
+  QueueId id;
+  QueueSettings settings;
+  QueueStats stats;
+  // When the oldest message was sent that waits for a consumer. Only where it was asked for, and
+  // known: not while the messages are only in the store, or wait for a throttle.
+  std::optional<Instant> oldest{};
+};
+
+struct CreateQueueCommand {
+  std::string queue;
+  QueueSettingsPatch settings;
+  std::optional<Error> error;
+  QueueDescription description;
+};
+struct UpdateQueueCommand {
+  std::string queue;
+  QueueSettingsPatch settings;
+  std::optional<Error> error;
+  QueueDescription description;
+};
+struct DeleteQueueCommand {
+  std::string queue;
+  std::optional<Error> error;
+};
+struct DescribeQueueCommand {
+  std::string queue;
+  std::optional<Error> error;
+  QueueDescription description;
+};
+/// One shard's part of a list: names that begin with `queue`.
+struct ListQueuesCommand {
+  std::string queue;                                // The prefix.
+  std::uint64_t described_max = ~std::uint64_t{0};  // With no prefix the rest is counted.
+  bool with_oldest = false;
+  std::vector<QueueDescription> descriptions;
+  std::uint64_t left_out = 0;
+};
+
+enum class MessageState : std::uint8_t { ready = 1, leased = 2, delayed = 3 };
+
+struct PeekedMessage {
+  MessageRef message;
+  MessageState state = MessageState::ready;
+  std::uint32_t attempts = 0;
+  std::string consumer_id;
+  Instant visible_at;
+};
+struct PeekCommand {
+  std::string queue;
+  std::uint32_t max = 10;
+  std::optional<Uuid> id;
+  std::optional<Error> error;
+  std::vector<PeekedMessage> messages;
+  std::string next_row;  // Where the reading goes on.
+};
+struct PurgeCommand {
+  std::string queue;
+  std::optional<Error> error;
+  std::uint64_t purged = 0;
+};
+struct CancelCommand {
+  std::string queue;
+  std::vector<Uuid> ids;
+  std::vector<ItemOutcome> outcomes;
+  std::string row_read;  // Which row of the next id has been fetched, if any.
+};
+struct RedriveCommand {
+  std::string queue;
+  std::string to;
+  std::uint64_t max = 0;
+  std::string reason_contains;
+  std::string source_queue;
+  double rate = 0;
+  bool dry_run = false;
+  std::optional<Error> error;
+  std::uint64_t matched = 0;
+  std::uint64_t moved = 0;
+  std::uint64_t skipped = 0;
+  std::string next_row;  // Where the reading goes on.
+  Instant started;
+};
+
+/// A message handed over by another shard, which keeps it until it hears `TransferDone`.
+struct TransferCommand {
+  std::string queue;
+  std::uint64_t from_shard = 0;
+  TransferId transfer;
+  QueueId from_queue;
+  MessageRef message;
+  std::optional<Error> error;
+};
+/// The other shard has the message for good.
+struct TransferDoneCommand {
+  std::string queue;  // Where it went: that shard is told to forget.
+  TransferId transfer;
+  QueueId from_queue;
+  Uuid id;
+};
+/// The shard it came from knows: the transfer need not be remembered any longer.
+struct TransferForgetCommand {
+  std::string queue;
+  std::uint64_t from_shard = 0;
+  TransferId transfer;
+};
+
+using QueueCommand =
+    std::variant<EnqueueCommand, AckCommand, NackCommand, ExtendCommand, AttachCommand,
+                 CreditCommand, QuiesceCommand, DetachCommand, CreateQueueCommand,
+                 UpdateQueueCommand, DeleteQueueCommand, DescribeQueueCommand, ListQueuesCommand,
+                 PeekCommand, PurgeCommand, CancelCommand, RedriveCommand, TransferCommand,
+                 TransferDoneCommand, TransferForgetCommand, BegunCommand, LeaveCommand>;
+
+}  // namespace baton

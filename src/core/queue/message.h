@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "base/uuid.h"
+#include "core/queue/types.h"
+
+namespace baton {
+
+/// A stored message: what its producer sent, and never changes. One buffer of bytes that goes as it
+/// is into the journal and the checkpoint; the views below point into it. Shared by the machine,
+/// the checkpoint and deliveries on their way out.
+///
+/// ```
+///   u8      format (1)
+///   16      id
+///   i64     enqueued_at, ns       i64  expires_at, ns
+///   varint  fairness key length, bytes
+///   varint  number of throttle keys, each: varint length, bytes
+///   varint  number of headers, each: varint length, name, varint length, value
+///   the rest: payload
+/// ```
+class Message {
+ public:
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  ~Message() = default;
+
+  /// Builds the buffer from what a producer sent.
+  static std::shared_ptr<const Message> make(const NewMessage& message, Uuid id,
+                                             Instant enqueued_at, Instant expires_at);
+  /// The same message with more headers, as a dead letter gets them (those of the same name go),
+  /// and another time to expire.
+  static std::shared_ptr<const Message> with_headers(const Message& message,
+                                                     const std::vector<Header>& headers,
+                                                     Instant expires_at);
+  /// Takes bytes that bytes() gave once. Fails with malformed.
+  static Result<std::shared_ptr<const Message>> parse(std::string_view bytes);
+
+  [[nodiscard]] const Uuid& id() const { return id_; }
+  [[nodiscard]] Instant enqueued_at() const { return enqueued_at_; }
+  /// Instant::never() when it does not expire.
+  [[nodiscard]] Instant expires_at() const { return expires_at_; }
+  [[nodiscard]] std::string_view fairness_key() const { return fairness_key_; }
+  [[nodiscard]] std::string_view payload() const { return payload_; }
+  [[nodiscard]] std::uint32_t header_count() const { return header_count_; }
+  [[nodiscard]] bool has_throttle_keys() const { return throttle_count_ != 0; }
+  [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> headers() const;
+  /// The value of the header `name`, or "" when there is none.
+  [[nodiscard]] std::string_view header(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string_view> throttle_keys() const;
+  [[nodiscard]] std::string_view bytes() const { return bytes_; }
+
+  /// For make_shared only.
+  struct Private {
+    explicit Private() = default;
+  };
+  Message(Private, std::string bytes) : bytes_(std::move(bytes)) {}
+
+ private:
+  bool find_fields();
+
+  std::string bytes_;
+  Uuid id_;
+  Instant enqueued_at_;
+  Instant expires_at_;
+  std::string_view fairness_key_;
+  std::string_view throttle_area_;
+  std::string_view header_area_;
+  std::string_view payload_;
+  std::uint32_t throttle_count_ = 0;
+  std::uint32_t header_count_ = 0;
+};
+
+using MessageRef = std::shared_ptr<const Message>;
+
+}  // namespace baton

@@ -1,0 +1,167 @@
+#include "pipeline/app/record_output.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <baton/queue_client.h>
+#include <baton/stream_client.h>
+#include <baton/stream_producer.h>
+
+#include "base/hash.h"
+#include "pipeline/kafka/kafka_producer.h"
+#include "pipeline/sources/client_errors.h"
+#include "pipeline/sources/nats_publisher.h"
+
+namespace baton::pipeline {
+namespace {
+
+class StreamOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
+    client::StreamProducerOptions options;
+    options.connection = connection_to(endpoint);
+    options.stream = endpoint.name;
+    // A producer waits for its broker, and for its stream, and says nothing meanwhile.
+    auto client = client::StreamClient::connect(options.connection);
+    if (!client.has_value()) return from_client(client.error());
+    const auto stream = client->describe_stream(endpoint.name);
+    if (!stream.has_value()) return from_client(options.connection, stream.error());
+    auto producer = client::StreamProducer::open(std::move(options));
+    if (!producer.has_value()) return from_client(producer.error());
+    return std::unique_ptr<RecordOutput>(new StreamOutput(*std::move(producer)));
+  }
+
+  Status send(Record record) override {
+    client::NewRecord fresh;
+    if (!record.key.empty()) fresh.key = std::move(record.key);
+    fresh.value = std::move(record.value);
+    for (auto& [name, value] : record.headers) {
+      fresh.headers.push_back({.name = std::move(name), .value = std::move(value)});
+    }
+    producer_->send(std::move(fresh), {});
+    return {};
+  }
+  Status flush(std::chrono::milliseconds timeout) override {
+    const auto flushed = producer_->flush(timeout);
+    if (!flushed.has_value()) return from_client(flushed.error());
+    return {};
+  }
+
+ private:
+  explicit StreamOutput(std::unique_ptr<client::StreamProducer> producer)
+      : producer_(std::move(producer)) {}
+  std::unique_ptr<client::StreamProducer> producer_;
+};
+
+class QueueOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
+    auto client = client::QueueClient::connect(connection_to(endpoint));
+    if (!client.has_value()) return from_client(client.error());
+    return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint, *std::move(client)));
+  }
+
+  Status send(Record record) override {
+    constexpr std::size_t kPerCall = 500;
+    client::NewMessage message;
+    message.payload = std::move(record.value);
+    message.fairness_key = std::move(record.key);
+    for (auto& [name, value] : record.headers) message.headers[name] = std::move(value);
+    messages_.push_back(std::move(message));
+    return messages_.size() < kPerCall ? Status() : send_all();
+  }
+  Status flush(std::chrono::milliseconds /*timeout*/) override { return send_all(); }
+
+ private:
+  QueueOutput(Endpoint endpoint, client::QueueClient client)
+      : endpoint_(std::move(endpoint)), client_(std::move(client)) {}
+
+  Status send_all() {
+    if (messages_.empty()) return {};
+    const auto results = client_.enqueue(endpoint_.name, std::exchange(messages_, {}));
+    if (!results.has_value()) return from_client(connection_to(endpoint_), results.error());
+    for (const client::EnqueueResult& result : *results) {
+      if (result.error.has_value()) return from_client(*result.error);
+    }
+    return {};
+  }
+
+  Endpoint endpoint_;
+  client::QueueClient client_;
+  std::vector<client::NewMessage> messages_;
+};
+
+class KafkaOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint,
+                                                    const KafkaProperties& properties) {
+    BATON_TRY(auto producer, KafkaProducer::open({.brokers = endpoint.address,
+                                                  .topic = endpoint.name,
+                                                  .properties = properties,
+                                                  .security = endpoint.security}));
+    return std::unique_ptr<RecordOutput>(new KafkaOutput(std::move(producer)));
+  }
+
+  Status send(Record record) override {
+    return producer_->send(record.key, record.value, record.headers);
+  }
+  Status flush(std::chrono::milliseconds timeout) override { return producer_->flush(timeout); }
+
+ private:
+  explicit KafkaOutput(std::unique_ptr<KafkaProducer> producer) : producer_(std::move(producer)) {}
+  std::unique_ptr<KafkaProducer> producer_;
+};
+
+/// The key says which partition: {partition} in the subject.
+class NatsOutput : public RecordOutput {
+ public:
+  static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint,
+                                                    std::uint32_t partitions) {
+    const std::size_t slash = endpoint.name.find('/');
+    if (slash == std::string::npos || partitions == 0) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{} has no SUBJECT behind the stream's name", endpoint.url)};
+    }
+    BATON_TRY(auto publisher, NatsPublisher::open(endpoint.address, endpoint.name.substr(0, slash),
+                                                  endpoint.security));
+    std::unique_ptr<NatsOutput> output(new NatsOutput(std::move(publisher)));
+    for (std::uint32_t partition = 0; partition < partitions; ++partition) {
+      std::string subject = endpoint.name.substr(slash + 1);
+      constexpr std::string_view kPlace = "{partition}";
+      const std::size_t place = subject.find(kPlace);
+      if (place != std::string::npos) {
+        subject.replace(place, kPlace.size(), std::to_string(partition));
+      }
+      output->subjects_.push_back(std::move(subject));
+    }
+    return output;
+  }
+
+  Status send(Record record) override {
+    const std::string& subject = subjects_[hash64(record.key) % subjects_.size()];
+    if (!record.key.empty()) record.headers.emplace_back("baton-key", record.key);
+    return publisher_->publish(subject, record.headers, record.value);
+  }
+  Status flush(std::chrono::milliseconds timeout) override { return publisher_->flush(timeout); }
+
+ private:
+  explicit NatsOutput(std::unique_ptr<NatsPublisher> publisher)
+      : publisher_(std::move(publisher)) {}
+  std::unique_ptr<NatsPublisher> publisher_;
+  std::vector<std::string> subjects_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RecordOutput>> open_output(const Endpoint& endpoint,
+                                                  const OutputOptions& options) {
+  if (endpoint.kind == "baton-queue") return QueueOutput::open(endpoint);
+  if (endpoint.kind == "kafka") return KafkaOutput::open(endpoint, options.properties);
+  if (endpoint.kind == "nats") return NatsOutput::open(endpoint, options.partitions);
+  return StreamOutput::open(endpoint);
+}
+
+}  // namespace baton::pipeline

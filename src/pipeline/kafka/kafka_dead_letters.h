@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "pipeline/engine/dead_letter.h"
+#include "pipeline/kafka/kafka_producer.h"
+
+namespace baton::pipeline {
+
+struct KafkaDeadLetterOptions {
+  std::string brokers{};
+  std::string topic{};
+  KafkaProperties properties{};
+  client::SecurityOptions security{};
+  Duration patience = std::chrono::seconds(30);  // For the brokers to confirm a batch.
+};
+
+/// Dead letters as records of a topic, with the key, value and headers that they had, and headers
+/// that say why. One that is written again is there twice, under one id.
+class KafkaDeadLetters : public DeadLetterTarget {
+ public:
+  /// Whether the topic is there; asking does not create it.
+  static Result<bool> has_topic(const KafkaDeadLetterOptions& options);
+  /// Creates the topic if it is not there. Fails if no broker answers.
+  static Result<std::unique_ptr<KafkaDeadLetters>> open(KafkaDeadLetterOptions options);
+
+  Status write(std::span<const DeadLetter> letters) override;
+  [[nodiscard]] std::string name() const override { return "kafka:" + options_.topic; }
+
+ private:
+  explicit KafkaDeadLetters(KafkaDeadLetterOptions options) : options_(std::move(options)) {}
+  /// Another one, if the last broke for good.
+  Result<std::shared_ptr<KafkaProducer>> producer();
+
+  const KafkaDeadLetterOptions options_;
+  std::mutex mutex_;
+  std::shared_ptr<KafkaProducer> producer_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "pipeline/engine/source.h"
+#include "pipeline/kafka/bell.h"
+#include "pipeline/kafka/kafka_handles.h"
+#include "pipeline/kafka/kafka_source_options.h"
+
+namespace baton::pipeline {
+
+/// The partitions that the group gave us, and the way of their records to the listener. Owned by a
+/// KafkaMember and used by its thread, except for store(), ends() and oldest(), which are of any
+/// thread.
+///
+/// librdkafka fetches only what the listener has a beginning for: a partition whose sink is out has
+/// a seat, but is not in librdkafka's assignment until it is known where to begin.
+class KafkaSeats {
+ public:
+  using Marks = std::map<std::uint32_t, std::int64_t>;
+  struct Context {
+    const KafkaSourceOptions* options = nullptr;
+    rd_kafka_t* handle = nullptr;
+    rd_kafka_queue_t* group_queue = nullptr;
+    SourceListener* listener = nullptr;
+    Bell* bell = nullptr;
+    std::function<void(rd_kafka_resp_err_t, const std::string&)> report{};
+    std::function<void(Error)> fail{};
+  };
+  explicit KafkaSeats(Context context);
+  ~KafkaSeats();
+  KafkaSeats(const KafkaSeats&) = delete;
+  KafkaSeats& operator=(const KafkaSeats&) = delete;
+
+  /// In the callback of a rebalance.
+  void assign(const rd_kafka_topic_partition_list_t& partitions);
+  /// Waits for what is in flight, about as long as `time` says, stores what is to be committed, and
+  /// gives every seat up; librdkafka commits what is stored. `lost`: they are others' already, and
+  /// nothing is stored.
+  Marks revoke(bool lost, Duration time);
+  /// Before revoke(): hands over records for which there was no room, and which the topic does not
+  /// have any more, however long that takes.
+  void deliver_last_copies();
+  /// Asks again where to begin with those partitions for which that could not be said.
+  void settle();
+  /// Nothing is fetched until resumed; what was fetched is thrown away, so for breakers only.
+  void pause(bool wanted);
+  /// Hands over some records of each partition, as far as there is room; true: there may be more.
+  bool deliver();
+  /// Of partitions that are not fetched the end is not heard by the way: asks for one of them.
+  void look_at_end();
+
+  Status store(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
+  [[nodiscard]] std::vector<PartitionLag> ends() const;
+  /// The offset of the oldest record in the topic; nothing: the brokers do not answer.
+  [[nodiscard]] std::optional<std::int64_t> oldest(std::uint32_t partition) const;
+
+ private:
+  struct Seat {
+    std::uint64_t epoch = 0;
+    KafkaQueue queue{};
+    std::optional<std::int64_t> next{};  // Of the group, or what stands for it.
+    bool is_first = false;               // The group has never committed.
+    bool ready = false;                  // The listener has said where to begin.
+    bool wanted = true;                  // It takes more.
+    bool out_of_range = false;
+    std::int64_t begin = 0;
+    std::int64_t position = 0;   // What comes next from the queue is at least this.
+    std::vector<Record> held{};  // Taken from the queue; there was no room.
+    std::optional<std::int64_t> stored{};
+    std::int64_t end = -1;  // As last asked for.
+  };
+
+  void add(std::uint32_t partition);
+  bool look_up();
+  std::optional<std::int64_t> beginning(std::uint32_t partition);
+  bool ask();
+  void apply();
+  void match_pauses();
+  bool deliver(std::uint32_t partition, Seat& seat);
+  void fill(Seat& seat);
+  void failed_fetch(Seat& seat, const rd_kafka_message_t& message);
+  [[nodiscard]] bool has_ended(const Seat& seat) const;
+  void begin_again(std::uint32_t partition, Seat& seat);
+  /// The gap ends the pipeline, once everything that was read of all partitions is at its end.
+  void end_with(Error gap);
+  Marks ask_marks(bool lost, Duration time);
+  void release(rd_kafka_queue_t& queue);
+  rd_kafka_resp_err_t store_offset(std::uint32_t partition, std::int64_t next);
+  void log(bool warning, const std::string& text) const;
+  void log_trouble(const Error& error);
+
+  const Context context_;
+  const KafkaSourceOptions& options_;
+  std::set<std::uint32_t> paused_;  // In librdkafka, where a pause outlives an assignment.
+  bool pause_wanted_ = false;
+  std::uint64_t epochs_ = 0;
+  std::uint32_t served_last_ = 0;
+  std::uint32_t looked_last_ = 0;
+  Instant ask_at_;
+  std::string trouble_;
+  std::optional<Error> gap_;  // Why nothing more is fetched, and the pipeline is about to end.
+
+  mutable std::mutex mutex_;  // Of changes to what follows, and of other threads' looks at it.
+  std::map<std::uint32_t, Seat> seats_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "pipeline/schema/mapping.h"
+
+/// The shipped example: orders, as docs/pipeline-schema.md describes them.
+namespace baton::schema {
+
+/// The text of examples/pipeline/order.schema.json.
+std::string_view order_schema();
+
+/// Tables orders (order_uid is the idempotency key), deliveries, payments and items.
+RowMapping order_mapping();
+
+}  // namespace baton::schema

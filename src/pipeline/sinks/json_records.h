@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "pipeline/engine/sink.h"
+#include "pipeline/schema/json_schema.h"
+
+namespace baton::pipeline {
+
+/// For sinks that take records as they are: checks that a record is JSON and keeps the schema, if
+/// there is one.
+std::unique_ptr<Preparer> json_preparer(std::optional<schema::Schema> schema,
+                                        std::size_t document_bytes_max);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <baton/queue_client.h>
+
+#include "pipeline/engine/dead_letter.h"
+
+namespace baton::pipeline {
+
+struct QueueDeadLetterOptions {
+  client::ConnectionOptions connection{};
+  std::string queue{};
+};
+
+/// Dead letters as messages of a Baton queue, which is made if it is not there. The id of a letter
+/// is its dedup id: written again it is not there twice.
+class QueueDeadLetters : public DeadLetterTarget {
+ public:
+  static Result<std::unique_ptr<QueueDeadLetters>> open(QueueDeadLetterOptions options);
+
+  Status write(std::span<const DeadLetter> letters) override;
+  [[nodiscard]] std::string name() const override;
+
+ private:
+  QueueDeadLetters(QueueDeadLetterOptions options, client::QueueClient client)
+      : options_(std::move(options)), client_(std::move(client)) {}
+
+  Status send(std::vector<client::NewMessage> messages);
+  Result<bool> is_stored(const client::EnqueueResult& result);
+
+  QueueDeadLetterOptions options_;
+  client::QueueClient client_;
+};
+
+}  // namespace baton::pipeline

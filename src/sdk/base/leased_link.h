@@ -1,0 +1,126 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include <grpcpp/alarm.h>
+
+#include <baton/connection.h>
+#include <baton/v1/session.pb.h>
+
+#include <fmt/format.h>
+
+#include "core/lease/session_lease.h"
+#include "sdk/base/boot_clock.h"
+#include "sdk/base/errors.h"
+#include "sdk/base/link.h"
+
+namespace baton::client {
+
+/// A Link whose calls have a lease each (lease/session_lease.h): it sends heartbeats, and when none
+/// of them was acknowledged for the time of the lease it takes the connection for lost, although
+/// nothing says so: the broker will give what it gave to this call to others.
+///
+/// The derived class asks may_work() by the clock whenever it hands something out: a process that
+/// was stopped finds its lease over before any timer has gone off. A broker that acknowledges
+/// nothing grants no lease, and what it gives is worked on for as long as the connection stands.
+template <class Request, class Response>
+class LeasedLink : public Link<Request, Response> {
+ protected:
+  using Base = Link<Request, Response>;
+  using Lock = typename Base::Lock;
+
+  LeasedLink(ConnectionOptions connection, bool reconnect)
+      : Base(std::move(connection), reconnect) {}
+
+  // All under the lock.
+
+  /// To be called by session_opened().
+  void begin_lease() {
+    hold_ = {};
+    in_session_ = true;
+    heartbeat_due_ = true;
+    if (!looks_ && !this->closing_) look_again();
+  }
+  /// To be called by disconnected().
+  void close_lease() { in_session_ = false; }
+  [[nodiscard]] bool heartbeat_is_due() const { return heartbeat_due_; }
+  /// To be called by next_frame(), with the frame that goes out; whether it put something in.
+  bool fill_heartbeat(Request& frame) {
+    if (!std::exchange(heartbeat_due_, false)) return false;
+    const Instant now = boot_now();
+    heartbeat_at_ = now;
+    frame.mutable_heartbeat()->set_number(hold_.send(now));
+    return true;
+  }
+  /// To be called by received(), before anything else in the response is looked at.
+  void take_heartbeat(const Response& response) {
+    if (!response.has_heartbeat()) return;
+    using std::chrono::milliseconds;
+    const v1::HeartbeatAck& ack = response.heartbeat();
+    const SessionTerms terms{.heartbeat = milliseconds{ack.heartbeat_ms()},
+                             .client_lease = milliseconds{ack.client_lease_ms()},
+                             .broker_lease = milliseconds{ack.broker_lease_ms()}};
+    hold_.acknowledged(ack.number(), {ack.broker_time_ns()}, terms, boot_now());
+  }
+
+  /// Whether what the broker gave may still be worked on, at this moment.
+  [[nodiscard]] bool may_work() const {
+    return in_session_ && (!hold_.granted() || hold_.holds(boot_now()));
+  }
+  [[nodiscard]] bool lease_has_ended() const { return hold_.has_ended(boot_now()); }
+  /// The broker's time is not later than this; nothing when it does not tell.
+  [[nodiscard]] std::optional<Instant> broker_time_at_most() const {
+    return hold_.broker_time_at_most(boot_now());
+  }
+  [[nodiscard]] SessionLease lease_now() const {
+    SessionLease lease{.is_valid = may_work(), .is_renewed = in_session_ && hold_.granted()};
+    const std::optional<Instant> until = hold_.until();
+    if (lease.is_valid && lease.is_renewed && until) lease.left = *until - boot_now();
+    return lease;
+  }
+  /// The lease is over. What else is to be done about it than to give the session up.
+  virtual void lease_ended(Lock& lock) { give_up_session(lock); }
+  /// Takes the connection for lost.
+  void give_up_session(Lock& lock) { this->break_session(lock, lost_error()); }
+  [[nodiscard]] Error lost_error() const {
+    return make_error(
+        Code::lease_lost,
+        fmt::format("the broker at {} acknowledged no heartbeat for {}: the lease is over",
+                    this->connection_.address, format_duration(hold_.terms().client_lease)));
+  }
+
+  void cancel_alarms() override {
+    if (alarm_) alarm_->Cancel();
+  }
+
+ private:
+  void look_again() {
+    looks_ = true;
+    const Instant now = boot_now();
+    Instant next = heartbeat_at_ + hold_.terms().heartbeat;
+    if (const std::optional<Instant> until = hold_.until()) next = std::min(next, *until);
+    const Duration wait = std::max<Duration>(next - now, std::chrono::milliseconds{1});
+    this->run_at(SteadyClock::now() + wait, alarm_, [this](Lock& lock) { look(lock); });
+  }
+  void look(Lock& lock) {
+    looks_ = false;
+    if (!in_session_) return;
+    const Instant now = boot_now();
+    if (hold_.has_ended(now)) return lease_ended(lock);
+    if (now - heartbeat_at_ >= hold_.terms().heartbeat) heartbeat_due_ = true;
+    look_again();
+    this->pump(lock);
+  }
+
+  SessionHold hold_;
+  bool in_session_ = false;
+  bool heartbeat_due_ = false;
+  bool looks_ = false;  // An alarm is set.
+  Instant heartbeat_at_{};
+  std::unique_ptr<grpc::Alarm> alarm_;
+};
+
+}  // namespace baton::client

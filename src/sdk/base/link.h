@@ -1,0 +1,298 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <baton/connection.h>
+#include <baton/result.h>
+
+#include "base/assert.h"
+#include "sdk/base/backoff.h"
+#include "sdk/base/errors.h"
+
+namespace baton::client {
+
+using SteadyClock = std::chrono::steady_clock;
+
+/// A bidirectional stream that comes back: opens a call, writes one frame at a time, reads, and
+/// when the call ends opens the next one after a backoff. What goes over it is the derived class's.
+///
+/// The derived class keeps its state under `mutex_` too. It calls shutdown() in its destructor,
+/// after which no reaction runs any more. No thread of its own: reactions run on gRPC's.
+///
+/// Invariant: at most one session, and at most one write of it, at a time. A session exists until
+/// its OnDone has run to the end, so `session_ == nullptr` under the lock means that nobody is
+/// inside.
+template <class Request, class Response>
+class Link {
+ public:
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  Link(Link&&) = delete;
+  Link& operator=(Link&&) = delete;
+
+ protected:
+  using Lock = std::unique_lock<std::mutex>;
+  using Reactor = grpc::ClientBidiReactor<Request, Response>;
+
+  Link(ConnectionOptions connection, bool reconnect)
+      : connection_(std::move(connection)),
+        reconnect_(reconnect),
+        backoff_(connection_.reconnect_min, connection_.reconnect_max, std::random_device{}()) {}
+  virtual ~Link() { BATON_ASSERT(is_quiet() && alarms_pending_ == 0); }
+
+  /// Starts the call: stub->async()->Method(context, reactor).
+  virtual void begin_call(grpc::ClientContext* context, Reactor* reactor) = 0;
+  /// Under the lock. Whether a call is needed now.
+  [[nodiscard]] virtual bool wants_session() const = 0;
+  /// Under the lock. A new session is open: nothing has been sent on it.
+  virtual void session_opened() {}
+  /// Under the lock. The next frame, kept alive and unchanged until frame_written(); or nullptr.
+  virtual const Request* next_frame() = 0;
+  virtual void frame_written() {}
+  /// Without the lock, one at a time.
+  virtual void received(Response& response) = 0;
+  /// Without the lock, after the last received() of the session. `over`: there will be no other.
+  virtual void disconnected(const Error& error, bool over) = 0;
+
+  /// Opens a session if one is wanted and there is none, and writes if there is something to write.
+  void pump(Lock& lock) {
+    if (session_ == nullptr) {
+      if (over_ || closing_ || ending_ || retry_pending_ || !wants_session()) return;
+      open_session(lock);
+    }
+    write_next(lock);
+  }
+
+  /// Runs `then` under the lock at `when`, unless the link is shut down before.
+  void run_at(SteadyClock::time_point when, std::unique_ptr<grpc::Alarm>& alarm,
+              std::function<void(Lock&)> then) {
+    ++alarms_pending_;
+    // A new alarm each time: the old one's callback may still be running.
+    alarm = std::make_unique<grpc::Alarm>();
+    alarm->Set(std::chrono::system_clock::now() +
+                   std::chrono::duration_cast<std::chrono::microseconds>(when - SteadyClock::now()),
+               [this, run = std::move(then)](bool fired) {
+                 Lock lock(mutex_);
+                 if (fired && !closing_) run(lock);
+                 --alarms_pending_;
+                 changed_.notify_all();
+               });
+  }
+
+  /// Ends the stream and waits until nobody is inside. Until `deadline` the broker may end it in
+  /// its own time (`gracefully`); then it is cancelled. Idempotent.
+  void shutdown(Lock& lock, bool gracefully, SteadyClock::time_point deadline) {
+    closing_ = true;
+    if (retry_alarm_) retry_alarm_->Cancel();
+    cancel_alarms();
+    if (gracefully && session_ != nullptr) {
+      half_close_ = true;
+      pump(lock);
+      changed_.wait_until(lock, deadline, [&] { return is_quiet(); });
+    }
+    // Under the lock, for the session may not end meanwhile; gRPC runs no reaction on this thread.
+    if (session_ != nullptr) session_->context.TryCancel();
+    changed_.wait(lock, [&] { return is_quiet() && alarms_pending_ == 0; });
+  }
+  /// What befalls that which is still unanswered then.
+  static Error closed_error() {
+    return make_error(Code::unavailable, "it was closed before the broker answered");
+  }
+  /// Under the lock: cancels the derived class's own alarms.
+  virtual void cancel_alarms() {}
+
+  /// The broker answered: it is there.
+  void mark_alive(Lock& /*lock*/) {
+    if (alive_) return;
+    alive_ = true;
+    backoff_.reset();
+    down_since_.reset();
+    if (sessions_ > 1) ++reconnects_;
+  }
+  /// Ends the session as broken: the broker said something it may not say, or `why`.
+  void break_session(Lock& /*lock*/, std::optional<Error> why = std::nullopt) {
+    if (session_ == nullptr) return;
+    if (why && !broken_why_) broken_why_ = std::move(why);
+    session_->context.TryCancel();
+  }
+
+  const ConnectionOptions connection_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // Anything that somebody may wait for.
+  // All below under mutex_.
+  std::optional<Error> over_;  // Why there will be no other session.
+  bool closing_ = false;
+  bool writing_ = false;
+  std::uint64_t reconnects_ = 0;
+
+ private:
+  // One call.
+  class Session final : public Reactor {
+   public:
+    explicit Session(Link& link) : link_(link) {}
+
+    void begin() {
+      link_.begin_call(&context, this);
+      this->StartRead(&response_);
+      // Writes come from other threads than the reactions'.
+      this->AddHold();
+      this->StartCall();
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) {
+        link_.reading_ended();
+        return;
+      }
+      link_.received(response_);
+      this->StartRead(&response_);
+    }
+    void OnWriteDone(bool ok) override { link_.writing_ended(ok); }
+    void OnWritesDoneDone(bool /*ok*/) override { link_.writing_ended(false); }
+    void OnDone(const grpc::Status& status) override {
+      link_.session_done(status);  // Deletes this.
+    }
+
+    grpc::ClientContext context;
+
+   private:
+    Link& link_;
+    Response response_;
+  };
+
+  [[nodiscard]] bool is_quiet() const { return session_ == nullptr && !ending_; }
+
+  void open_session(Lock& lock) {
+    auto* const session = new Session(*this);  // NOLINT: until session_done().
+    session_ = session;
+    ++sessions_;
+    alive_ = false;
+    reading_ = true;
+    // Counts as a write until the call has begun, so that nobody writes and the hold stays.
+    writing_ = true;
+    writable_ = false;
+    lock.unlock();
+    session->begin();
+    lock.lock();
+    session_opened();
+    writable_ = reading_;
+    end_write(lock);
+  }
+
+  void write_next(Lock& lock) {
+    if (session_ == nullptr || !writable_ || writing_) return;
+    const Request* const frame = next_frame();
+    if (frame == nullptr && !half_close_) return;
+    writing_ = true;
+    Session* const session = session_;  // writing_ keeps it alive.
+    lock.unlock();
+    if (frame != nullptr) {
+      session->StartWrite(frame);
+    } else {
+      session->StartWritesDone();
+    }
+    lock.lock();
+  }
+
+  void writing_ended(bool ok) {
+    Lock lock(mutex_);
+    if (!ok) writable_ = false;
+    frame_written();
+    end_write(lock);
+    write_next(lock);
+  }
+
+  void end_write(Lock& lock) {
+    writing_ = false;
+    if (reading_) return;
+    Session* const session = session_;
+    lock.unlock();
+    session->RemoveHold();
+    lock.lock();
+  }
+
+  void reading_ended() {
+    Lock lock(mutex_);
+    reading_ = false;
+    writable_ = false;
+    Session* const session = session_;
+    if (writing_) return;  // Its end removes the hold.
+    lock.unlock();
+    session->RemoveHold();
+  }
+
+  void session_done(const grpc::Status& status) {
+    Lock lock(mutex_);
+    const auto why = std::exchange(broken_why_, std::nullopt);
+    const Error error =
+        closing_ ? closed_error() : why.value_or(from_grpc(status, connection_.address));
+    const auto now = SteadyClock::now();
+    if (!down_since_) down_since_ = now;
+    const bool gave_up =
+        connection_.give_up_after.count() > 0 && now - *down_since_ >= connection_.give_up_after;
+    if (!closing_ && (gave_up || !reconnect_ || !is_worth_retrying(status))) over_ = error;
+    const bool over = closing_ || over_.has_value();
+    lock.unlock();
+    disconnected(error, over);
+    lock.lock();
+    Session* const session = std::exchange(session_, nullptr);
+    ending_ = true;
+    lock.unlock();
+    // Before anybody may destroy the link: the context shares the channel, and a channel must not
+    // meet its end on one of gRPC's own threads.
+    delete session;  // NOLINT
+    lock.lock();
+    ending_ = false;
+    if (!over_ && !closing_) {
+      if (wants_session()) {
+        retry_later();
+      } else {
+        down_since_.reset();
+      }
+    }
+    changed_.notify_all();
+  }
+
+  void retry_later() {
+    retry_pending_ = true;
+    const auto now = SteadyClock::now();
+    auto at = now + backoff_.next();
+    if (connection_.give_up_after.count() > 0) {
+      at = std::min(at, down_since_.value_or(now) + connection_.give_up_after);
+    }
+    run_at(at, retry_alarm_, [this](Lock& lock) {
+      retry_pending_ = false;
+      pump(lock);
+    });
+  }
+
+  const bool reconnect_;
+  Session* session_ = nullptr;
+  bool ending_ = false;  // A session that is no longer session_ is being deleted.
+  bool reading_ = false;
+  bool writable_ = false;
+  bool half_close_ = false;
+  bool alive_ = false;
+  bool retry_pending_ = false;
+  std::uint64_t sessions_ = 0;
+  int alarms_pending_ = 0;
+  std::optional<Error> broken_why_;
+  std::optional<SteadyClock::time_point> down_since_;
+  Backoff backoff_;
+  std::unique_ptr<grpc::Alarm> retry_alarm_;
+};
+
+}  // namespace baton::client

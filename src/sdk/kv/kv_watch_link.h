@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <grpcpp/channel.h>
+
+#include <baton/kv_client.h>
+#include <baton/v1/kv.grpc.pb.h>
+
+#include "sdk/base/leased_link.h"
+
+namespace baton::client {
+
+/// One Watch call after the other, each going on after the last revision that was complete.
+///
+/// Events are told on the thread that reads: while the callback runs nothing more is read, and gRPC
+/// tells the broker to wait.
+///
+/// A watch that names a session has a lease: the others hear that the session is lost only when
+/// this side has known for a second that it may be.
+class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
+ public:
+  KvWatchLink(ConnectionOptions connection, KvWatchOptions options, KvWatchCallback callback,
+              const std::shared_ptr<grpc::Channel>& channel);
+  ~KvWatchLink() override;
+  KvWatchLink(const KvWatchLink&) = delete;
+  KvWatchLink& operator=(const KvWatchLink&) = delete;
+  KvWatchLink(KvWatchLink&&) = delete;
+  KvWatchLink& operator=(KvWatchLink&&) = delete;
+
+  void start();
+  Status wait_until_started(std::chrono::milliseconds timeout);
+  [[nodiscard]] std::uint64_t revision() const;
+  void close(std::chrono::milliseconds timeout);
+  void abandon();
+
+ private:
+  void begin_call(grpc::ClientContext* context, Reactor* reactor) override;
+  [[nodiscard]] bool wants_session() const override { return true; }
+  void session_opened() override;
+  const v1::KvWatchRequest* next_frame() override;
+  void received(v1::KvWatchResponse& response) override;
+  void disconnected(const Error& error, bool over) override;
+
+  void fill_start(v1::KvWatchStart& start) const;
+  // Without the lock, on the thread that reads.
+  void tell(KvWatchEvent event);
+  void tell_snapshot(v1::KvWatchResponse& response);
+  void tell_changes(v1::KvWatchResponse& response);
+  void set_revision(std::uint64_t revision);
+
+  const KvWatchOptions options_;
+  const KvWatchCallback callback_;
+  std::unique_ptr<v1::Kv::Stub> stub_;
+  v1::KvWatchRequest frame_;
+
+  // Only touched by the thread that reads.
+  bool in_snapshot_ = false;
+  bool shown_ = false;  // Something was told that a new snapshot would replace.
+  bool told_of_loss_ = false;
+
+  // Under mutex_.
+  std::optional<std::uint64_t> complete_to_;  // What to resume after.
+  bool start_sent_ = false;
+  bool started_ = false;       // The broker has taken it, once at least.
+  bool session_live_ = false;  // The broker has taken it on this session.
+  bool closed_ = false;
+  bool goodbye_due_ = false;
+};
+
+}  // namespace baton::client

@@ -1,0 +1,85 @@
+// The examples of docs/cpp-sdk.md on keys, compiled and run against a real broker.
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <baton/client.h>
+
+#include "sdk/kv/test_kv.h"
+
+namespace examples {
+
+using namespace std::chrono_literals;
+namespace client = baton::client;
+
+client::Status take_the_lead(const client::ConnectionOptions& connection) {
+  auto kv = client::KvClient::connect(connection);
+  if (!kv) return kv.error();
+  if (auto made = kv->create_bucket("leases"); !made) return made.error();
+
+  // Whoever writes first is the leader, until the key goes or somebody removes it.
+  auto taken = kv->cas("leases", "leader", 0, "worker-1", {.ttl = 30s, .deadline = 2s});
+  if (!taken) return taken.error();  // Nobody knows whether it happened: read the key.
+  if (!taken->done) {
+    std::printf("the leader is %s\n",
+                taken->current ? taken->current->value.c_str() : "gone again");
+    return {};
+  }
+  // Renewing is a write like any other: it fails if somebody else has written meanwhile.
+  auto renewed = kv->cas("leases", "leader", taken->revision, "worker-1", {.ttl = 30s});
+  if (!renewed) return renewed.error();
+  std::printf("renewed: %s\n", renewed->done ? "yes" : "no");
+  return {};
+}
+
+client::Status watch_workers(client::KvClient& kv, std::map<std::string, std::string>& workers,
+                             std::atomic<bool>& snapshot) {
+  auto watch = kv.watch({.bucket = "leases", .prefix = "worker.", .session = "worker.1"},
+                        [&](const client::KvWatchEvent& event) {
+                          using Kind = client::KvWatchEvent::Kind;
+                          if (event.kind == Kind::compacted) workers.clear();
+                          if (event.kind == Kind::put) workers[event.entry.key] = event.entry.value;
+                          if (event.kind == Kind::removed || event.kind == Kind::expired) {
+                            workers.erase(event.entry.key);
+                          }
+                          if (event.kind == Kind::snapshot_end) snapshot = true;
+                          snapshot.notify_all();
+                        });
+  if (!watch) return watch.error();
+  if (auto started = (*watch)->wait_until_started(5s); !started) return started.error();
+  snapshot.wait(false);  // `workers` is complete, and changes from here on.
+  (*watch)->close(1s);   // Says goodbye. The destructor does so, too.
+  return {};
+}
+
+}  // namespace examples
+
+namespace baton::client {
+namespace {
+
+TEST(KvExamples, TakeTheLead) {
+  const RealBroker broker;
+  EXPECT_TRUE(examples::take_the_lead(broker.connection()).has_value());
+  EXPECT_TRUE(examples::take_the_lead(broker.connection()).has_value());
+  EXPECT_EQ(broker.client().get("leases", "leader")->value().revision, 2U);
+}
+
+TEST(KvExamples, WatchWorkers) {
+  const RealBroker broker;
+  KvClient kv = broker.client();
+  ASSERT_TRUE(kv.create_bucket("leases").has_value());
+  ASSERT_TRUE(kv.put("leases", "worker.1", "here").has_value());
+  ASSERT_TRUE(kv.put("leases", "other", "here").has_value());
+  std::map<std::string, std::string> workers;
+  std::atomic<bool> snapshot = false;
+  EXPECT_TRUE(examples::watch_workers(kv, workers, snapshot).has_value());
+  EXPECT_EQ(workers, (std::map<std::string, std::string>{{"worker.1", "here"}}));
+}
+
+}  // namespace
+}  // namespace baton::client

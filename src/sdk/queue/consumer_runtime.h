@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <grpcpp/channel.h>
+
+#include <baton/consumer.h>
+
+#include "sdk/queue/lease_link.h"
+
+namespace baton::client {
+
+/// What runs a Consumer: one feeder thread, which takes batches from the stream, extends leases and
+/// tells the broker what has been begun, and `concurrency` workers, which run the handler.
+/// Thread-safe; joins all of them in stop().
+///
+/// Invariant: each message taken from the stream is finished exactly once, which gives its credit
+/// back: acked, nacked, released, or found lost.
+class ConsumerRuntime {
+ public:
+  ConsumerRuntime(ConsumerOptions options, Consumer::Handler handler,
+                  const std::shared_ptr<grpc::Channel>& channel);
+  ~ConsumerRuntime();
+  ConsumerRuntime(const ConsumerRuntime&) = delete;
+  ConsumerRuntime& operator=(const ConsumerRuntime&) = delete;
+  ConsumerRuntime(ConsumerRuntime&&) = delete;
+  ConsumerRuntime& operator=(ConsumerRuntime&&) = delete;
+
+  Status stop(std::chrono::milliseconds timeout);
+  std::optional<Status> wait(std::chrono::milliseconds timeout);
+  Consumer::Stats stats() const;
+  SessionLease lease() const { return link_.lease(); }
+
+ private:
+  struct Held {
+    LeasedMessage message;
+    LeaseToken token;           // The handler may move its message away.
+    std::uint64_t session = 0;  // Of the link, in which it came.
+    std::atomic<bool> lost = false;
+    std::atomic<bool> finished = false;
+  };
+  /// Messages that came together, and whose leases are extended together. Lives as long as one of
+  /// them waits for a handler or is in the hands of one.
+  struct Batch {
+    Batch(std::vector<LeasedMessage> messages, std::uint64_t session);
+
+    std::vector<Held> held;
+    std::size_t begun = 0;  // Under mutex_: so many have been given to a worker.
+  };
+  using BatchPointer = std::shared_ptr<Batch>;
+  /// What a worker has in hand.
+  struct Hand {
+    BatchPointer batch;  // Null while it waits.
+    std::size_t index = 0;
+    bool marked = false;  // The broker was told that it was begun.
+  };
+  struct Renewal {
+    SteadyClock::time_point due;
+    std::weak_ptr<Batch> batch;
+  };
+  struct Counters {
+    std::atomic<std::uint64_t> handled = 0;
+    std::atomic<std::uint64_t> acked = 0;
+    std::atomic<std::uint64_t> nacked = 0;
+    std::atomic<std::uint64_t> released = 0;
+    std::atomic<std::uint64_t> lost = 0;
+    std::atomic<std::uint64_t> extended = 0;
+  };
+
+  LeaseStreamOptions stream_options();
+
+  // The feeder's.
+  void feed();
+  void take(std::vector<LeasedMessage> messages, std::uint64_t session);
+  void renew_due();
+  void renew(const BatchPointer& batch);
+  [[nodiscard]] std::chrono::milliseconds until_next_duty() const;
+  void mark_begun();
+  void end(const Error& error);
+
+  // The workers'.
+  void work(Hand& hand);
+  void handle(Held& held);
+  Outcome run_handler(Held& held);
+  void finish(Held& held, Outcome outcome);
+
+  void report(const Error& error) const;
+  void release_waiting();
+
+  const ConsumerOptions options_;
+  const Consumer::Handler handler_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> was_connected_ = false;
+  std::atomic<bool> reconnected_ = false;  // Since the feeder looked last.
+  Counters counters_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;      // For workers: a message waits, or stopping.
+  std::condition_variable ended_;     // For wait().
+  std::deque<BatchPointer> waiting_;  // Under mutex_. Each has a message that no worker began.
+  std::vector<Hand> hands_;           // Under mutex_. One for each worker.
+  std::optional<Status> result_;      // Under mutex_. How it ended.
+  bool feeder_stops_ = false;         // Under mutex_.
+
+  // The feeder's own.
+  std::deque<Renewal> renewals_;  // In order of time.
+  SteadyClock::duration visibility_{};
+  SteadyClock::time_point next_mark_{};
+  std::mutex stop_mutex_;  // Held by the one who stops; no one else waits for it but to stop.
+  std::optional<Status> stopped_;  // Under stop_mutex_.
+
+  LeaseLink link_;
+  std::thread feeder_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace baton::client

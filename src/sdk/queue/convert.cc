@@ -1,0 +1,194 @@
+#include "sdk/queue/convert.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "sdk/base/errors.h"
+#include "sdk/base/limits.h"
+
+namespace baton::client {
+namespace {
+
+// A negative duration becomes an absurd one, which the broker refuses with the field's name.
+std::uint64_t ms(std::chrono::milliseconds duration) {
+  return static_cast<std::uint64_t>(duration.count());
+}
+
+std::chrono::milliseconds duration(std::uint64_t count) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(count));
+}
+
+BrokerTime instant(std::int64_t ns) { return BrokerTime(std::chrono::nanoseconds(ns)); }
+
+template <class Wire>
+void take_headers(Wire& message, Headers& out) {
+  // Most messages have none, and mutable_headers() would allocate the map.
+  if (message.headers().empty()) return;
+  for (auto& [name, value] : *message.mutable_headers()) out.emplace(name, std::move(value));
+}
+
+// All but the strings that a caller may want to move.
+void fill(const NewMessage& message, v1::NewMessage& out) {
+  if (!message.headers.empty()) {
+    auto& headers = *out.mutable_headers();
+    for (const auto& [name, value] : message.headers) headers[name] = value;
+  }
+  for (const std::string& key : message.throttle_keys) out.add_throttle_keys(key);
+  if (message.delay.count() != 0) out.set_delay_ms(ms(message.delay));
+  if (message.expires_after.count() != 0) out.set_expires_after_ms(ms(message.expires_after));
+}
+
+QueueSettings from_proto(const v1::QueueSettings& in) {
+  QueueSettings out;
+  if (in.has_visibility_timeout_ms()) out.visibility_timeout = duration(in.visibility_timeout_ms());
+  if (in.has_max_attempts()) out.max_attempts = in.max_attempts();
+  if (in.has_dead_letter_queue()) out.dead_letter_queue = in.dead_letter_queue();
+  if (in.has_retry_delay_ms()) out.retry_delay = duration(in.retry_delay_ms());
+  if (in.has_retry_delay_max_ms()) out.retry_delay_max = duration(in.retry_delay_max_ms());
+  if (in.has_release_on_disconnect()) out.release_on_disconnect = in.release_on_disconnect();
+  if (in.has_payload_bytes_max()) out.payload_bytes_max = in.payload_bytes_max();
+  if (in.has_messages_max()) out.messages_max = in.messages_max();
+  if (in.has_bytes_max()) out.bytes_max = in.bytes_max();
+  if (in.has_retention_ms()) out.retention = duration(in.retention_ms());
+  if (in.has_dedup_window_ms()) out.dedup_window = duration(in.dedup_window_ms());
+  if (in.has_dedup_ids_max()) out.dedup_ids_max = in.dedup_ids_max();
+  if (in.has_fairness_cost()) out.fairness_cost = static_cast<FairnessCost>(in.fairness_cost());
+  for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
+  for (const auto& [key, throttle] : in.throttles()) {
+    out.throttles.emplace(key, Throttle{.rate = throttle.rate(), .burst = throttle.burst()});
+  }
+  return out;
+}
+
+QueueStats from_proto(const v1::QueueStats& in) {
+  return {.ready = in.ready(),
+          .leased = in.leased(),
+          .delayed = in.delayed(),
+          .bytes = in.bytes(),
+          .active_keys = in.active_keys(),
+          .consumers = in.consumers(),
+          .outgoing = in.outgoing(),
+          .dedup_ids = in.dedup_ids(),
+          .enqueued_total = in.enqueued_total(),
+          .delivered_total = in.delivered_total(),
+          .acked_total = in.acked_total(),
+          .nacked_total = in.nacked_total(),
+          .lease_expired_total = in.lease_expired_total(),
+          .dead_lettered_total = in.dead_lettered_total(),
+          .dropped_total = in.dropped_total(),
+          .deduplicated_total = in.deduplicated_total()};
+}
+
+}  // namespace
+
+std::size_t message_bytes(const NewMessage& message) {
+  std::size_t bytes = limits::kMessageOverheadBytes + message.payload.size() +
+                      message.fairness_key.size() + message.dedup_id.size();
+  for (const auto& [name, value] : message.headers) bytes += name.size() + value.size();
+  for (const std::string& key : message.throttle_keys) bytes += key.size();
+  return bytes;
+}
+
+void to_proto(NewMessage&& message, v1::NewMessage& out) {
+  fill(message, out);
+  out.set_payload(std::move(message.payload));
+  if (!message.fairness_key.empty()) out.set_fairness_key(std::move(message.fairness_key));
+  if (!message.dedup_id.empty()) out.set_dedup_id(std::move(message.dedup_id));
+}
+
+void to_proto(const NewMessage& message, v1::NewMessage& out) {
+  fill(message, out);
+  out.set_payload(message.payload);
+  if (!message.fairness_key.empty()) out.set_fairness_key(message.fairness_key);
+  if (!message.dedup_id.empty()) out.set_dedup_id(message.dedup_id);
+}
+
+void to_proto(const Nack& item, v1::NackItem& out) {
+  out.set_lease_token(item.token.bytes);
+  switch (item.retry.kind) {
+    case Retry::Kind::backoff: break;
+    case Retry::Kind::after: out.set_delay_ms(ms(item.retry.delay)); break;
+    case Retry::Kind::release: out.set_release(true); break;
+  }
+  if (!item.reason.empty()) out.set_reason(item.reason.substr(0, limits::kReasonBytes));
+}
+
+void to_proto(const Extension& item, v1::ExtendItem& out) {
+  out.set_lease_token(item.token.bytes);
+  if (item.timeout.count() != 0) out.set_timeout_ms(ms(item.timeout));
+}
+
+void to_proto(const QueueSettings& in, v1::QueueSettings& out) {
+  if (in.visibility_timeout) out.set_visibility_timeout_ms(ms(*in.visibility_timeout));
+  if (in.max_attempts) out.set_max_attempts(*in.max_attempts);
+  if (in.dead_letter_queue) out.set_dead_letter_queue(*in.dead_letter_queue);
+  if (in.retry_delay) out.set_retry_delay_ms(ms(*in.retry_delay));
+  if (in.retry_delay_max) out.set_retry_delay_max_ms(ms(*in.retry_delay_max));
+  if (in.release_on_disconnect) out.set_release_on_disconnect(*in.release_on_disconnect);
+  if (in.payload_bytes_max) out.set_payload_bytes_max(*in.payload_bytes_max);
+  if (in.messages_max) out.set_messages_max(*in.messages_max);
+  if (in.bytes_max) out.set_bytes_max(*in.bytes_max);
+  if (in.retention) out.set_retention_ms(ms(*in.retention));
+  if (in.dedup_window) out.set_dedup_window_ms(ms(*in.dedup_window));
+  if (in.dedup_ids_max) out.set_dedup_ids_max(*in.dedup_ids_max);
+  if (in.fairness_cost) out.set_fairness_cost(static_cast<v1::FairnessCost>(*in.fairness_cost));
+  for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
+  for (const auto& [key, throttle] : in.throttles) {
+    v1::Throttle& wire = (*out.mutable_throttles())[key];
+    wire.set_rate(throttle.rate);
+    wire.set_burst(throttle.burst);
+  }
+}
+
+EnqueueResult take(v1::EnqueueResult& result) {
+  EnqueueResult out{.id = std::move(*result.mutable_id()),
+                    .duplicate = result.duplicate(),
+                    .error = std::nullopt};
+  if (result.has_error()) out.error = from_proto(result.error());
+  return out;
+}
+
+void take(v1::LeasedMessage& message, LeasedMessage& out) {
+  out.id = std::move(*message.mutable_id());
+  out.payload = std::move(*message.mutable_payload());
+  take_headers(message, out.headers);
+  if (!message.fairness_key().empty())
+    out.fairness_key = std::move(*message.mutable_fairness_key());
+  out.attempt = message.attempt();
+  out.enqueued_at = instant(message.enqueued_at_ns());
+  out.lease_deadline = instant(message.lease_deadline_ns());
+  out.token.bytes = std::move(*message.mutable_lease_token());
+  for (std::string& key : *message.mutable_throttle_keys()) {
+    out.throttle_keys.push_back(std::move(key));
+  }
+}
+
+PeekedMessage take(v1::PeekedMessage& message) {
+  PeekedMessage out;
+  out.id = std::move(*message.mutable_id());
+  out.payload = std::move(*message.mutable_payload());
+  take_headers(message, out.headers);
+  out.fairness_key = std::move(*message.mutable_fairness_key());
+  out.attempts = message.attempts();
+  out.enqueued_at = instant(message.enqueued_at_ns());
+  out.state = static_cast<MessageState>(message.state());
+  out.consumer_id = std::move(*message.mutable_consumer_id());
+  out.visible_at = instant(message.visible_at_ns());
+  return out;
+}
+
+QueueInfo from_proto(const v1::Queue& queue) {
+  return {.name = queue.name(),
+          .id = queue.id(),
+          .settings = from_proto(queue.settings()),
+          .stats = from_proto(queue.stats())};
+}
+
+Status from_proto(const v1::ItemResult& result) {
+  if (result.has_error()) return from_proto(result.error());
+  return {};
+}
+
+}  // namespace baton::client

@@ -1,0 +1,251 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <grpcpp/channel.h>
+
+#include <baton/lease_stream.h>
+#include <baton/v1/queues.grpc.pb.h>
+
+#include "sdk/base/leased_link.h"
+
+namespace baton::client {
+
+/// Calls to make once the lock is gone, in order.
+class Callbacks {
+ public:
+  void add(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
+  void run() {
+    for (const auto& callback : callbacks_) callback();
+    callbacks_.clear();
+  }
+
+ private:
+  std::vector<std::function<void()>> callbacks_;
+};
+
+/// Items of one kind on their way up, and their results on the way down: the broker answers each
+/// kind in the order it was sent. Not thread-safe.
+///
+/// Invariant: the first sent() items are sent and unanswered; groups cover the items exactly.
+template <class Item>
+class Lane {
+ public:
+  struct Group {
+    std::size_t unanswered = 0;
+    ItemResults results;
+    LeaseStream::ResultCallback callback;
+    bool is_quiet = false;  // Nobody cares whether it fails.
+  };
+
+  void add(Item item, LeaseStream::ResultCallback callback) {
+    if (callback || !can_join_last_group()) {
+      groups_.push_back({.unanswered = 0, .results = {}, .callback = std::move(callback)});
+    }
+    items_.push_back(std::move(item));
+    ++groups_.back().unanswered;
+    ++groups_.back().results.items;
+  }
+  void add(std::vector<Item> items, LeaseStream::ResultCallback callback, bool is_quiet = false) {
+    Group group;
+    group.unanswered = items.size();
+    group.results.items = items.size();
+    group.callback = std::move(callback);
+    group.is_quiet = is_quiet;
+    groups_.push_back(std::move(group));
+    for (Item& item : items) items_.push_back(std::move(item));
+  }
+
+  [[nodiscard]] std::size_t size() const { return items_.size(); }
+  [[nodiscard]] std::size_t sent() const { return sent_; }
+  [[nodiscard]] std::size_t unsent() const { return items_.size() - sent_; }
+  /// Gives the next `max` unsent items to `write`, in order.
+  template <class Write>
+  std::size_t send(std::size_t max, Write&& write) {
+    const std::size_t count = std::min(max, unsent());
+    for (std::size_t i = 0; i < count; ++i) write(items_[sent_ + i]);
+    sent_ += count;
+    return count;
+  }
+  /// The stream broke: everything is to be sent again.
+  void unsend() { sent_ = 0; }
+
+  /// The result of the oldest item. A group that is complete goes to `complete`.
+  template <class Complete>
+  void answer(std::optional<Error> error, Complete&& complete) {
+    Group& group = groups_.front();
+    if (error) {
+      group.results.failures.push_back(
+          {.index = group.results.items - group.unanswered, .error = std::move(*error)});
+    }
+    items_.pop_front();
+    if (sent_ > 0) --sent_;
+    if (--group.unanswered > 0) return;
+    Group done = std::move(group);
+    groups_.pop_front();
+    complete(std::move(done));
+  }
+
+ private:
+  // Items that nobody asks about share a group, and its cost, until it is sent: groups must end, or
+  // their failures would never be told.
+  [[nodiscard]] bool can_join_last_group() const {
+    return !groups_.empty() && !groups_.back().callback && !groups_.back().is_quiet &&
+           groups_.back().unanswered <= unsent();
+  }
+
+  std::deque<Item> items_;
+  std::deque<Group> groups_;
+  std::size_t sent_ = 0;
+};
+
+/// Who gives the broker credit for further messages.
+enum class Credit : std::uint8_t {
+  broker,    // Nobody: max_in_flight is the bound.
+  manual,    // The user, by add_credit().
+  returned,  // max_in_flight at first; each ack and nack gives one back, until pause().
+};
+
+/// The consumer's side of Consume: buffers what comes, gathers what goes, forgets nothing over a
+/// reconnect. Thread-safe; see LeaseStream for the rules of the callbacks.
+///
+/// What came in a call is handed out only while the lease of that call is valid, and not when its
+/// own deadline may have passed at the broker: it may be another consumer's by then.
+class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeResponse> {
+ public:
+  LeaseLink(LeaseStreamOptions options, Credit credit,
+            const std::shared_ptr<grpc::Channel>& channel);
+  ~LeaseLink() override;
+  LeaseLink(const LeaseLink&) = delete;
+  LeaseLink& operator=(const LeaseLink&) = delete;
+  LeaseLink(LeaseLink&&) = delete;
+  LeaseLink& operator=(LeaseLink&&) = delete;
+
+  /// Opens the stream. Apart from the constructor, so that callbacks find their owner complete.
+  void start();
+
+  Result<Registration> wait_until_registered(std::chrono::milliseconds timeout);
+  Result<std::optional<LeasedMessage>> next(std::chrono::milliseconds timeout);
+  /// `session` takes the number of the session that they came in, for may_begin().
+  Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout, std::size_t max,
+                                                std::uint64_t* session = nullptr);
+  void interrupt();
+
+  void ack(LeaseToken token, LeaseStream::ResultCallback callback);
+  void ack(std::vector<LeaseToken> tokens, LeaseStream::ResultCallback callback);
+  void nack(Nack item, LeaseStream::ResultCallback callback);
+  void nack(std::vector<Nack> items, LeaseStream::ResultCallback callback);
+  /// `is_quiet`: failures are the callback's matter alone, not flush()'s.
+  void extend(std::vector<Extension> items, LeaseStream::ResultCallback callback,
+              bool is_quiet = false);
+  /// Says so to the broker as soon as it can. Forgotten when the connection breaks first.
+  void begin(std::vector<LeaseToken> tokens);
+  void add_credit(std::uint32_t messages);
+  /// Gives no more credit back, and asks the broker to deliver nothing more.
+  void pause();
+  /// The broker's, or its default as long as it has not told.
+  [[nodiscard]] std::chrono::milliseconds visibility_timeout() const;
+  /// flush() answers only failures from now on.
+  void forget_failure();
+
+  Status flush(std::chrono::milliseconds timeout);
+  Status close(std::chrono::milliseconds timeout);
+  LeaseStream::Stats stats() const;
+  SessionLease lease() const;
+  /// Whether what came in this session may be begun now.
+  [[nodiscard]] bool may_begin(std::uint64_t session) const;
+  /// Gives a message back that nobody began. Nobody cares whether it was another's already.
+  void give_back(LeaseToken token);
+
+ private:
+  void begin_call(grpc::ClientContext* context, Reactor* reactor) override;
+  [[nodiscard]] bool wants_session() const override { return true; }
+  void session_opened() override;
+  const v1::ConsumeRequest* next_frame() override;
+  void received(v1::ConsumeResponse& response) override;
+  void disconnected(const Error& error, bool over) override;
+
+  [[nodiscard]] std::size_t unsent() const {
+    return acks_.unsent() + nacks_.unsent() + extends_.unsent();
+  }
+  [[nodiscard]] std::size_t items() const { return acks_.size() + nacks_.size() + extends_.size(); }
+  /// No message can come any more that the broker would count as attempted when the stream ends.
+  [[nodiscard]] bool is_quiesced() const { return !quiesce_ || quiesced_ || !in_session_; }
+  [[nodiscard]] bool frame_is_due() const;
+  [[nodiscard]] std::optional<Error> ended() const;
+  void fill_start(v1::ConsumeStart& start) const;
+  void fill_items();
+  void give_credit_back(std::size_t messages);
+  bool wait_for_messages(Lock& lock, std::chrono::milliseconds timeout);
+  void release_untaken();
+  /// What waits here may be others' by now.
+  void drop_if_cut_off(Lock& lock);
+  /// Its deadline may have passed at the broker.
+  [[nodiscard]] bool may_have_expired(const LeasedMessage& message) const;
+  /// Takes those out of `messages`, and gives them back.
+  void drop_expired(std::vector<LeasedMessage>& messages);
+  void release(std::span<LeasedMessage> messages);
+  void hold(std::vector<LeasedMessage> messages);
+  void count_answered(std::size_t answered);
+  template <class Item, class Results>
+  std::size_t answer(Lane<Item>& lane, const Results& results, Callbacks& callbacks);
+  template <class Item>
+  void fail(Lane<Item>& lane, const Error& error, Callbacks& callbacks);
+  template <class Group>
+  void complete(Group group, Callbacks& callbacks);
+  template <class Item>
+  void submit(Lane<Item>& lane, std::vector<Item> items, LeaseStream::ResultCallback callback,
+              bool is_quiet = false);
+  template <class Item>
+  void submit(Lane<Item>& lane, Item item, LeaseStream::ResultCallback callback);
+  void refuse(Lock& lock, std::size_t items, const Error& error,
+              LeaseStream::ResultCallback callback);
+  void run_unlocked(Lock& lock, Callbacks& callbacks);
+
+  const LeaseStreamOptions options_;
+  const Credit credit_mode_;
+  const std::unique_ptr<v1::Queues::Stub> stub_;
+  v1::ConsumeRequest frame_;  // Untouched while writing_.
+  // Apart from changed_, so that results do not wake those who wait for messages.
+  std::condition_variable arrived_;
+  // All below under mutex_.
+  Lane<LeaseToken> acks_;
+  Lane<Nack> nacks_;
+  Lane<Extension> extends_;
+  std::vector<LeaseToken> begun_;  // Not yet told.
+  std::vector<LeasedMessage> untaken_;
+  std::size_t taken_ = 0;                     // So many at the front of untaken_ are gone already.
+  std::optional<Registration> registration_;  // Of the last session that got so far.
+  bool start_sent_ = false;
+  std::uint64_t session_ = 0;  // Counts them.
+  std::uint64_t credit_unsent_ = 0;
+  std::uint64_t credit_open_ = 0;          // Sent, and not yet used by a delivery.
+  std::deque<std::uint64_t> frames_open_;  // Of each unanswered frame: items sent up to its end.
+  std::uint64_t items_written_ = 0;        // On this session.
+  std::uint64_t items_answered_ = 0;       // On this session.
+  std::size_t flushes_ = 0;
+  std::size_t running_ = 0;  // Callbacks not finished: the items they are about still count.
+  bool interrupted_ = false;
+  bool paused_ = false;
+  bool in_session_ = false;
+  bool quiesce_ = false;       // Nothing more is wanted, on this session or another.
+  bool quiesce_sent_ = false;  // On this session; quiesced_ likewise.
+  bool quiesced_ = false;
+  bool closed_ = false;
+  std::optional<Error> first_failure_;
+  LeaseStream::Stats stats_;
+};
+
+}  // namespace baton::client

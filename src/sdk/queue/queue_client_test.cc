@@ -1,0 +1,177 @@
+#include <baton/queue_client.h>
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+#include "sdk/base/backoff.h"
+#include "sdk/queue/test_broker.h"
+
+namespace baton::client {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+QueueClient connect(const TestBroker& broker) {
+  auto client = QueueClient::connect(broker.connection());
+  EXPECT_TRUE(client.has_value());
+  return *std::move(client);
+}
+
+TEST(QueueClient, SettingsSurviveTheWay) {
+  TestBroker broker;
+  broker.on_create = [](const v1::CreateQueueRequest& request, v1::CreateQueueResponse& response) {
+    response.mutable_queue()->set_name(request.name());
+    *response.mutable_queue()->mutable_settings() = request.settings();
+    response.mutable_queue()->mutable_stats()->set_ready(7);
+    return grpc::Status::OK;
+  };
+  QueueClient client = connect(broker);
+
+  const auto queue =
+      client.create_queue("orders", {.visibility_timeout = seconds{5},
+                                     .dead_letter_queue = "dead",
+                                     .release_on_disconnect = false,
+                                     .fairness_cost = FairnessCost::byte,
+                                     .weights = {{"vip", 4}},
+                                     .throttles = {{"api", {.rate = 2.5, .burst = 9}}}});
+
+  ASSERT_TRUE(queue.has_value());
+  EXPECT_EQ(queue->name, "orders");
+  EXPECT_EQ(queue->stats.ready, 7U);
+  EXPECT_EQ(queue->settings.visibility_timeout, milliseconds{5000});
+  EXPECT_EQ(queue->settings.dead_letter_queue, "dead");
+  EXPECT_EQ(queue->settings.release_on_disconnect, false);
+  EXPECT_EQ(queue->settings.fairness_cost, FairnessCost::byte);
+  EXPECT_FALSE(queue->settings.max_attempts.has_value());
+  EXPECT_EQ(queue->settings.weights.at("vip"), 4U);
+  EXPECT_EQ(queue->settings.throttles.at("api"), (Throttle{.rate = 2.5, .burst = 9}));
+}
+
+TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
+  v1::EnqueueRequest got;
+  TestBroker broker;
+  broker.on_enqueue = [&](const v1::EnqueueRequest& request, v1::EnqueueResponse& response) {
+    got = request;
+    response.add_results()->set_id("first");
+    response.add_results()->mutable_error()->set_code(105);
+    return grpc::Status::OK;
+  };
+  QueueClient client = connect(broker);
+  const std::array<NewMessage, 2> messages{NewMessage{.payload = "p",
+                                                      .headers = {{"k", "v"}},
+                                                      .fairness_key = "tenant",
+                                                      .throttle_keys = {"api", "db"},
+                                                      .delay = seconds{1},
+                                                      .dedup_id = "once",
+                                                      .expires_after = seconds{2}},
+                                           NewMessage{.payload = "q"}};
+
+  const auto results = client.enqueue("orders", messages);
+
+  ASSERT_TRUE(results.has_value());
+  EXPECT_EQ((*results)[0].id, "first");
+  EXPECT_EQ((*results)[1].error->code, Code::queue_full);
+  ASSERT_EQ(got.messages_size(), 2);
+  EXPECT_EQ(got.queue(), "orders");
+  EXPECT_EQ(got.messages(0).headers().at("k"), "v");
+  EXPECT_EQ(got.messages(0).fairness_key(), "tenant");
+  EXPECT_EQ(got.messages(0).throttle_keys(1), "db");
+  EXPECT_EQ(got.messages(0).delay_ms(), 1000U);
+  EXPECT_EQ(got.messages(0).dedup_id(), "once");
+  EXPECT_EQ(got.messages(0).expires_after_ms(), 2000U);
+}
+
+TEST(QueueClient, AnswersEachAck) {
+  TestBroker broker;
+  broker.on_ack = [](const v1::AckRequest& request, v1::AckResponse& response) {
+    for (const auto& token : request.lease_tokens()) {
+      auto& result = *response.add_results();
+      if (token == "late") set_lease_lost(result);
+    }
+    return grpc::Status::OK;
+  };
+  QueueClient client = connect(broker);
+  const std::array<LeaseToken, 2> tokens{LeaseToken{"good"}, LeaseToken{"late"}};
+
+  const auto results = client.ack("orders", tokens);
+
+  ASSERT_TRUE(results.has_value());
+  EXPECT_TRUE((*results)[0].has_value());
+  EXPECT_EQ((*results)[1].error().code, Code::lease_lost);
+  EXPECT_EQ(to_string((*results)[1].error()),
+            "lease_lost: the lease ended before the request arrived");
+}
+
+TEST(QueueClient, ARefusedCallCarriesTheBrokersError) {
+  TestBroker broker;
+  broker.on_create = [](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
+    return refusal(grpc::StatusCode::ALREADY_EXISTS, 103, "queue_exists");
+  };
+  QueueClient client = connect(broker);
+
+  const auto queue = client.create_queue("orders");
+
+  ASSERT_FALSE(queue.has_value());
+  EXPECT_EQ(queue.error().code, Code::queue_exists);
+  EXPECT_EQ(queue.error().name, "queue_exists");
+  EXPECT_EQ(queue.error().text, "scripted queue_exists");
+}
+
+TEST(QueueClient, SaysWhomItCannotReachAndWhy) {
+  auto client = QueueClient::connect({.address = "127.0.0.1:1"});
+  ASSERT_TRUE(client.has_value());
+
+  const auto queue = client->describe_queue("orders");
+
+  ASSERT_FALSE(queue.has_value());
+  EXPECT_EQ(queue.error().code, Code::unavailable);
+  EXPECT_EQ(queue.error().text, "cannot reach the broker at 127.0.0.1:1: connection refused");
+  EXPECT_EQ(client->wait_until_ready(milliseconds{1}).error().code, Code::unavailable);
+}
+
+TEST(QueueClient, ADeadlineEndsACall) {
+  Gate over;
+  TestBroker broker;
+  broker.on_create = [&](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
+    EXPECT_TRUE(over.wait());
+    return grpc::Status::OK;
+  };
+  ConnectionOptions options = broker.connection();
+  options.deadline = milliseconds{20};
+  auto client = QueueClient::connect(options);
+  ASSERT_TRUE(client.has_value());
+
+  const auto queue = client->create_queue("orders");
+
+  over.open();
+  ASSERT_FALSE(queue.has_value());
+  EXPECT_EQ(queue.error().code, Code::deadline_exceeded);
+}
+
+TEST(QueueClient, RefusesBadOptions) {
+  const auto code = [](ConnectionOptions options) {
+    return QueueClient::connect(std::move(options)).error().code;
+  };
+  for (const char* address : {"", "host", ":1", "host:", "host:0", "host:70000", "host:12x"}) {
+    EXPECT_EQ(code({.address = address}), Code::invalid_argument) << address;
+  }
+  EXPECT_EQ(code({.tls = TlsOptions{.ca_file = "no/such/file.pem"}}), Code::invalid_argument);
+  EXPECT_EQ(code({.tls = TlsOptions{.certificate_file = "only.pem"}}), Code::invalid_argument);
+  EXPECT_EQ(code({.reconnect_min = milliseconds{0}}), Code::invalid_argument);
+}
+
+TEST(Backoff, DoublesUpToItsMaximumLessAFifth) {
+  Backoff backoff(milliseconds{100}, milliseconds{1000}, 1);
+  for (const int expected : {100, 200, 400, 800, 1000, 1000}) {
+    const auto wait = backoff.next();
+    EXPECT_LE(wait, milliseconds{expected});
+    EXPECT_GE(wait, milliseconds{expected} * 4 / 5 - milliseconds{1});
+  }
+  backoff.reset();
+  EXPECT_LE(backoff.next(), milliseconds{100});
+}
+
+}  // namespace
+}  // namespace baton::client

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include <baton/result.h>
+#include <baton/stream.h>
+#include <baton/stream_consumer.h>
+
+#include "sdk/stream/record_codec.h"
+
+namespace baton::client {
+
+/// What a subscription may still get, or gets back.
+struct CreditAmount {
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
+
+  bool operator==(const CreditAmount&) const = default;
+};
+
+/// A delivery as it came.
+struct RawBatch {
+  std::uint64_t subscription = 0;
+  std::uint64_t epoch = 0;
+  std::string bytes{};
+  std::int64_t first_offset = -1;
+  std::int64_t next_offset = 0;
+  std::int64_t end_offset = 0;
+  CreditAmount cost{};
+};
+
+/// Something for a worker to do.
+struct SeatTask {
+  enum class Kind : std::uint8_t { activate, handle, step_down };
+  Kind kind = Kind::handle;
+  std::uint32_t partition = 0;
+  std::uint64_t epoch = 0;
+  std::int64_t offset = -1;   // To activate: where delivery begins. The answer of ask_offset.
+  RawBatch batch{};           // To handle.
+  ReadFloor floor{};          // Likewise: below it, it was handed out before. Changed by decoding.
+  std::uint64_t records = 0;  // How many were handled.
+  bool failed = false;        // The handler threw: nothing was handled.
+  bool stopped = false;       // The handler wanted no more: batch.next_offset says how far it came.
+};
+
+/// What one consumer holds and owes on one partition: whether the seat is its, which batches wait
+/// for a handler, which offset is to be stored, which step-down is to be answered. Pure: time is an
+/// argument. Not thread-safe.
+///
+/// One task at a time, in order. A step-down lets the handler under way finish, drops the batches
+/// behind it, tells the application, stores the offset, and answers once that is confirmed. The
+/// offset is stored even when nothing was handled: the group may have none, and the successor would
+/// begin where *it* was told to, past what has come meanwhile. For the same reason it is stored
+/// when the seat is taken.
+///
+/// Invariant: a store goes out only under the epoch in which its records were handled, and at most
+/// one is unanswered.
+class PartitionSeat {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Rules {
+    bool single_active = false;
+    bool has_group = false;
+    bool ask_offset = false;
+    bool has_callbacks = false;  // on_active or on_step_down.
+    OffsetStoring storing{};
+  };
+  struct Update {
+    bool active = false;
+    bool stepping_down = false;
+    std::uint64_t generation = 0;
+    std::optional<std::int64_t> offset{};
+  };
+  struct Store {
+    std::uint64_t epoch = 0;
+    std::int64_t offset = 0;
+    bool operator==(const Store&) const = default;
+  };
+  struct Reply {
+    std::uint64_t generation = 0;
+    std::optional<std::int64_t> offset{};
+    bool operator==(const Reply&) const = default;
+  };
+
+  /// `floor`: where the records begin that count, as far as it is known.
+  PartitionSeat(std::uint32_t partition, const Rules& rules, const ReadFloor& floor)
+      : partition_(partition), rules_(rules), floor_(floor) {}
+
+  // What the broker says.
+
+  /// The subscription is there. Without single_active the seat is ours by that.
+  void started(std::uint64_t subscription);
+  void update(const Update& update);
+  /// False: the seat is not ours, or no longer; the batch is dropped and its credit given back.
+  bool deliver(RawBatch batch);
+  /// False when nobody waits for this answer.
+  bool stored(std::int64_t offset, const std::optional<Error>& error);
+  /// The connection broke, or the subscription was closed.
+  void lost();
+
+  // What the workers do.
+
+  [[nodiscard]] bool has_task() const;
+  SeatTask begin();
+  void finish(const SeatTask& task, Time now);
+  /// Stores what is due by time.
+  void tick(Time now);
+
+  // What the application wants.
+
+  /// A number for wait_for_store(). Fails with stale_epoch when the seat is not the position's.
+  Result<std::uint64_t> want_store(const StreamPosition& position);
+  /// How that store, or a later one, ended; nothing as long as it is on its way.
+  [[nodiscard]] std::optional<Status> store_result(std::uint64_t ticket) const;
+  /// No more handlers; stores what is handled.
+  void stop();
+  /// After stop(): nothing runs, and nothing is owed.
+  [[nodiscard]] bool is_done() const;
+
+  // What is to be sent.
+
+  std::optional<Store> next_store();
+  std::optional<Reply> next_reply();
+  CreditAmount take_credit();
+
+  [[nodiscard]] bool is_ours() const { return seat_ != Seat::none; }
+  [[nodiscard]] std::uint32_t partition() const { return partition_; }
+  /// Where to go on reading: behind the last batch handed out.
+  [[nodiscard]] const ReadFloor& floor() const { return floor_; }
+
+ private:
+  enum class Seat : std::uint8_t { none, active, stepping_down };
+
+  void take_seat(const Update& update);
+  void activated(const SeatTask& task);
+  void handled(const SeatTask& task, Time now);
+  void step_down(std::uint64_t generation);
+  void leave_seat(Code why);
+  void drop_queue();
+  void want(std::int64_t offset);
+  /// Once the last task is done: what leaving the seat asks for.
+  void settle();
+  [[nodiscard]] bool is_storing() const { return wanted_ || outstanding_; }
+
+  const std::uint32_t partition_;
+  const Rules rules_;
+  std::uint64_t subscription_ = 0;
+  Seat seat_ = Seat::none;
+  std::uint64_t epoch_ = 0;
+  std::deque<RawBatch> queue_;
+  ReadFloor floor_;
+  std::int64_t handled_ = -1;  // Behind the last batch whose handler returned.
+  bool running_ = false;
+  bool stopping_ = false;
+  bool halted_ = false;  // A handler threw, or wanted no more.
+
+  // Callbacks owed. `told_` keeps them alternating.
+  bool activation_due_ = false;
+  bool step_down_due_ = false;
+  bool told_ = false;
+  std::int64_t begins_at_ = -1;
+
+  // A step-down to answer.
+  std::uint64_t step_generation_ = 0;
+  bool settled_ = false;  // The last offset was seen to.
+  std::optional<Reply> asked_;
+
+  // Storing.
+  std::optional<std::int64_t> wanted_;
+  std::optional<std::int64_t> outstanding_;
+  std::optional<std::int64_t> stored_;  // Confirmed under this epoch.
+  std::uint64_t stored_ignored_ = 0;    // Answers still to come to stores of an older epoch.
+  std::uint64_t wanted_ticket_ = 0;
+  std::uint64_t outstanding_ticket_ = 0;
+  std::uint64_t done_ticket_ = 0;
+  std::optional<Error> done_error_;
+  std::uint64_t records_unstored_ = 0;
+  Time stored_at_{};
+
+  CreditAmount credit_;
+};
+
+}  // namespace baton::client

@@ -1,0 +1,197 @@
+#include <baton/stream_client.h>
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "sdk/stream/test_streams.h"
+
+namespace baton::client {
+namespace {
+
+using ReadCall = TestStreams::ReadCall;
+using Values = std::vector<std::string>;
+
+StreamClient connect(const TestStreams& broker) {
+  auto client = StreamClient::connect(broker.connection());
+  EXPECT_TRUE(client.has_value());
+  return *std::move(client);
+}
+
+/// Reads to the end.
+Values read_all(StreamReader& reader) {
+  Values values;
+  while (true) {
+    const auto records = reader.next();
+    EXPECT_TRUE(records.has_value()) << records.error().text;
+    if (!records || !*records) return values;
+    for (const Record& record : **records) values.push_back(record.value.value_or(""));
+  }
+}
+
+v1::ReadResponse response(const Values& values, std::int64_t offset, std::int64_t end) {
+  v1::ReadResponse made;
+  made.set_batches(batch_of(values, offset));
+  made.set_next_offset(offset + static_cast<std::int64_t>(values.size()));
+  made.set_end_offset(end);
+  return made;
+}
+
+TEST(StreamClient, SendsWhatIsSetAndReadsWhatComes) {
+  TestStreams broker(2);
+  broker.on_create = [&](const v1::CreateStreamRequest& request, v1::CreateStreamResponse& answer) {
+    EXPECT_EQ(request.name(), "events");
+    EXPECT_EQ(request.partitions(), 2U);
+    EXPECT_EQ(request.settings().retention_ms(), 5'000U);
+    EXPECT_EQ(request.settings().fsync(), "never");
+    EXPECT_FALSE(request.settings().has_segment_bytes());
+    *answer.mutable_stream() = broker.stream;
+    return grpc::Status::OK;
+  };
+  broker.stream.mutable_details(1)->set_next_offset(9);
+  auto& group = *broker.stream.mutable_details(1)->add_groups();
+  group.set_group("g");
+  group.set_lag(4);
+  auto client = connect(broker);
+
+  const auto made =
+      client.create_stream("events", 2, {.retention = std::chrono::seconds{5}, .fsync = "never"});
+
+  ASSERT_TRUE(made.has_value());
+  ASSERT_EQ(made->details.size(), 2U);
+  EXPECT_EQ(made->details[1].next_offset, 9);
+  EXPECT_EQ(made->details[1].groups[0].lag, 4U);
+  EXPECT_FALSE(made->details[1].groups[0].offset.has_value());
+  EXPECT_EQ(client.describe_stream("other").error().code, Code::stream_not_found);
+}
+
+TEST(StreamClient, AppendAnswersOneResultPerRecord) {
+  TestStreams broker;
+  broker.on_append = [](const v1::AppendRequest& request, v1::AppendResponse& answer) {
+    EXPECT_EQ(request.records(0).key(), "k");
+    EXPECT_FALSE(request.records(1).has_key());
+    EXPECT_EQ(request.records(1).headers(0).name(), "h");
+    EXPECT_FALSE(request.records(1).headers(0).has_value());
+    answer.add_records()->set_offset(4);
+    auto& error = *answer.add_records()->mutable_error();
+    error.set_code(304);
+    error.set_name("partition_not_found");
+    return grpc::Status::OK;
+  };
+  auto client = connect(broker);
+  std::vector<NewRecord> records(2);
+  records[0].key = "k";
+  records[1].headers.push_back({.name = "h"});
+
+  const auto results = client.append("events", records);
+
+  ASSERT_TRUE(results.has_value());
+  EXPECT_EQ(results->at(0).offset, 4);
+  EXPECT_EQ(results->at(1).error->code, Code::partition_not_found);
+  EXPECT_EQ(results->at(1).offset, -1);
+}
+
+TEST(StreamClient, GroupsShowTheirMembers) {
+  TestStreams broker;
+  broker.on_describe_group = [](const v1::DescribeGroupRequest&,
+                                v1::DescribeGroupResponse& answer) {
+    v1::Group& group = *answer.add_partitions();
+    group.set_group("g");
+    group.set_last_hand_over_us(1'500);
+    group.set_offset(0);
+    v1::GroupMember& member = *group.add_members();
+    member.set_owner("me");
+    member.set_activity(v1::ACTIVITY_DEACTIVATING);
+    member.set_connectivity(v1::CONNECTIVITY_FORGOTTEN);
+    return grpc::Status::OK;
+  };
+  auto client = connect(broker);
+
+  const auto groups = client.describe_group("events", "g");
+
+  ASSERT_TRUE(groups.has_value());
+  EXPECT_EQ(groups->at(0).offset, 0);
+  EXPECT_EQ(groups->at(0).last_hand_over, std::chrono::microseconds{1'500});
+  EXPECT_EQ(groups->at(0).members.at(0).activity, Activity::deactivating);
+  EXPECT_EQ(groups->at(0).members.at(0).connectivity, Connectivity::forgotten);
+}
+
+TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
+  TestStreams broker;
+  broker.on_read = [](int, const v1::ReadRequest& request, ReadCall& call) {
+    EXPECT_EQ(request.from().offset(), 1);
+    EXPECT_EQ(request.max_records(), 3U);
+    call.Write(response({"a", "b", "c"}, 0, 9));
+    call.Write(response({"d", "e"}, 3, 9));
+    return grpc::Status::OK;
+  };
+  auto client = connect(broker);
+  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .max_records = 3});
+  EXPECT_EQ(reader->position(), -1);
+
+  EXPECT_EQ(read_all(*reader), (Values{"b", "c", "d"}));
+  EXPECT_EQ(reader->position(), 4);
+  EXPECT_FALSE(reader->next()->has_value());
+}
+
+// What was trimmed may have counted against the limit at the broker.
+TEST(StreamReader, AsksAgainWhenTheLimitWasReachedTooEarly) {
+  TestStreams broker;
+  broker.on_read = [](int number, const v1::ReadRequest& request, ReadCall& call) {
+    EXPECT_EQ(request.max_records(), number == 1 ? 2U : 1U);
+    call.Write(number == 1 ? response({"a", "b"}, 0, 3) : response({"c"}, 2, 3));
+    return grpc::Status::OK;
+  };
+  auto client = connect(broker);
+  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .max_records = 2});
+  EXPECT_EQ(read_all(*reader), (Values{"b", "c"}));
+}
+
+TEST(StreamReader, FollowsOverABrokenConnectionAndStops) {
+  TestStreams broker;
+  Gate waiting;
+  Gate over;
+  broker.on_read = [&](int number, const v1::ReadRequest& request, ReadCall& call) {
+    EXPECT_TRUE(request.follow());
+    if (number == 1) {
+      call.Write(response({"a", "b"}, 0, 2));
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dying");
+    }
+    EXPECT_EQ(request.from().offset(), 2);
+    call.Write(response({"c"}, 2, 3));
+    waiting.open();
+    EXPECT_TRUE(over.wait());
+    return grpc::Status::OK;
+  };
+  auto client = connect(broker);
+  const auto reader = client.read({.stream = "events", .follow = true});
+  std::thread stopper([&] {
+    EXPECT_TRUE(waiting.wait());
+    while (reader->position() != 3) std::this_thread::yield();
+    reader->stop();
+  });
+
+  EXPECT_EQ(read_all(*reader), (Values{"a", "b", "c"}));
+  over.open();
+  stopper.join();
+}
+
+TEST(StreamReader, FailsWithTheBrokersErrorAndOnDamage) {
+  TestStreams broker;
+  broker.on_read = [](int number, const v1::ReadRequest&, ReadCall& call) {
+    if (number == 1) return refusal(grpc::StatusCode::OUT_OF_RANGE, 305, "offset_out_of_range");
+    v1::ReadResponse damaged = response({"a"}, 0, 1);
+    damaged.mutable_batches()->back() ^= 1;
+    call.Write(damaged);
+    return grpc::Status::OK;
+  };
+  auto client = connect(broker);
+  const auto first = client.read({.stream = "events"});
+  EXPECT_EQ(first->next().error().code, Code::offset_out_of_range);
+  EXPECT_EQ(first->next().error().code, Code::offset_out_of_range);
+  const auto second = client.read({.stream = "events"});
+  EXPECT_EQ(second->next().error().code, Code::malformed);
+}
+
+}  // namespace
+}  // namespace baton::client

@@ -1,0 +1,119 @@
+#include <baton/stream_consumer.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/result.h"
+#include "sdk/base/channel.h"
+#include "sdk/base/errors.h"
+#include "sdk/base/limits.h"
+#include "sdk/stream/stream_call.h"
+#include "sdk/stream/stream_consumer_runtime.h"
+#include "sdk/stream/stream_convert.h"
+
+namespace baton::client {
+namespace {
+
+Error wrong(std::string text) { return make_error(Code::invalid_argument, std::move(text)); }
+
+Status check_single_active(const StreamConsumerOptions& options) {
+  if (options.single_active) {
+    if (options.group.empty()) return wrong("a single-active consumer needs a group");
+    return {};
+  }
+  if (options.on_active || options.on_step_down || options.on_losing || options.ask_offset) {
+    return wrong(
+        "on_active, on_step_down, on_losing and ask_offset are for single-active consumers");
+  }
+  if (options.handover != Handover::as_group) {
+    return wrong("handover is for single-active consumers");
+  }
+  return {};
+}
+
+Status check(const StreamConsumerOptions& options, const StreamConsumer::Handler& handler) {
+  if (options.stream.empty()) return wrong("the stream has no name");
+  if (!handler) return wrong("the handler is empty");
+  if (options.concurrency == 0 || options.concurrency > limits::kConcurrencyMax) {
+    return wrong(fmt::format("concurrency is not in 1..{}", limits::kConcurrencyMax));
+  }
+  if (options.credit_batches == 0 || options.credit_bytes == 0) {
+    return wrong("a consumer without credit would get nothing");
+  }
+  if (options.storing.interval.count() < 0) return wrong("storing.interval is negative");
+  return check_single_active(options);
+}
+
+/// Where the records of a partition begin that count. The broker starts at the group's offset if
+/// there is one, else at `from`; "next" is settled here, or records that come while the connection
+/// is first broken would be missed.
+ReadFloor floor_of(const PartitionInfo& info, const StreamConsumerOptions& options) {
+  if (options.single_active) return {};  // The broker says it with the seat.
+  for (const PartitionGroup& group : info.groups) {
+    if (group.group == options.group && group.offset) return {.offset = *group.offset};
+  }
+  switch (options.from.kind) {
+    case StartFrom::Kind::next: return {.offset = info.next_offset};
+    case StartFrom::Kind::offset: return {.offset = options.from.offset};
+    case StartFrom::Kind::time: return {.offset = -1, .time = options.from.time};
+    default: return {};
+  }
+}
+
+Result<std::vector<PartitionStart>> plan(const StreamInfo& stream,
+                                         const StreamConsumerOptions& options) {
+  std::vector<PartitionStart> starts;
+  for (const PartitionInfo& info : stream.details) {
+    const bool wanted =
+        options.partitions.empty() ||
+        std::ranges::find(options.partitions, info.partition) != options.partitions.end();
+    if (!wanted) continue;
+    starts.push_back({.partition = info.partition, .floor = floor_of(info, options)});
+  }
+  for (const std::uint32_t partition : options.partitions) {
+    if (partition < stream.details.size()) continue;
+    return make_error(Code::partition_not_found,
+                      fmt::format("stream {} has no partition {}: it has 0 to {}", stream.name,
+                                  partition, stream.partitions - 1));
+  }
+  if (starts.empty()) {
+    return make_error(Code::internal, "the broker described a stream without partitions");
+  }
+  return starts;
+}
+
+}  // namespace
+
+StreamConsumer::StreamConsumer(std::unique_ptr<StreamConsumerRuntime> runtime)
+    : runtime_(std::move(runtime)) {}
+StreamConsumer::~StreamConsumer() = default;
+
+Result<std::unique_ptr<StreamConsumer>> StreamConsumer::start(StreamConsumerOptions options,
+                                                              Handler handler) {
+  BATON_TRY_STATUS(check(options, handler));
+  BATON_TRY(const auto channel, make_channel(options.connection));
+  StreamCalls calls(options.connection, channel);
+  v1::DescribeStreamRequest request;
+  request.set_name(options.stream);
+  BATON_TRY(const auto described, calls.call(&StreamsStub::DescribeStream, request, true));
+  BATON_TRY(const auto starts, plan(from_proto(described.stream()), options));
+  auto runtime = std::make_unique<StreamConsumerRuntime>(std::move(options), std::move(handler),
+                                                         starts, channel);
+  return std::unique_ptr<StreamConsumer>(new StreamConsumer(std::move(runtime)));
+}
+
+Status StreamConsumer::store_offset(const StreamPosition& position,
+                                    std::chrono::milliseconds timeout) {
+  return runtime_->store_offset(position, timeout);
+}
+Status StreamConsumer::stop(std::chrono::milliseconds timeout) { return runtime_->stop(timeout); }
+std::optional<Status> StreamConsumer::wait(std::chrono::milliseconds timeout) {
+  return runtime_->wait(timeout);
+}
+StreamConsumer::Stats StreamConsumer::stats() const { return runtime_->stats(); }
+SessionLease StreamConsumer::lease() const { return runtime_->lease(); }
+
+}  // namespace baton::client

@@ -1,0 +1,95 @@
+#include <baton/stream_producer.h>
+
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/result.h"
+#include "core/stream/limits.h"
+#include "sdk/base/channel.h"
+#include "sdk/base/errors.h"
+#include "sdk/stream/append_link.h"
+#include "sdk/stream/stream_call.h"
+
+namespace baton::client {
+namespace {
+
+Status check(const StreamProducerOptions& options) {
+  if (options.stream.empty()) return make_error(Code::invalid_argument, "the stream has no name");
+  if (options.batch_bytes == 0 || options.buffer_bytes_max == 0) {
+    return make_error(Code::invalid_argument, "a bound of the producer is 0");
+  }
+  if (options.linger.count() < 0) return make_error(Code::invalid_argument, "linger is negative");
+  if (!options.idempotent && !options.producer.empty()) {
+    return make_error(Code::invalid_argument, "only an idempotent producer has a name");
+  }
+  return {};
+}
+
+Result<AppendTerms> ask_terms(StreamCalls& calls, const StreamProducerOptions& options) {
+  AppendTerms terms;
+  v1::DescribeStreamRequest describe;
+  describe.set_name(options.stream);
+  BATON_TRY(const auto described, calls.call(&StreamsStub::DescribeStream, describe, true));
+  terms.partitions = described.stream().partitions();
+  if (terms.partitions == 0) {
+    return make_error(Code::internal, "the broker described a stream without partitions");
+  }
+  const std::uint64_t bytes = described.stream().settings().batch_bytes_max();
+  terms.batch_bytes_max = bytes != 0 ? bytes : baton::limits::kStreamBatchBytesDefault;
+  if (!options.idempotent) return terms;
+
+  v1::InitProducerRequest init;
+  init.set_stream(options.stream);
+  init.set_producer(options.producer);
+  BATON_TRY(const auto made, calls.call(&StreamsStub::InitProducer, init, true));
+  if (made.producer_epoch() < 0 ||
+      made.producer_epoch() > std::numeric_limits<std::int16_t>::max()) {
+    return make_error(Code::internal,
+                      fmt::format("the broker gave the epoch {}", made.producer_epoch()));
+  }
+  terms.identity = AppendWindow::Identity{
+      .id = ProducerId{made.producer_id()},
+      .epoch = ProducerEpoch{static_cast<std::int16_t>(made.producer_epoch())}};
+  return terms;
+}
+
+}  // namespace
+
+StreamProducer::StreamProducer(std::unique_ptr<AppendLink> link) : link_(std::move(link)) {}
+StreamProducer::~StreamProducer() = default;
+
+Result<std::unique_ptr<StreamProducer>> StreamProducer::open(StreamProducerOptions options) {
+  BATON_TRY_STATUS(check(options));
+  BATON_TRY(const auto channel, make_channel(options.connection));
+  StreamCalls calls(options.connection, channel);
+  BATON_TRY(const AppendTerms terms, ask_terms(calls, options));
+  auto link = std::make_unique<AppendLink>(std::move(options), terms, channel);
+  return std::unique_ptr<StreamProducer>(new StreamProducer(std::move(link)));
+}
+
+void StreamProducer::send(NewRecord record, Callback callback) {
+  link_->send(std::move(record), std::move(callback));
+}
+
+std::future<AppendResult> StreamProducer::send(NewRecord record) {
+  // A std::function must be copyable, a promise is not.
+  auto promise = std::make_shared<std::promise<AppendResult>>();
+  auto future = promise->get_future();
+  link_->send(std::move(record),
+              [promise](AppendResult result) { promise->set_value(std::move(result)); });
+  return future;
+}
+
+bool StreamProducer::try_send(NewRecord& record, Callback callback) {
+  return link_->try_send(record, std::move(callback));
+}
+
+Status StreamProducer::flush(std::chrono::milliseconds timeout) { return link_->flush(timeout); }
+Status StreamProducer::close(std::chrono::milliseconds timeout) { return link_->close(timeout); }
+std::uint32_t StreamProducer::partitions() const { return link_->partitions(); }
+StreamProducer::Stats StreamProducer::stats() const { return link_->stats(); }
+
+}  // namespace baton::client

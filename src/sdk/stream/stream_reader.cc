@@ -1,0 +1,148 @@
+#include "sdk/stream/stream_reader.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/result.h"
+#include "sdk/base/errors.h"
+#include "sdk/stream/stream_convert.h"
+
+namespace baton::client {
+
+StreamReader::StreamReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StreamReader::~StreamReader() = default;
+
+Result<std::optional<std::vector<Record>>> StreamReader::next() { return state_->next(); }
+void StreamReader::stop() { state_->stop(); }
+std::int64_t StreamReader::position() const { return state_->position(); }
+
+StreamReader::State::State(ConnectionOptions connection, std::shared_ptr<grpc::Channel> channel,
+                           ReadOptions options)
+    : calls_(std::move(connection), std::move(channel)),
+      options_(std::move(options)),
+      backoff_(calls_.options.reconnect_min, calls_.options.reconnect_max, std::random_device{}()) {
+  if (options_.from.kind == StartFrom::Kind::offset) floor_.offset = options_.from.offset;
+  if (options_.from.kind == StartFrom::Kind::time) floor_.time = options_.from.time;
+}
+
+StreamReader::State::~State() {
+  stop();
+  if (!call_) return;
+  // gRPC wants a call read to its end before its context goes.
+  v1::ReadResponse rest;
+  while (call_->Read(&rest)) continue;
+  (void)call_->Finish();
+  call_.reset();
+}
+
+void StreamReader::State::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (context_) context_->TryCancel();
+  stopping_.notify_all();
+}
+
+bool StreamReader::State::has_enough() const {
+  return options_.max_records > 0 && delivered_ >= options_.max_records;
+}
+
+/// False after stop().
+bool StreamReader::State::open() {
+  v1::ReadRequest request;
+  request.set_stream(options_.stream);
+  request.set_partition(options_.partition);
+  const std::int64_t position = position_.load();
+  to_proto(position >= 0 ? StartFrom::at(position) : options_.from, *request.mutable_from());
+  if (options_.max_records > 0) request.set_max_records(options_.max_records - delivered_);
+  request.set_follow(options_.follow);
+  request.set_format(v1::FORMAT_BATCHES);
+  progress_ = false;
+
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return false;
+  context_ = std::make_unique<grpc::ClientContext>();
+  call_ = calls_.stub->Read(context_.get(), request);
+  return true;
+}
+
+Result<std::vector<Record>> StreamReader::State::take(const v1::ReadResponse& response) {
+  BATON_TRY(auto records, decode_batches(response.batches(), options_.partition, floor_));
+  progress_ = progress_ || response.next_offset() > position_.load();
+  backoff_.reset();
+  down_since_.reset();
+  position_ = std::max(position_.load(), response.next_offset());
+  floor_.offset = position_.load();
+  end_offset_ = response.end_offset();
+  // Of batches, the one that reaches the limit comes whole.
+  if (options_.max_records > 0 && records.size() > options_.max_records - delivered_) {
+    records.resize(options_.max_records - delivered_);
+    position_ = records.back().offset + 1;
+  }
+  delivered_ += records.size();
+  return records;
+}
+
+Result<StreamReader::State::Ending> StreamReader::State::end_call() {
+  const grpc::Status status = call_->Finish();
+  call_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    context_.reset();
+    if (stopped_) return Ending::over;
+  }
+  if (status.ok()) {
+    if (options_.follow) {
+      return retry(from_grpc(status, calls_.options.address));
+    }
+    // Trimmed records may have counted against the limit: there is more then.
+    const bool more =
+        options_.max_records > 0 && !has_enough() && progress_ && position_.load() < end_offset_;
+    return more ? Ending::again : Ending::over;
+  }
+  const Error error = from_grpc(status, calls_.options.address);
+  if (!options_.follow || !is_worth_retrying(status)) return error;
+  return retry(error);
+}
+
+/// Waits before the next call.
+Result<StreamReader::State::Ending> StreamReader::State::retry(const Error& error) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!down_since_) down_since_ = now;
+  const auto give_up = calls_.options.give_up_after;
+  if (give_up.count() > 0 && now - *down_since_ >= give_up) return error;
+  std::unique_lock lock(mutex_);
+  stopping_.wait_for(lock, backoff_.next(), [&] { return stopped_; });
+  return stopped_ ? Ending::over : Ending::again;
+}
+
+Result<std::optional<std::vector<Record>>> StreamReader::State::read_once() {
+  if (!call_ && !open()) return std::nullopt;
+  v1::ReadResponse response;
+  if (call_->Read(&response)) {
+    BATON_TRY(auto records, take(response));
+    return records;
+  }
+  BATON_TRY(const Ending ending, end_call());
+  if (ending == Ending::over) return std::nullopt;
+  return std::vector<Record>{};
+}
+
+Result<std::optional<std::vector<Record>>> StreamReader::State::next() {
+  if (failed_) return *failed_;
+  while (!has_enough()) {
+    auto records = read_once();
+    if (!records) {
+      failed_ = records.error();
+      stop();
+      return records;
+    }
+    const auto& found = *records;
+    if (!found.has_value()) break;
+    if (!found.value().empty()) return records;
+  }
+  stop();
+  return std::nullopt;
+}
+
+}  // namespace baton::client

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/sync_stream.h>
+
+#include <baton/stream_client.h>
+
+#include "sdk/base/backoff.h"
+#include "sdk/stream/record_codec.h"
+#include "sdk/stream/stream_call.h"
+
+namespace baton::client {
+
+/// One Read after the other, each going on where the one before it ended. next() is for one thread;
+/// only `context_` and `stopped_` are shared with stop(), under the mutex.
+struct StreamReader::State {
+  State(ConnectionOptions connection, std::shared_ptr<grpc::Channel> channel, ReadOptions options);
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  State(State&&) = delete;
+  State& operator=(State&&) = delete;
+
+  Result<std::optional<std::vector<Record>>> next();
+  void stop();
+  [[nodiscard]] std::int64_t position() const { return position_.load(); }
+
+ private:
+  /// What the end of a call means.
+  enum class Ending : std::uint8_t { over, again };
+
+  bool open();
+  /// Records, perhaps none; nothing at the end.
+  Result<std::optional<std::vector<Record>>> read_once();
+  Result<std::vector<Record>> take(const v1::ReadResponse& response);
+  Result<Ending> end_call();
+  Result<Ending> retry(const Error& error);
+  [[nodiscard]] bool has_enough() const;
+
+  StreamCalls calls_;
+  ReadOptions options_;
+  std::atomic<std::int64_t> position_ = -1;
+  ReadFloor floor_;
+  std::int64_t end_offset_ = -1;  // Of the partition, as the last response saw it.
+  std::uint64_t delivered_ = 0;
+  bool progress_ = false;  // Since the call was opened.
+  std::optional<Error> failed_;
+  Backoff backoff_;
+  std::optional<std::chrono::steady_clock::time_point> down_since_;
+  std::unique_ptr<grpc::ClientReader<v1::ReadResponse>> call_;
+
+  std::mutex mutex_;
+  std::condition_variable stopping_;
+  std::unique_ptr<grpc::ClientContext> context_;  // Under mutex_.
+  bool stopped_ = false;                          // Under mutex_.
+};
+
+}  // namespace baton::client

@@ -1,0 +1,161 @@
+// The part of SubscribeLink that hears the broker.
+#include "sdk/stream/subscribe_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/stream/record_batch.h"
+#include "sdk/base/errors.h"
+
+namespace baton::client {
+namespace {
+
+std::optional<Error> error_of(const v1::OffsetStored& stored) {
+  if (!stored.has_error()) return std::nullopt;
+  return from_proto(stored.error());
+}
+
+}  // namespace
+
+SubscribeLink::Subscription* SubscribeLink::subscription_of(std::uint64_t id) {
+  const auto at = subscription_by_id_.find(id);
+  return at == subscription_by_id_.end() ? nullptr : &subscriptions_[at->second];
+}
+
+/// Null for what is not ours, or no longer.
+PartitionSeat* SubscribeLink::seat_of(std::uint64_t id, std::uint32_t partition) {
+  const auto seat = seats_.find(partition);
+  if (seat == seats_.end()) return nullptr;
+  const Subscription& subscription = subscriptions_[subscription_at_.at(partition)];
+  return subscription.id == id ? &seat->second : nullptr;
+}
+
+void SubscribeLink::received(v1::SubscribeResponse& response) {
+  Lock lock(mutex_);
+  mark_alive(lock);
+  take_heartbeat(response);
+  // It came while the lease was ending: the seats that it tells of may be others' by now.
+  if (lease_has_ended()) return lease_ended(lock);
+  for (const v1::Started& started : response.started()) take_started(started);
+  // Before the updates: an offset that is confirmed in the same breath belongs to the seat as it
+  // was; and so do the batches.
+  for (const v1::OffsetStored& stored : response.stored()) take_stored(stored);
+  for (const v1::Update& update : response.updates()) take_update(update);
+  for (v1::Batch& batch : *response.mutable_batches()) take_batch(batch);
+  for (const v1::Closed& closed : response.closed()) take_closed(lock, closed);
+  changed_.notify_all();
+  advance(lock);
+  const auto errors = std::exchange(errors_, {});
+  const auto losing = std::exchange(losing_, {});
+  lock.unlock();
+  report(errors, losing);
+}
+
+void SubscribeLink::take_started(const v1::Started& started) {
+  const Subscription* const subscription = subscription_of(started.id());
+  if (subscription == nullptr) return;
+  for (const std::uint32_t partition : subscription->partitions) {
+    PartitionSeat& seat = seats_.at(partition);
+    seat.started(started.id());
+    refresh(seat);
+  }
+}
+
+void SubscribeLink::take_update(const v1::Update& update) {
+  PartitionSeat* const seat = seat_of(update.id(), update.partition());
+  if (seat == nullptr) return;
+  PartitionSeat::Update told{.active = update.active(),
+                             .stepping_down = update.stepping_down(),
+                             .generation = update.generation()};
+  if (update.has_offset()) told.offset = update.offset();
+  seat->update(told);
+  if (!told.active) losing_.push_back(update.partition());
+  refresh(*seat);
+}
+
+void SubscribeLink::take_batch(v1::Batch& batch) {
+  PartitionSeat* const seat = seat_of(batch.id(), batch.partition());
+  if (seat == nullptr) {
+    ++stats_.batches_dropped;
+    return;
+  }
+  const CreditAmount cost{.batches = batch.batch_count(), .bytes = batch.batches().size()};
+  Subscription& subscription = subscriptions_[subscription_at_.at(batch.partition())];
+  subscription.used.batches += cost.batches;
+  subscription.used.bytes += cost.bytes;
+  const auto header = decode_batch_header(batch.batches());
+  const bool taken = seat->deliver({.subscription = batch.id(),
+                                    .epoch = batch.epoch(),
+                                    .bytes = std::move(*batch.mutable_batches()),
+                                    .first_offset = header ? header->base_offset.value : -1,
+                                    .next_offset = batch.next_offset(),
+                                    .end_offset = batch.end_offset(),
+                                    .cost = cost});
+  if (!taken) ++stats_.batches_dropped;
+  refresh(*seat);
+}
+
+void SubscribeLink::take_stored(const v1::OffsetStored& stored) {
+  PartitionSeat* const seat = seat_of(stored.id(), stored.partition());
+  if (seat == nullptr) return;
+  const auto error = error_of(stored);
+  const bool expected = seat->stored(stored.offset(), error);
+  if (expected && !error) ++stats_.offsets_stored;
+  if (error) {
+    errors_.push_back(*error);
+    if (expected && !store_failure_) store_failure_ = error;
+  }
+  refresh(*seat);
+}
+
+void SubscribeLink::take_closed(Lock& lock, const v1::Closed& closed) {
+  Subscription* const subscription = subscription_of(closed.id());
+  if (subscription == nullptr) return;
+  for (const std::uint32_t partition : subscription->partitions) {
+    PartitionSeat& seat = seats_.at(partition);
+    seat.lost();
+    losing_.push_back(partition);
+    refresh(seat);
+  }
+  if (leaving_) return;
+  const Error reason = from_proto(closed.reason());
+  errors_.push_back(reason);
+  switch (reason.code) {
+    // Too slow once: back to the end of the line.
+    case Code::handover_timeout: renew(*subscription); break;
+    case Code::unavailable: break_session(lock); break;
+    default: end(reason);
+  }
+}
+
+void SubscribeLink::disconnected(const Error& error, bool over) {
+  std::vector<Error> errors;
+  std::vector<std::uint32_t> losing;
+  {
+    const Lock lock(mutex_);
+    close_lease();
+    for (auto& [partition, seat] : seats_) {
+      seat.lost();
+      losing.push_back(partition);
+      refresh(seat);
+    }
+    for (Subscription& subscription : subscriptions_) subscription.start_sent = false;
+    subscription_by_id_.clear();
+    if (over && !closing_) end(error);
+    errors = std::exchange(errors_, {});
+    if (!closing_) errors.push_back(error);
+    changed_.notify_all();
+  }
+  report(errors, losing);
+}
+
+void SubscribeLink::report(const std::vector<Error>& errors,
+                           const std::vector<std::uint32_t>& losing) const {
+  if (options_.on_losing) {
+    for (const std::uint32_t partition : losing) options_.on_losing(partition);
+  }
+  if (!options_.on_error) return;
+  for (const Error& error : errors) options_.on_error(error);
+}
+
+}  // namespace baton::client

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <grpcpp/channel.h>
+
+#include <baton/stream_consumer.h>
+#include <baton/v1/streams.grpc.pb.h>
+
+#include "sdk/base/leased_link.h"
+#include "sdk/stream/partition_seat.h"
+
+namespace baton::client {
+
+/// A partition that the consumer reads, and from where as far as that is known.
+struct PartitionStart {
+  std::uint32_t partition = 0;
+  ReadFloor floor{};
+};
+
+/// The consumer's side of Subscribe: carries what the seats are told and what they say.
+/// Thread-safe. Workers take tasks from it and bring them back.
+///
+/// A single-active consumer has one subscription, so that all partitions agree on its turn; any
+/// other has one per partition, so that each can go on where it was.
+///
+/// Seats are held under the lease of the call: when that has ended, no record is handed out and no
+/// offset is sent, whatever still comes over the connection.
+class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::SubscribeResponse> {
+ public:
+  SubscribeLink(StreamConsumerOptions options, const std::vector<PartitionStart>& partitions,
+                const std::shared_ptr<grpc::Channel>& channel);
+  ~SubscribeLink() override;
+  SubscribeLink(const SubscribeLink&) = delete;
+  SubscribeLink& operator=(const SubscribeLink&) = delete;
+  SubscribeLink(SubscribeLink&&) = delete;
+  SubscribeLink& operator=(SubscribeLink&&) = delete;
+
+  /// Opens the stream. Apart from the constructor, so that callbacks find their owner complete.
+  void start();
+
+  /// Blocks until there is something to do; nothing once the workers may go.
+  std::optional<SeatTask> next_task();
+  void finish(const SeatTask& task);
+  /// Ends the consumer: a handler threw, or a batch cannot be read.
+  void fail(const Error& error);
+
+  Status store_offset(const StreamPosition& position, std::chrono::milliseconds timeout);
+  /// Takes no more, waits until the seats owe nothing, leaves. Workers may go afterwards.
+  Status stop(std::chrono::milliseconds timeout);
+  std::optional<Status> wait(std::chrono::milliseconds timeout);
+  StreamConsumer::Stats stats() const;
+  SessionLease lease() const;
+
+ private:
+  struct Subscription {
+    std::vector<std::uint32_t> partitions;
+    std::uint64_t id = 0;  // A new one for each Start.
+    bool start_sent = false;
+    bool unsubscribe_sent = false;
+    CreditAmount window;  // What it may get ahead.
+    CreditAmount used;    // Of it, by what came and is not finished.
+    CreditAmount due;     // Of that, finished and to be given again.
+  };
+
+  void begin_call(grpc::ClientContext* context, Reactor* reactor) override;
+  [[nodiscard]] bool wants_session() const override;
+  void session_opened() override;
+  const v1::SubscribeRequest* next_frame() override;
+  void received(v1::SubscribeResponse& response) override;
+  void disconnected(const Error& error, bool over) override;
+
+  void make_subscriptions(const std::vector<PartitionStart>& partitions);
+  PartitionSeat::Rules rules() const;
+  void renew(Subscription& subscription);
+
+  // Up. Each answers whether it wrote something.
+  bool fill_starts();
+  void fill_start(const Subscription& subscription, v1::Start& start) const;
+  bool fill_credits();
+  bool fill_seats();
+  bool fill_unsubscribes();
+  void fill_store(PartitionSeat& seat, std::uint64_t id);
+  [[nodiscard]] static bool is_due(const Subscription& subscription);
+
+  // Down.
+  void take_started(const v1::Started& started);
+  void take_update(const v1::Update& update);
+  void take_batch(v1::Batch& batch);
+  void take_stored(const v1::OffsetStored& stored);
+  void take_closed(Lock& lock, const v1::Closed& closed);
+
+  Subscription* subscription_of(std::uint64_t id);
+  PartitionSeat* seat_of(std::uint64_t id, std::uint32_t partition);
+  /// After anything happened to a seat: hands on what follows.
+  void refresh(PartitionSeat& seat);
+  /// The next of the seats with a task, each in its turn.
+  PartitionSeat& take_turn();
+  void end(const Error& error);
+  /// The seats are lost, though nothing said so. The program hears of it before the broker can.
+  void lease_ended(Lock& lock) override;
+  /// Leaves, once the end is there and nothing is owed; writes what can be written.
+  void advance(Lock& lock);
+  [[nodiscard]] bool all_done() const;
+  void report(const std::vector<Error>& errors, const std::vector<std::uint32_t>& losing) const;
+
+  const StreamConsumerOptions options_;
+  const std::unique_ptr<v1::Streams::Stub> stub_;
+  v1::SubscribeRequest frame_;  // Untouched while writing_.
+  std::condition_variable work_;
+  // All below under mutex_.
+  std::map<std::uint32_t, PartitionSeat> seats_;
+  std::vector<Subscription> subscriptions_;
+  std::map<std::uint32_t, std::size_t> subscription_at_;  // By partition.
+  std::map<std::uint64_t, std::size_t> subscription_by_id_;
+  std::uint64_t next_id_ = 1;
+  std::set<std::uint32_t> ready_;  // Partitions with a task.
+  std::set<std::uint32_t> dirty_;  // Partitions with something to send.
+  std::uint32_t turn_ = 0;
+  bool stopping_ = false;
+  bool leaving_ = false;  // Unsubscribes are to be sent.
+  bool workers_may_go_ = false;
+  bool started_ = false;
+  bool loss_told_ = false;        // The lease of this session is over, and the program was told.
+  std::optional<Status> result_;  // How it ended.
+  std::optional<Error> store_failure_;  // The first, for stop().
+  std::vector<Error> errors_;           // To be reported once the lock is gone.
+  std::vector<std::uint32_t> losing_;   // Partitions; likewise.
+  StreamConsumer::Stats stats_;
+};
+
+}  // namespace baton::client

@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include <baton/worker.h>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "core/workers/documents.h"
+#include "core/workers/settings.h"
+#include "worker/runner/runner.h"
+#include "worker/stores/kv_store.h"
+#include "worker/stores/store_url.h"
+
+namespace baton::client {
+namespace {
+
+Error to_public(const baton::Error& error) {
+  return {static_cast<Code>(error.code), std::string(errc_name(error.code)), error.text};
+}
+
+Status to_public(const baton::Status& status) {
+  if (status.has_value()) return {};
+  return to_public(status.error());
+}
+
+WorkerTiming to_public(const partition::Timing& timing) {
+  return {.lease = timing.lease,
+          .heartbeat = timing.heartbeat,
+          .resync = timing.resync,
+          .drain = timing.drain,
+          .static_grace = timing.static_grace,
+          .reclaim_grace = timing.reclaim_grace};
+}
+
+partition::Timing to_timing(const WorkerTiming& timing) {
+  return {.lease = timing.lease,
+          .heartbeat = timing.heartbeat,
+          .resync = timing.resync,
+          .drain = timing.drain,
+          .static_grace = timing.static_grace,
+          .reclaim_grace = timing.reclaim_grace};
+}
+
+bool is_nats(const std::string& store_url) {
+  const auto url = coord::parse_store_url(store_url);  // Who opens it says what is wrong with it.
+  return url && url->kind == coord::StoreUrl::Kind::nats;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+std::string chance() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+/// A name of letters, digits, _ and -, as long as one may be.
+std::string made_up_id() {
+  std::string host = host_name().substr(0, 32);
+  for (char& c : host) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+  }
+  return fmt::format("{}-{}-{}", host, ::getpid(), chance().substr(0, 4));
+}
+
+/// Shorter ones would keep the store busy with nothing but them.
+baton::Status check_interval(std::string_view name, Duration interval) {
+  if (interval >= kWorkerIntervalMin) return {};
+  return baton::Error{Errc::invalid_argument,
+                      fmt::format("{} {} must be at least {}", name, format_duration(interval),
+                                  format_duration(kWorkerIntervalMin))};
+}
+
+baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
+  partition::Settings settings;
+  settings.group = options.group;
+  settings.worker = options.id.empty() ? made_up_id() : options.id;
+  settings.partitions = options.partitions;
+  settings.weight = options.weight;
+  settings.static_id = options.static_id;
+  settings.fenced = options.fenced;
+  settings.timing = options.timing.has_value() ? to_timing(*options.timing)
+                                               : partition::timing_of(partition::Profile::standard,
+                                                                      is_nats(options.store));
+  settings.host = fmt::format("{}:{}", host_name(), ::getpid());
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  settings.wall_offset =
+      std::chrono::duration_cast<Duration>(wall) - Duration(worker::boot_time().ns);
+  settings.incarnation = chance;
+  if (options.static_id && options.id.empty()) {
+    return baton::Error{Errc::invalid_argument, "a static id needs an id"};
+  }
+  BATON_TRY_STATUS(partition::check(settings));
+  BATON_TRY_STATUS(check_interval("heartbeat", settings.timing.heartbeat));
+  BATON_TRY_STATUS(check_interval("resync", settings.timing.resync));
+  return settings;
+}
+
+/// The bytes of the largest document that the group will have, if the others' names are as long as
+/// ours: each partition in the first chunk is on its way from one owner to the next.
+std::size_t largest_document(const partition::Settings& settings) {
+  constexpr auto kMostTime = partition::WallTime(std::numeric_limits<std::int64_t>::max());
+  const partition::SessionId session =
+      fmt::format("{}.{}", settings.worker, settings.incarnation());
+  partition::Session mine;
+  mine.state = partition::SessionState::restarting;
+  mine.beat = std::numeric_limits<std::uint64_t>::max();
+  mine.weight = partition::kWeightMax;
+  mine.host = settings.host;
+  mine.lease = mine.grace = mine.since = mine.renewed = kMostTime;
+  partition::Assignment assignment;
+  assignment.partitions = settings.partitions;
+  assignment.holdings.assign(partition::size_of_chunk(settings.partitions, 0),
+                             {.owner = session,
+                              .epoch = std::numeric_limits<std::uint64_t>::max(),
+                              .next = session,
+                              .since = kMostTime,
+                              .why = partition::Why::rebalance});
+  return std::max(encode(mine).size(), encode(assignment).size());
+}
+
+worker::RunnerEvents to_events(WorkerCallbacks callbacks) {
+  worker::RunnerEvents events;
+  events.acquired = [call = std::move(callbacks.acquired)](const partition::Acquired& effect) {
+    if (call) call(effect.partition, effect.epoch);
+  };
+  events.revoking = [call = std::move(callbacks.revoking)](const partition::Revoking& effect) {
+    if (call) call(effect.partition, effect.epoch, effect.deadline - worker::boot_time());
+  };
+  events.lost = [call = std::move(callbacks.lost)](const partition::Lost& effect) {
+    if (call) call(effect.partition, effect.epoch, effect.why);
+  };
+  events.renewed = [call = std::move(callbacks.renewed)](const partition::Renewed& effect) {
+    if (call) call(std::chrono::nanoseconds(effect.deadline.ns));
+  };
+  events.note = [call = std::move(callbacks.note)](const partition::Note& effect) {
+    if (call) call(effect.warning, effect.text);
+  };
+  return events;
+}
+
+}  // namespace
+
+Result<WorkerTiming> worker_timing(const std::string& profile, const std::string& store_url) {
+  const auto parsed = partition::parse_profile(profile);
+  if (!parsed.has_value()) return to_public(parsed.error());
+  return to_public(partition::timing_of(*parsed, is_nats(store_url)));
+}
+
+struct Worker::State {
+  std::string id;
+  worker::Runner runner;
+};
+
+Worker::Worker(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Worker::~Worker() = default;
+
+Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
+                                              WorkerCallbacks callbacks) {
+  auto settings = to_settings(options);
+  if (!settings.has_value()) return to_public(settings.error());
+  auto store = coord::open_store(
+      options.store, {.value_bytes = largest_document(*settings), .security = options.security});
+  if (!store.has_value()) return to_public(store.error());
+  const std::string id = settings->worker;
+  const auto remake = [url = options.store, security = options.security]() -> baton::Status {
+    BATON_TRY_STATUS(
+        coord::open_store(url, {.connect_timeout = std::chrono::seconds(1), .security = security}));
+    return {};
+  };
+  auto state = std::unique_ptr<State>(
+      new State{id, {{*std::move(store), remake}, *settings, to_events(std::move(callbacks))}});
+  return std::unique_ptr<Worker>(new Worker(std::move(state)));
+}
+
+void Worker::stopped(std::uint32_t partition, std::uint64_t epoch) {
+  state_->runner.stopped(partition, epoch);
+}
+
+bool Worker::may_act(std::uint32_t partition, std::uint64_t epoch) const {
+  return state_->runner.may_act(partition, epoch);
+}
+
+void Worker::begin_leave(bool for_good) { state_->runner.leave(for_good); }
+
+Status Worker::leave(bool for_good) {
+  if (state_->runner.is_own_thread()) {
+    return to_public(baton::Error{Errc::failed_precondition,
+                                  "leave() waits for the worker's end, which cannot come before "
+                                  "its callback has returned: call begin_leave() there"});
+  }
+  begin_leave(for_good);
+  while (true) {  // The machine gives up by itself.
+    if (const auto end = state_->runner.wait_for(std::chrono::hours(1))) return to_public(*end);
+  }
+}
+
+std::optional<Status> Worker::wait_for(std::chrono::nanoseconds time) {
+  const auto end = state_->runner.wait_for(time);
+  if (!end.has_value()) return std::nullopt;
+  return to_public(*end);
+}
+
+const std::string& Worker::id() const { return state_->id; }
+
+Worker::Stats Worker::stats() const {
+  return {.store_requests = state_->runner.requests(),
+          .held = state_->runner.held(),
+          .blind = state_->runner.blind()};
+}
+
+}  // namespace baton::client

@@ -1,0 +1,156 @@
+#include "server/grpc/chunk.h"
+
+#include <baton/v1/streams.pb.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "core/stream/records.h"
+#include "sim/fake_disk.h"
+#include "storage/log/partition_log.h"
+
+namespace baton {
+namespace {
+
+constexpr Instant kNow{1'700'000'000'000'000'000};
+
+class ChunkTest : public testing::Test {
+ protected:
+  ChunkTest() {
+    EXPECT_TRUE(disk_.make_folder("streams").has_value());
+    PartitionLog::Opening opening;
+    opening.now = kNow;
+    log_ = *PartitionLog::open(disk_, "streams/1-0", opening);
+  }
+
+  void append(const std::string& bytes) {
+    const auto checked = check_batch(bytes, {.bytes_max = limits::kStreamBatchBytesMax}, kNow);
+    ASSERT_TRUE(checked.has_value()) << to_string(checked.error());
+    ASSERT_TRUE(log_->append({&*checked, 1}, LeaderEpoch{1}, kNow).has_value());
+    log_->publish(*log_->sync());
+  }
+  static std::string make(int records, std::size_t bytes = 10,
+                          Compression compression = Compression::none) {
+    BatchBuilder builder(limits::kStreamBatchBytesMax);
+    const std::string value(bytes, 'v');
+    const RecordHeader header{.name = "h", .value = std::nullopt};
+    for (int i = 0; i < records; ++i) {
+      EXPECT_TRUE(builder
+                      .add({.key = std::nullopt,
+                            .value = value,
+                            .headers = {&header, 1},
+                            .timestamp = to_timestamp(kNow)})
+                      .has_value());
+    }
+    return *builder.finish(compression);
+  }
+  Result<Chunk> read(std::int64_t from, ChunkFormat format, std::uint64_t records_max = 0,
+                     std::uint64_t batches_max = 100) {
+    PartitionReader reader = log_->reader();
+    return read_chunk(reader, {.from = Offset{from},
+                               .bytes_max = 1 << 20,
+                               .batches_max = batches_max,
+                               .records_max = records_max,
+                               .format = format,
+                               .records_field = 2});
+  }
+  static v1::ReadResponse decode(const Chunk& chunk) {
+    v1::ReadResponse response;
+    EXPECT_TRUE(response.ParseFromString(chunk.records));
+    return response;
+  }
+
+  FakeDisk disk_{1};
+  std::unique_ptr<PartitionLog> log_;
+};
+
+TEST_F(ChunkTest, BatchesAreWholeAndRecordsAreThoseThatWereAskedFor) {
+  append(make(3));
+  append(make(3));
+  auto chunk = read(1, ChunkFormat::batches);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_EQ(chunk->batch_count, 2U);
+  EXPECT_EQ(chunk->record_count, 5U);
+  EXPECT_EQ(chunk->bytes, chunk->batches.size());
+  EXPECT_EQ(chunk->next, Offset{6});
+
+  chunk = read(1, ChunkFormat::records);
+  ASSERT_TRUE(chunk.has_value());
+  const v1::ReadResponse response = decode(*chunk);
+  ASSERT_EQ(response.records_size(), 5);
+  EXPECT_EQ(response.records(0).offset(), 1);
+  EXPECT_FALSE(response.records(0).has_key());
+  EXPECT_EQ(response.records(0).value(), "vvvvvvvvvv");
+  EXPECT_EQ(response.records(0).timestamp_ms(), to_timestamp(kNow).value);
+  EXPECT_EQ(response.records(0).headers(0).name(), "h");
+  EXPECT_FALSE(response.records(0).headers(0).has_value());
+  EXPECT_EQ(chunk->record_count, 5U);
+  EXPECT_EQ(chunk->end, Offset{6});
+}
+
+TEST_F(ChunkTest, LimitsOfRecordsAndBatchesHold) {
+  for (int i = 0; i < 4; ++i) append(make(3));
+  auto chunk = read(0, ChunkFormat::records, 4);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_EQ(chunk->record_count, 4U);
+  EXPECT_EQ(chunk->next, Offset{4});
+  chunk = read(0, ChunkFormat::batches, 4);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_EQ(chunk->batch_count, 2U) << "the batch that reaches it is the last";
+  EXPECT_EQ(chunk->next, Offset{6});
+  chunk = read(0, ChunkFormat::batches, 0, 1);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_EQ(chunk->next, Offset{3});
+  EXPECT_EQ(chunk->batches.size(), chunk->bytes);
+  chunk = read(12, ChunkFormat::batches);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_TRUE(chunk->empty());
+}
+
+// A few bytes on the disk can be many in a response.
+TEST_F(ChunkTest, CompressedBatchesAreDecodedOnlyUntilThereIsEnough) {
+  for (int i = 0; i < 20; ++i) append(make(100, 10'000, Compression::zstd));
+  const auto chunk = read(0, ChunkFormat::records);
+  ASSERT_TRUE(chunk.has_value());
+  EXPECT_LT(chunk->batch_count, 4U);
+  EXPECT_LT(chunk->records.size(), std::size_t{4} << 20U);
+  EXPECT_EQ(chunk->next.value, 100 * static_cast<std::int64_t>(chunk->batch_count));
+}
+
+// The broker stores what a producer compressed without looking into it.
+TEST_F(ChunkTest, WhatComesBeforeABatchThatCannotBeDecodedIsDelivered) {
+  append(make(3));
+  std::string bad = make(100, 1000, Compression::zstd);
+  bad.replace(70, bad.size() - 70, std::string(bad.size() - 70, '\x5a'));
+  // The checksum fits the garbage.
+  const auto crc = crc32c(std::string_view(bad).substr(21));
+  for (unsigned i = 0; i < 4; ++i) bad[17 + i] = static_cast<char>(crc >> (24U - 8U * i));
+  append(bad);
+  auto chunk = read(0, ChunkFormat::records);
+  ASSERT_TRUE(chunk.has_value()) << to_string(chunk.error());
+  EXPECT_EQ(chunk->record_count, 3U);
+  EXPECT_EQ(chunk->next, Offset{3});
+  EXPECT_FALSE(read(3, ChunkFormat::records).has_value());
+  EXPECT_TRUE(read(0, ChunkFormat::batches).has_value());
+}
+
+// Read and Subscribe, in both formats, get their bytes here.
+TEST_F(ChunkTest, ARecordThatTheDiskChangedIsAnErrorAndNotData) {
+  append(make(3));
+  append(make(3, 100));
+  disk_.flip_bit("streams/1-0/00000000000000000000.log", 8 * (make(3).size() + 100));
+  for (const ChunkFormat format : {ChunkFormat::records, ChunkFormat::batches}) {
+    const auto before = read(0, format);
+    ASSERT_TRUE(before.has_value()) << to_string(before.error());
+    EXPECT_EQ(before->next, Offset{3});
+    const auto damaged = read(3, format);
+    ASSERT_FALSE(damaged.has_value());
+    EXPECT_NE(damaged.error().text.find("00000000000000000000.log at position"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace baton

@@ -1,0 +1,325 @@
+#include "server/grpc/consumer_stream.h"
+
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <iterator>
+#include <utility>
+
+#include "base/assert.h"
+#include "server/grpc/api_limits.h"
+#include "server/grpc/calls.h"
+#include "server/grpc/status.h"
+
+namespace baton {
+
+ConsumerStream::ConsumerStream(std::shared_ptr<ApiState> state) : LeasedStream(std::move(state)) {
+  state_->counters.consumers_open.fetch_add(1, std::memory_order_relaxed);
+}
+
+ConsumerStream::~ConsumerStream() {
+  state_->counters.consumers_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ConsumerStream::attach(AttachCommand command) {
+  BATON_ASSERT(!started_);
+  started_ = true;
+  manual_credit_ = command.credit.has_value();
+  auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
+  command.consumer = state_->broker.next_consumer_number();
+  if (command.consumer_id.empty()) command.consumer_id = state_->make_consumer_id();
+  command.sink = self;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_ = command.queue;
+    tokens_ = state_->broker.token_seal().of(queue_);
+    consumer_ = command.consumer;
+    consumer_id_ = command.consumer_id;
+    registration_ = Registration::under_way;
+  }
+  submit(
+      state_->broker, std::move(command), Broker::Admission::reserved,
+      [self = std::move(self)](Command* done) { self->attached(answer_of<AttachCommand>(done)); });
+}
+
+void ConsumerStream::attached(AttachCommand* command) {
+  {
+    const std::lock_guard lock(mutex_);
+    BATON_ASSERT(registration_ == Registration::under_way);
+    if (command == nullptr) {
+      registration_ = Registration::over;
+      set_broken(to_status(busy()));
+    } else if (command->error.has_value()) {
+      registration_ = Registration::over;
+      set_broken(to_status(*command->error));
+    } else {
+      registration_ = Registration::attached;
+      registered_due_ = true;
+      visibility_timeout_ = command->visibility_timeout;
+    }
+  }
+  pump();
+}
+
+void ConsumerStream::deliver(std::vector<Delivery> deliveries) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (registration_ == Registration::detaching || registration_ == Registration::over) return;
+    // Those that were on their way when the consumer left are given back by its detach.
+    pending_.insert(pending_.end(), std::make_move_iterator(deliveries.begin()),
+                    std::make_move_iterator(deliveries.end()));
+  }
+  pump();
+}
+
+void ConsumerStream::close(const Error& reason) { end(to_status(reason)); }
+
+void ConsumerStream::take(grpc::ByteBuffer& request) {
+  const std::size_t bytes = request.Length();
+  if (!grpc::SerializationTraits<v1::ConsumeRequest>::Deserialize(&request, &request_).ok()) {
+    end(to_status({Errc::invalid_argument, "the request is not a ConsumeRequest"}));
+    return;
+  }
+  const Status taken = take_request(bytes);
+  if (!taken.has_value()) end(to_status(taken.error()));
+}
+
+Status ConsumerStream::take_request(std::size_t bytes) {
+  const bool first = !started_;
+  if (request_.has_heartbeat()) {
+    const std::lock_guard lock(mutex_);
+    const auto answer = heard(request_.heartbeat(), first);
+    if (answer.has_value()) answers_.push_back(*answer);
+  }
+  if (first) {
+    BATON_TRY(AttachCommand command, convert_start(request_));
+    attach(std::move(command));
+    // It went with the command.
+    request_.set_credit(0);
+  } else if (request_.has_start()) {
+    return Error{Errc::invalid_argument, "start is only for the first request of the stream"};
+  }
+  BATON_TRY(ConsumerBatch batch, convert_items(request_, queue_, tokens_));
+  if (batch.credit != 0 && !manual_credit_) {
+    return Error{Errc::invalid_argument, "credit is given, but start did not set manual_credit"};
+  }
+  submit_items(std::move(batch), bytes);
+  return {};
+}
+
+void ConsumerStream::submit_items(ConsumerBatch batch, std::size_t bytes) {
+  const bool acks = batch.acks.items != 0;
+  const bool nacks = batch.nacks.items != 0;
+  const bool extends = batch.extends.items != 0;
+  const bool credit = batch.credit != 0;
+  const bool begun = !batch.begun.empty();
+  if (!acks && !nacks && !extends && !credit && !begun && !batch.quiesce) return;
+  Slot* slot = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    slot = &slots_.emplace_back();
+    slot->bytes = bytes;
+    bytes_ += bytes;
+    // All are counted before the first can end, so that the slot is not taken for complete early.
+    slot->calls_under_way =
+        int{acks} + int{nacks} + int{extends} + int{credit} + int{begun} + int{batch.quiesce};
+  }
+  if (begun) {
+    submit_plain(
+        *slot,
+        BegunCommand{.queue = queue_, .consumer = consumer_, .tokens = std::move(batch.begun)});
+  }
+  if (acks) submit_batch(*slot, &Slot::acks, std::move(batch.acks));
+  if (nacks) submit_batch(*slot, &Slot::nacks, std::move(batch.nacks));
+  if (extends) submit_batch(*slot, &Slot::extends, std::move(batch.extends));
+  if (credit) {
+    submit_plain(*slot,
+                 CreditCommand{.queue = queue_, .consumer = consumer_, .added = batch.credit});
+  }
+  if (batch.quiesce) {
+    submit_plain(*slot, QuiesceCommand{.queue = queue_, .consumer = consumer_});
+  }
+}
+
+/// A command without results.
+template <class Wanted>
+void ConsumerStream::submit_plain(Slot& slot, Wanted command) {
+  auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
+  submit(state_->broker, std::move(command), Broker::Admission::reserved,
+         [self = std::move(self), &slot](Command* done) {
+           {
+             const std::lock_guard lock(self->mutex_);
+             --slot.calls_under_way;
+             if (done == nullptr) {
+               self->dropped_ = true;
+             } else if (std::is_same_v<Wanted, QuiesceCommand>) {
+               // All that is leased to this consumer has arrived here.
+               self->quiet_ = Quiet::due;
+             }
+             self->drop_silent_slots();
+           }
+           self->pump();
+         });
+}
+
+/// Requests that have no results need no response.
+void ConsumerStream::drop_silent_slots() {
+  while (!slots_.empty() && slots_.front().calls_under_way == 0 && slots_.front().items() == 0) {
+    bytes_ -= slots_.front().bytes;
+    slots_.pop_front();
+  }
+}
+
+template <class Wanted>
+void ConsumerStream::submit_batch(Slot& slot, SlotResults results, Batch<Wanted> batch) {
+  const bool refused = batch.settled();
+  {
+    const std::lock_guard lock(mutex_);
+    (slot.*results).items = batch.items;
+    (slot.*results).refused = std::move(batch.refused);
+    if (refused) --slot.calls_under_way;
+  }
+  if (refused) return;
+  auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
+  submit(state_->broker, std::move(batch.command), Broker::Admission::reserved,
+         [self = std::move(self), &slot, results](Command* done) {
+           {
+             const std::lock_guard lock(self->mutex_);
+             --slot.calls_under_way;
+             if (done == nullptr) {
+               slot.abandoned = true;
+               self->dropped_ = true;
+               self->set_end(to_status(busy()));
+             } else {
+               (slot.*results).outcomes = std::move(answer_of<Wanted>(done)->outcomes);
+             }
+           }
+           self->pump();
+         });
+}
+
+bool ConsumerStream::has_room() const {
+  return slots_.size() < limits::kStreamBatches && bytes_ < limits::kStreamBytes &&
+         answers_.size() < limits::kFrameMessages;
+}
+
+bool ConsumerStream::has_output() const {
+  if (!answers_.empty()) return true;
+  // Nothing comes before the registration, and it is the attach's completion that makes it due.
+  if (registration_ != Registration::attached) return false;
+  if (registered_due_) return true;
+  if (!slots_.empty() && slots_.front().calls_under_way == 0 && !slots_.front().abandoned) {
+    return true;
+  }
+  // A consumer that is leaving gets no more messages; they go to the next one, uncounted.
+  return !ending() && (!pending_.empty() || quiet_ == Quiet::due);
+}
+
+std::string ConsumerStream::take_output(Lock& lock) {
+  if (!answers_.empty()) {
+    v1::ConsumeResponse answer;
+    *answer.mutable_heartbeat() = std::move(answers_.front());
+    answers_.pop_front();
+    return answer.SerializeAsString();
+  }
+  const bool registered = std::exchange(registered_due_, false);
+  std::vector<Slot> slots;
+  while (!slots_.empty() && slots_.front().calls_under_way == 0 && !slots_.front().abandoned) {
+    bytes_ -= slots_.front().bytes;
+    slots.push_back(std::move(slots_.front()));
+    slots_.pop_front();
+  }
+  // The first response confirms; messages follow it.
+  std::vector<Delivery> deliveries;
+  if (!registered && !ending()) deliveries = take_deliveries();
+  const bool quiesced = quiet_ == Quiet::due && !registered && pending_.empty();
+  if (quiesced) quiet_ = Quiet::told;
+  const Duration visibility_timeout = visibility_timeout_;
+  lock.unlock();
+
+  std::size_t bytes = 0;
+  for (const Delivery& delivery : deliveries) bytes += delivery_bytes(delivery);
+  std::string frame;
+  frame.reserve(bytes);
+  if (registered) append_registered(frame, consumer_id_, visibility_timeout);
+  for (const Slot& slot : slots) {
+    append_results(frame, ResultField::acks, slot.acks);
+    append_results(frame, ResultField::nacks, slot.nacks);
+    append_results(frame, ResultField::extends, slot.extends);
+  }
+  for (const Delivery& delivery : deliveries) append_delivery(frame, delivery, tokens_);
+  if (quiesced) append_quiesced(frame);
+  // Frees the messages' memory, perhaps, which is nothing to do under the lock.
+  deliveries.clear();
+  lock.lock();
+  return frame;
+}
+
+std::vector<Delivery> ConsumerStream::take_deliveries() {
+  std::vector<Delivery> deliveries;
+  std::size_t bytes = 0;
+  while (!pending_.empty() && deliveries.size() < limits::kFrameMessages &&
+         (deliveries.empty() || bytes < limits::kFrameBytes)) {
+    bytes += delivery_bytes(pending_.front());
+    in_write_.push_back(pending_.front().token);
+    deliveries.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+  }
+  return deliveries;
+}
+
+void ConsumerStream::written(bool ok) {
+  if (!ok) unwritten_.insert(unwritten_.end(), in_write_.begin(), in_write_.end());
+  in_write_.clear();
+}
+
+bool ConsumerStream::settled() const { return slots_.empty() || slots_.front().abandoned; }
+
+bool ConsumerStream::release(Lock& lock) {
+  if (registration_ != Registration::attached) return false;
+  if (dropped_) {
+    registration_ = Registration::over;
+    return true;
+  }
+  registration_ = Registration::quiescing;
+  auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
+  lock.unlock();
+  submit(state_->broker, QuiesceCommand{.queue = queue_, .consumer = consumer_},
+         Broker::Admission::reserved,
+         [self = std::move(self)](Command* /*done*/) { self->detach(); });
+  lock.lock();
+  return true;
+}
+
+/// Everything leased to this consumer has arrived here: what was not written is known for good.
+void ConsumerStream::detach() {
+  DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}, .orderly = false};
+  {
+    const std::lock_guard lock(mutex_);
+    registration_ = Registration::detaching;
+    command.orderly = quiet_ != Quiet::no || !is_broken();
+    command.unwritten = take_unwritten();
+  }
+  auto self = std::static_pointer_cast<ConsumerStream>(shared_from_this());
+  submit(state_->broker, std::move(command), Broker::Admission::reserved,
+         [self = std::move(self)](Command* /*done*/) {
+           {
+             const std::lock_guard lock(self->mutex_);
+             self->registration_ = Registration::over;
+           }
+           self->pump();
+         });
+}
+
+bool ConsumerStream::released() const {
+  return registration_ == Registration::none || registration_ == Registration::over;
+}
+
+std::vector<LeaseToken> ConsumerStream::take_unwritten() {
+  BATON_ASSERT(in_write_.empty());
+  std::vector<LeaseToken> tokens = std::move(unwritten_);
+  for (const Delivery& delivery : pending_) tokens.push_back(delivery.token);
+  pending_.clear();
+  return tokens;
+}
+
+}  // namespace baton

@@ -1,0 +1,186 @@
+#include "server/grpc/kv_convert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/names.h"
+#include "core/kv/types.h"
+#include "server/grpc/api_limits.h"
+#include "server/grpc/bounds.h"
+#include "server/grpc/status.h"
+
+namespace baton {
+namespace {
+
+KvSettings convert_settings(const v1::BucketSettings& in) {
+  KvSettings out;
+  if (in.has_value_bytes_max()) out.value_bytes_max = in.value_bytes_max();
+  if (in.has_keys_max()) out.keys_max = in.keys_max();
+  if (in.has_history_changes_max()) out.history_changes_max = in.history_changes_max();
+  if (in.has_history_bytes_max()) out.history_bytes_max = in.history_bytes_max();
+  return out;
+}
+
+Status check_prefix(std::string_view field, const std::string& prefix) {
+  if (prefix.empty()) return {};
+  return validate_name(field, prefix, limits::kKvKeyBytes);
+}
+
+template <class Request>
+std::optional<Revision> expected(const Request& request) {
+  if (!request.has_expected_revision()) return std::nullopt;
+  return Revision{request.expected_revision()};
+}
+
+Error mismatch(const KvEntryRef& current) {
+  if (current == nullptr) return {Errc::revision_mismatch, "there is no such key"};
+  return {Errc::revision_mismatch,
+          fmt::format("the key is at revision {}", current->revision.value)};
+}
+
+}  // namespace
+
+Result<CreateBucketCommand> convert(const v1::CreateBucketRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.name()));
+  CreateBucketCommand out;
+  out.bucket = request.name();
+  out.settings = convert_settings(request.settings());
+  BATON_TRY_STATUS(validate(out.settings));
+  return out;
+}
+
+Result<DeleteBucketCommand> convert(const v1::DeleteBucketRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.name()));
+  return DeleteBucketCommand{.bucket = request.name(), .error = {}};
+}
+
+Result<DescribeBucketCommand> convert(const v1::DescribeBucketRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.name()));
+  return DescribeBucketCommand{.bucket = request.name(), .error = {}, .description = {}};
+}
+
+Result<KvGetCommand> convert(const v1::KvGetRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
+  BATON_TRY_STATUS(validate_kv_key(request.key()));
+  return KvGetCommand{
+      .bucket = request.bucket(), .key = request.key(), .error = {}, .entry = nullptr};
+}
+
+Result<KvPutCommand> convert(v1::KvPutRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
+  BATON_TRY_STATUS(validate_kv_key(request.key()));
+  if (request.value().size() > limits::kKvValueBytesMax) {
+    return too_long("value", request.value().size(), limits::kKvValueBytesMax);
+  }
+  KvPutCommand out;
+  if (request.has_ttl_ms()) {
+    BATON_TRY(out.request.ttl, convert_ms("ttl_ms", request.ttl_ms(), limits::kKvTtlMax));
+    if (request.ttl_ms() == 0) {
+      return Error{Errc::invalid_argument,
+                   "ttl_ms is 0; it is at least 1, and absent for a key that stays"};
+    }
+  }
+  out.request.bucket = request.bucket();
+  out.request.key = request.key();
+  out.request.expected = expected(request);
+  out.request.value = std::move(*request.mutable_value());
+  return out;
+}
+
+Result<KvRemoveCommand> convert(const v1::KvDeleteRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
+  BATON_TRY_STATUS(validate_kv_key(request.key()));
+  if (request.has_expected_revision() && request.expected_revision() == 0) {
+    return Error{Errc::invalid_argument,
+                 "expected_revision is 0: what is not there needs no removal"};
+  }
+  KvRemoveCommand out;
+  out.request = {.bucket = request.bucket(), .key = request.key(), .expected = expected(request)};
+  return out;
+}
+
+Result<KvListCommand> convert(const v1::KvListRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
+  BATON_TRY_STATUS(check_prefix("prefix", request.prefix()));
+  BATON_TRY_STATUS(check_prefix("after", request.after()));
+  if (request.max() > limits::kKvListEntries) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("max is {}; the limit is {}", request.max(), limits::kKvListEntries)};
+  }
+  KvListCommand out;
+  out.request = {.bucket = request.bucket(),
+                 .prefix = request.prefix(),
+                 .after = request.after(),
+                 .entries_max = request.max() == 0 ? limits::kKvListEntries : request.max(),
+                 .bytes_max = limits::kKvListBytes};
+  return out;
+}
+
+Result<WatchWanted> convert(const v1::KvWatchStart& start) {
+  BATON_TRY_STATUS(validate_bucket_name(start.bucket()));
+  WatchWanted out;
+  out.bucket = start.bucket();
+  if (start.has_key()) {
+    BATON_TRY_STATUS(validate_kv_key(start.key()));
+    out.filter = {.text = start.key(), .exact = true};
+  } else {
+    BATON_TRY_STATUS(check_prefix("prefix", start.prefix()));
+    out.filter = {.text = start.prefix(), .exact = false};
+  }
+  if (start.has_resume_after()) out.after = Revision{start.resume_after()};
+  if (!start.session().empty()) {
+    BATON_TRY_STATUS(validate_name("session", start.session(), limits::kKvKeyBytes));
+  }
+  out.session = start.session();
+  return out;
+}
+
+void describe(const KvBucketDescription& in, v1::Bucket& out) {
+  out.set_name(in.name);
+  out.set_id(in.id.value);
+  v1::BucketSettings& settings = *out.mutable_settings();
+  settings.set_value_bytes_max(in.settings.value_bytes_max);
+  settings.set_keys_max(in.settings.keys_max);
+  settings.set_history_changes_max(in.settings.history_changes_max);
+  settings.set_history_bytes_max(in.settings.history_bytes_max);
+  out.set_created_at_ns(in.created_at.ns);
+  out.set_revision(in.revision.value);
+  out.set_history_floor(in.history_floor.value);
+  out.set_keys(in.keys);
+  out.set_bytes(in.bytes);
+  out.set_watches(in.watches);
+}
+
+void show(const KvEntry& in, v1::KvEntry& out) {
+  out.set_key(in.key);
+  out.set_value(in.value);
+  out.set_revision(in.revision.value);
+  out.set_created_revision(in.created_revision.value);
+  out.set_version(in.version);
+  if (in.expires_at != Instant::never()) out.set_expires_at_ns(in.expires_at.ns);
+}
+
+void show(const KvPage& in, v1::KvListResponse& out) {
+  for (const KvEntryRef& entry : in.entries) show(*entry, *out.add_entries());
+  out.set_revision(in.revision.value);
+  out.set_next(in.next);
+}
+
+void reply(const KvOutcome& in, v1::KvPutResponse& out) {
+  out.set_revision(in.revision.value);
+  if (in.verdict != KvOutcome::Verdict::refused) return;
+  *out.mutable_error() = to_proto(mismatch(in.current));
+  if (in.current != nullptr) show(*in.current, *out.mutable_current());
+}
+
+void reply(const KvOutcome& in, v1::KvDeleteResponse& out) {
+  out.set_revision(in.revision.value);
+  out.set_deleted(in.verdict == KvOutcome::Verdict::done);
+  if (in.verdict != KvOutcome::Verdict::refused) return;
+  *out.mutable_error() = to_proto(mismatch(in.current));
+  if (in.current != nullptr) show(*in.current, *out.mutable_current());
+}
+
+}  // namespace baton

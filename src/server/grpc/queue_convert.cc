@@ -1,0 +1,373 @@
+#include "server/grpc/queue_convert.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "server/grpc/api_limits.h"
+#include "server/grpc/bounds.h"
+
+namespace baton {
+namespace {
+
+template <class T>
+using Repeated = google::protobuf::RepeatedPtrField<T>;
+
+Status check_items(std::string_view field, int count) {
+  const auto items = static_cast<std::size_t>(count);
+  if (items <= limits::kBatchItems) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("{} has {} items; the limit is {}", field, items, limits::kBatchItems)};
+}
+
+Result<FairnessCost> fairness_cost(v1::FairnessCost cost) {
+  switch (cost) {
+    case v1::FAIRNESS_COST_MESSAGE: return FairnessCost::message;
+    case v1::FAIRNESS_COST_BYTE: return FairnessCost::byte;
+    default:
+      return Error{Errc::invalid_argument,
+                   fmt::format("fairness_cost is {}; it may be 1 (message) or 2 (byte)",
+                               static_cast<int>(cost))};
+  }
+}
+
+// The longest time a field may name before a queue's own rules look at it.
+constexpr Duration kAnySetting = limits::kRetentionMax;
+
+Status patch_durations(const v1::QueueSettings& in, QueueSettingsPatch& out) {
+  if (in.has_visibility_timeout_ms()) {
+    BATON_TRY(out.visibility_timeout,
+              convert_ms("visibility_timeout_ms", in.visibility_timeout_ms(), kAnySetting));
+  }
+  if (in.has_retry_delay_ms()) {
+    BATON_TRY(out.retry_delay, convert_ms("retry_delay_ms", in.retry_delay_ms(), kAnySetting));
+  }
+  if (in.has_retry_delay_max_ms()) {
+    BATON_TRY(out.retry_delay_max,
+              convert_ms("retry_delay_max_ms", in.retry_delay_max_ms(), kAnySetting));
+  }
+  if (in.has_retention_ms()) {
+    BATON_TRY(out.retention, convert_ms("retention_ms", in.retention_ms(), kAnySetting));
+  }
+  if (in.has_dedup_window_ms()) {
+    BATON_TRY(out.dedup_window, convert_ms("dedup_window_ms", in.dedup_window_ms(), kAnySetting));
+  }
+  return {};
+}
+
+Status patch_keys(const v1::QueueSettings& in, QueueSettingsPatch& out) {
+  if (in.weights().size() > limits::kWeightsPerQueue) {
+    return over_limit("number of weights", in.weights().size(), limits::kWeightsPerQueue);
+  }
+  for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
+  if (in.throttles().size() > limits::kThrottlesPerQueue) {
+    return over_limit("number of throttles", in.throttles().size(), limits::kThrottlesPerQueue);
+  }
+  for (const auto& [key, throttle] : in.throttles()) {
+    // A rate that is no number has no order, and would pass every comparison after this one.
+    if (std::isnan(throttle.rate())) {
+      return Error{Errc::invalid_argument, fmt::format("rate of throttle '{}' is no number", key)};
+    }
+    out.throttles.emplace(key, ThrottleRate{.rate = throttle.rate(), .burst = throttle.burst()});
+  }
+  return {};
+}
+
+Result<QueueSettingsPatch> convert_settings(const v1::QueueSettings& in) {
+  QueueSettingsPatch out;
+  BATON_TRY_STATUS(patch_durations(in, out));
+  BATON_TRY_STATUS(patch_keys(in, out));
+  if (in.has_max_attempts()) out.max_attempts = in.max_attempts();
+  if (in.has_dead_letter_queue()) {
+    if (!in.dead_letter_queue().empty()) {
+      BATON_TRY_STATUS(validate_queue_name(in.dead_letter_queue()));
+    }
+    out.dead_letter_queue = in.dead_letter_queue();
+  }
+  if (in.has_release_on_disconnect()) out.release_on_disconnect = in.release_on_disconnect();
+  if (in.has_payload_bytes_max()) out.payload_bytes_max = in.payload_bytes_max();
+  if (in.has_messages_max()) out.messages_max = in.messages_max();
+  if (in.has_bytes_max()) out.bytes_max = in.bytes_max();
+  if (in.has_dedup_ids_max()) out.dedup_ids_max = in.dedup_ids_max();
+  if (in.has_fairness_cost() && in.fairness_cost() != v1::FAIRNESS_COST_UNSPECIFIED) {
+    BATON_TRY(out.fairness_cost, fairness_cost(in.fairness_cost()));
+  }
+  return out;
+}
+
+Result<NewMessage> convert_message(v1::NewMessage& in) {
+  if (in.payload().size() > limits::kPayloadBytesMax) {
+    return over_limit("length of payload", in.payload().size(), limits::kPayloadBytesMax);
+  }
+  NewMessage out;
+  out.headers.reserve(in.headers().size());
+  for (auto& [name, value] : *in.mutable_headers())
+    out.headers.emplace_back(name, std::move(value));
+  out.fairness_key = std::move(*in.mutable_fairness_key());
+  out.throttle_keys.reserve(static_cast<std::size_t>(in.throttle_keys_size()));
+  for (std::string& key : *in.mutable_throttle_keys()) out.throttle_keys.push_back(std::move(key));
+  out.dedup_id = std::move(*in.mutable_dedup_id());
+  BATON_TRY(out.delay, convert_ms("delay_ms", in.delay_ms(), limits::kDelayMax));
+  BATON_TRY(out.expires_after,
+            convert_ms("expires_after_ms", in.expires_after_ms(), limits::kRetentionMax));
+  out.payload = std::move(*in.mutable_payload());
+  BATON_TRY_STATUS(validate(out));
+  return out;
+}
+
+Result<LeaseToken> convert_item(std::string& token, const QueueTokens& tokens) {
+  return tokens.open(token);
+}
+
+Result<NackItem> convert_item(v1::NackItem& in, const QueueTokens& tokens) {
+  BATON_TRY(const LeaseToken token, tokens.open(in.lease_token()));
+  NackItem out{.token = token, .retry = {}, .reason = {}};
+  if (in.reason().size() > limits::kReasonBytes) {
+    return over_limit("length of reason", in.reason().size(), limits::kReasonBytes);
+  }
+  out.reason = std::move(*in.mutable_reason());
+  if (in.has_delay_ms()) {
+    out.retry.kind = Retry::Kind::after;
+    BATON_TRY(out.retry.delay, convert_ms("delay_ms", in.delay_ms(), limits::kDelayMax));
+  } else if (in.has_release() && in.release()) {
+    out.retry.kind = Retry::Kind::release;
+  }
+  return out;
+}
+
+Result<ExtendItem> convert_item(v1::ExtendItem& in, const QueueTokens& tokens) {
+  BATON_TRY(const LeaseToken token, tokens.open(in.lease_token()));
+  ExtendItem out{.token = token};
+  BATON_TRY(out.timeout, convert_ms("timeout_ms", in.timeout_ms(), limits::kVisibilityTimeoutMax));
+  return out;
+}
+
+/// Sorts the items of a request into good ones and refused ones.
+template <class Command, class In, class Out, class Convert>
+Batch<Command> sort_items(std::string queue, Repeated<In>& in, std::vector<Out> Command::* good,
+                          Convert convert_one) {
+  Batch<Command> batch;
+  batch.command.queue = std::move(queue);
+  batch.items = static_cast<std::size_t>(in.size());
+  std::vector<Out>& out = batch.command.*good;
+  out.reserve(batch.items);
+  for (int i = 0; i < in.size(); ++i) {
+    Result<Out> item = convert_one(*in.Mutable(i));
+    if (item.has_value()) {
+      out.push_back(*std::move(item));
+    } else {
+      batch.refused.push_back({static_cast<std::size_t>(i), std::move(item).error()});
+    }
+  }
+  return batch;
+}
+
+/// For items that show a token of the queue.
+template <class Command, class In, class Out>
+Batch<Command> sort_leases(const std::string& queue, Repeated<In>& in,
+                           std::vector<Out> Command::* good, const QueueTokens& tokens) {
+  return sort_items(queue, in, good, [&](In& item) { return convert_item(item, tokens); });
+}
+Batch<AckCommand> sort(const std::string& queue, Repeated<std::string>& in,
+                       const QueueTokens& tokens) {
+  return sort_leases(queue, in, &AckCommand::tokens, tokens);
+}
+Batch<NackCommand> sort(const std::string& queue, Repeated<v1::NackItem>& in,
+                        const QueueTokens& tokens) {
+  return sort_leases(queue, in, &NackCommand::items, tokens);
+}
+Batch<ExtendCommand> sort(const std::string& queue, Repeated<v1::ExtendItem>& in,
+                          const QueueTokens& tokens) {
+  return sort_leases(queue, in, &ExtendCommand::items, tokens);
+}
+
+/// The fields that LeaseRequest and ConsumeStart share.
+template <class Start>
+Result<AttachCommand> convert_attach(Start& start) {
+  BATON_TRY_STATUS(validate_queue_name(start.queue()));
+  if (!start.consumer_id().empty()) BATON_TRY_STATUS(validate_consumer_id(start.consumer_id()));
+  if (start.max_in_flight() > limits::kMaxInFlightMax) {
+    return over_limit("max_in_flight", start.max_in_flight(), limits::kMaxInFlightMax);
+  }
+  if (start.max_in_flight_bytes() > limits::kMaxInFlightBytesMax) {
+    return over_limit("max_in_flight_bytes", start.max_in_flight_bytes(),
+                      limits::kMaxInFlightBytesMax);
+  }
+  if (start.concurrency() > limits::kMaxInFlightMax) {
+    return over_limit("concurrency", start.concurrency(), limits::kMaxInFlightMax);
+  }
+  AttachCommand out;
+  if (start.concurrency() != 0) out.concurrency = start.concurrency();
+  out.queue = std::move(*start.mutable_queue());
+  out.consumer_id = std::move(*start.mutable_consumer_id());
+  if (start.max_in_flight() != 0) out.max_in_flight = start.max_in_flight();
+  if (start.max_in_flight_bytes() != 0) out.max_in_flight_bytes = start.max_in_flight_bytes();
+  return out;
+}
+
+/// A rate that is next to nothing would overflow the time to wait; NaN compares false.
+Status check_redrive_rate(double rate) {
+  const bool limited = rate >= limits::kRedriveRateMin && rate <= limits::kRedriveRateMax;
+  if (rate == 0 || limited) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("rate is {}; it may be 0 (no limit), or {} to {} messages a second",
+                           rate, limits::kRedriveRateMin, limits::kRedriveRateMax)};
+}
+
+/// For commands that only name a queue.
+template <class Command>
+Result<Command> convert_name(std::string* name) {
+  BATON_TRY_STATUS(validate_queue_name(*name));
+  Command out;
+  out.queue = std::move(*name);
+  return out;
+}
+
+}  // namespace
+
+Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request) {
+  BATON_TRY(CreateQueueCommand out, convert_name<CreateQueueCommand>(request.mutable_name()));
+  BATON_TRY(out.settings, convert_settings(request.settings()));
+  BATON_TRY_STATUS(validate(patched({}, out.settings)));
+  return out;
+}
+
+Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request) {
+  BATON_TRY(UpdateQueueCommand out, convert_name<UpdateQueueCommand>(request.mutable_name()));
+  // Whether the settings go together depends on those the queue has: the machine checks them.
+  BATON_TRY(out.settings, convert_settings(request.settings()));
+  return out;
+}
+
+Result<DeleteQueueCommand> convert(v1::DeleteQueueRequest& request) {
+  return convert_name<DeleteQueueCommand>(request.mutable_name());
+}
+
+Result<DescribeQueueCommand> convert(v1::DescribeQueueRequest& request) {
+  return convert_name<DescribeQueueCommand>(request.mutable_name());
+}
+
+Result<ListQueuesCommand> convert(v1::ListQueuesRequest& request) {
+  if (!request.prefix().empty()) BATON_TRY_STATUS(validate_queue_name(request.prefix()));
+  ListQueuesCommand out;
+  out.queue = std::move(*request.mutable_prefix());
+  return out;
+}
+
+Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request) {
+  BATON_TRY_STATUS(validate_queue_name(request.queue()));
+  BATON_TRY_STATUS(check_items("messages", request.messages_size()));
+  return sort_items(std::move(*request.mutable_queue()), *request.mutable_messages(),
+                    &EnqueueCommand::messages, convert_message);
+}
+
+Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal) {
+  BATON_TRY_STATUS(validate_queue_name(request.queue()));
+  BATON_TRY_STATUS(check_items("lease_tokens", request.lease_tokens_size()));
+  return sort(request.queue(), *request.mutable_lease_tokens(), seal.of(request.queue()));
+}
+
+Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal) {
+  BATON_TRY_STATUS(validate_queue_name(request.queue()));
+  BATON_TRY_STATUS(check_items("items", request.items_size()));
+  return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
+}
+
+Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal) {
+  BATON_TRY_STATUS(validate_queue_name(request.queue()));
+  BATON_TRY_STATUS(check_items("items", request.items_size()));
+  return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
+}
+
+Result<LeaveCommand> convert(v1::LeaveRequest& request) {
+  BATON_TRY_STATUS(validate_consumer_id(request.consumer_id()));
+  BATON_TRY(LeaveCommand out, convert_name<LeaveCommand>(request.mutable_queue()));
+  out.consumer_id = std::move(*request.mutable_consumer_id());
+  return out;
+}
+
+Result<PeekCommand> convert(v1::PeekRequest& request) {
+  BATON_TRY(PeekCommand out, convert_name<PeekCommand>(request.mutable_queue()));
+  if (request.max() > limits::kPeekMax) return over_limit("max", request.max(), limits::kPeekMax);
+  out.max = request.max() == 0 ? limits::kPeekDefault : request.max();
+  if (!request.id().empty()) {
+    BATON_TRY(out.id, Uuid::parse(request.id()));
+  }
+  return out;
+}
+
+Result<PurgeCommand> convert(v1::PurgeRequest& request) {
+  return convert_name<PurgeCommand>(request.mutable_queue());
+}
+
+Result<Batch<CancelCommand>> convert(v1::CancelRequest& request) {
+  BATON_TRY_STATUS(validate_queue_name(request.queue()));
+  BATON_TRY_STATUS(check_items("ids", request.ids_size()));
+  return sort_items(std::move(*request.mutable_queue()), *request.mutable_ids(),
+                    &CancelCommand::ids, [](std::string& id) { return Uuid::parse(id); });
+}
+
+Result<RedriveCommand> convert(v1::RedriveRequest& request) {
+  BATON_TRY(RedriveCommand out, convert_name<RedriveCommand>(request.mutable_queue()));
+  if (!request.to().empty()) BATON_TRY_STATUS(validate_queue_name(request.to()));
+  if (!request.source_queue().empty())
+    BATON_TRY_STATUS(validate_queue_name(request.source_queue()));
+  if (request.reason_contains().size() > limits::kReasonBytes) {
+    return over_limit("length of reason_contains", request.reason_contains().size(),
+                      limits::kReasonBytes);
+  }
+  BATON_TRY_STATUS(check_redrive_rate(request.rate()));
+  out.to = std::move(*request.mutable_to());
+  out.max = request.max();
+  out.reason_contains = std::move(*request.mutable_reason_contains());
+  out.source_queue = std::move(*request.mutable_source_queue());
+  out.rate = request.rate();
+  out.dry_run = request.dry_run();
+  return out;
+}
+
+Result<AttachCommand> convert(v1::LeaseRequest& request) {
+  BATON_TRY(AttachCommand out, convert_attach(request));
+  // The broker never leases more than the stream will carry.
+  if (request.max_messages() != 0) out.credit = request.max_messages();
+  return out;
+}
+
+Result<AttachCommand> convert_start(v1::ConsumeRequest& request) {
+  if (!request.has_start()) {
+    return Error{Errc::invalid_argument, "start is missing in the first request of the stream"};
+  }
+  BATON_TRY(AttachCommand out, convert_attach(*request.mutable_start()));
+  if (request.start().manual_credit()) {
+    out.credit = request.credit();
+  } else if (request.credit() != 0) {
+    return Error{Errc::invalid_argument, "credit is given, but start does not set manual_credit"};
+  }
+  return out;
+}
+
+Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
+                                    const QueueTokens& tokens) {
+  BATON_TRY_STATUS(check_items("acks", request.acks_size()));
+  BATON_TRY_STATUS(check_items("nacks", request.nacks_size()));
+  BATON_TRY_STATUS(check_items("extends", request.extends_size()));
+  BATON_TRY_STATUS(check_items("begun", request.begun_size()));
+  ConsumerBatch out;
+  if (request.acks_size() != 0) out.acks = sort(queue, *request.mutable_acks(), tokens);
+  if (request.nacks_size() != 0) out.nacks = sort(queue, *request.mutable_nacks(), tokens);
+  if (request.extends_size() != 0) out.extends = sort(queue, *request.mutable_extends(), tokens);
+  for (const std::string& shown : request.begun()) {
+    // Of a lease that is over nobody needs to know that it was begun.
+    if (const Result<LeaseToken> token = tokens.open(shown); token.has_value()) {
+      out.begun.push_back(*token);
+    }
+  }
+  out.credit = request.credit();
+  out.quiesce = request.quiesce();
+  return out;
+}
+
+}  // namespace baton

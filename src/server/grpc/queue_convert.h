@@ -1,0 +1,52 @@
+#pragma once
+
+#include <baton/v1/queues.pb.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/queue/commands.h"
+#include "core/queue/token.h"
+#include "server/grpc/batch.h"
+
+/// Requests to commands. Pure, and the place where what comes from outside is checked: an error
+/// names the field and its limit. A conversion that takes its request by non-const reference moves
+/// strings out of it instead of copying them.
+namespace baton {
+
+/// What a request on an open consumer stream asks for, beyond its start.
+struct ConsumerBatch {
+  Batch<AckCommand> acks;
+  Batch<NackCommand> nacks;
+  Batch<ExtendCommand> extends;
+  std::vector<LeaseToken> begun;
+  std::uint64_t credit = 0;
+  bool quiesce = false;
+};
+
+Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request);
+Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request);
+Result<DeleteQueueCommand> convert(v1::DeleteQueueRequest& request);
+Result<DescribeQueueCommand> convert(v1::DescribeQueueRequest& request);
+Result<ListQueuesCommand> convert(v1::ListQueuesRequest& request);
+Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request);
+Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal);
+Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal);
+Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal);
+Result<LeaveCommand> convert(v1::LeaveRequest& request);
+Result<PeekCommand> convert(v1::PeekRequest& request);
+Result<PurgeCommand> convert(v1::PurgeRequest& request);
+Result<Batch<CancelCommand>> convert(v1::CancelRequest& request);
+Result<RedriveCommand> convert(v1::RedriveRequest& request);
+
+/// Number and sink are still to be filled in, and the consumer's id when it is empty.
+Result<AttachCommand> convert(v1::LeaseRequest& request);
+/// The first request of a Consume stream: its start, and the credit it brings.
+Result<AttachCommand> convert_start(v1::ConsumeRequest& request);
+/// Every request of a Consume stream, without its start. `queue` and `tokens` are the stream's.
+Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
+                                    const QueueTokens& tokens);
+
+}  // namespace baton

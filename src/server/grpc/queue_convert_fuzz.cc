@@ -1,0 +1,100 @@
+// Every request as it may come from outside: whatever the bytes, the conversion answers with a
+// command within the limits, or an error that says something.
+
+#include <baton/v1/queues.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/assert.h"
+#include "server/grpc/queue_convert.h"
+
+namespace {
+
+template <class T>
+void check_items(const baton::Batch<T>& batch, std::size_t good) {
+  BATON_ASSERT(batch.refused.size() + good == batch.items);
+  std::size_t next = 0;
+  for (const baton::Refused& refused : batch.refused) {
+    BATON_ASSERT(refused.index >= next && refused.index < batch.items);
+    BATON_ASSERT(!refused.error.text.empty());
+    next = refused.index + 1;
+  }
+}
+
+void check(const baton::Batch<baton::EnqueueCommand>& batch) {
+  check_items(batch, batch.command.messages.size());
+  for (const auto& message : batch.command.messages) {
+    BATON_ASSERT(baton::validate(message).has_value());
+  }
+}
+void check(const baton::Batch<baton::AckCommand>& batch) {
+  check_items(batch, batch.command.tokens.size());
+}
+void check(const baton::Batch<baton::NackCommand>& batch) {
+  check_items(batch, batch.command.items.size());
+}
+void check(const baton::Batch<baton::ExtendCommand>& batch) {
+  check_items(batch, batch.command.items.size());
+}
+void check(const baton::Batch<baton::CancelCommand>& batch) {
+  check_items(batch, batch.command.ids.size());
+}
+template <class Command>
+void check(const Command& /*command*/) {}
+
+template <class Request>
+void try_request(const std::string& bytes) {
+  Request request;
+  if (!request.ParseFromString(bytes)) return;
+  const auto result = [&] {
+    if constexpr (requires { baton::convert(request, baton::TokenSeal{}); }) {
+      return baton::convert(request, baton::TokenSeal{});
+    } else {
+      return baton::convert(request);
+    }
+  }();
+  if (result.has_value()) {
+    check(*result);
+  } else {
+    BATON_ASSERT(!result.error().text.empty());
+  }
+}
+
+void try_consume(const std::string& bytes) {
+  baton::v1::ConsumeRequest request;
+  if (!request.ParseFromString(bytes)) return;
+  baton::v1::ConsumeRequest copy = request;
+  const auto start = baton::convert_start(copy);
+  BATON_ASSERT(start.has_value() || !start.error().text.empty());
+  const auto items = baton::convert_items(request, "queue", baton::TokenSeal{}.of("queue"));
+  if (!items.has_value()) return;
+  check(items->acks);
+  check(items->nacks);
+  check(items->extends);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  namespace v1 = baton::v1;
+  const std::string input(reinterpret_cast<const char*>(bytes), size);  // NOLINT
+  try_request<v1::CreateQueueRequest>(input);
+  try_request<v1::UpdateQueueRequest>(input);
+  try_request<v1::DeleteQueueRequest>(input);
+  try_request<v1::DescribeQueueRequest>(input);
+  try_request<v1::ListQueuesRequest>(input);
+  try_request<v1::EnqueueRequest>(input);
+  try_request<v1::AckRequest>(input);
+  try_request<v1::NackRequest>(input);
+  try_request<v1::ExtendRequest>(input);
+  try_request<v1::LeaveRequest>(input);
+  try_request<v1::PeekRequest>(input);
+  try_request<v1::PurgeRequest>(input);
+  try_request<v1::CancelRequest>(input);
+  try_request<v1::RedriveRequest>(input);
+  try_request<v1::LeaseRequest>(input);
+  try_consume(input);
+  return 0;
+}

@@ -1,0 +1,150 @@
+#include "server/grpc/queue_reply.h"
+
+#include <optional>
+
+#include "base/assert.h"
+#include "server/grpc/api_limits.h"
+#include "server/grpc/status.h"
+
+namespace baton {
+namespace {
+
+std::uint64_t to_ms(Duration duration) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+void describe_settings(const QueueSettings& in, v1::QueueSettings& out) {
+  out.set_visibility_timeout_ms(to_ms(in.visibility_timeout));
+  out.set_max_attempts(in.max_attempts);
+  out.set_dead_letter_queue(in.dead_letter_queue);
+  out.set_retry_delay_ms(to_ms(in.retry_delay));
+  out.set_retry_delay_max_ms(to_ms(in.retry_delay_max));
+  out.set_release_on_disconnect(in.release_on_disconnect);
+  out.set_payload_bytes_max(in.payload_bytes_max);
+  out.set_messages_max(in.messages_max);
+  out.set_bytes_max(in.bytes_max);
+  out.set_retention_ms(to_ms(in.retention));
+  out.set_dedup_window_ms(to_ms(in.dedup_window));
+  out.set_dedup_ids_max(in.dedup_ids_max);
+  out.set_fairness_cost(in.fairness_cost == FairnessCost::byte ? v1::FAIRNESS_COST_BYTE
+                                                               : v1::FAIRNESS_COST_MESSAGE);
+  for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
+  for (const auto& [key, throttle] : in.throttles) {
+    v1::Throttle& shown = (*out.mutable_throttles())[key];
+    shown.set_rate(throttle.rate);
+    shown.set_burst(throttle.burst);
+  }
+}
+
+void describe_stats(const QueueStats& in, v1::QueueStats& out) {
+  out.set_ready(in.ready);
+  out.set_leased(in.leased);
+  out.set_delayed(in.delayed);
+  out.set_bytes(in.bytes);
+  out.set_active_keys(in.active_keys);
+  out.set_consumers(in.consumers);
+  out.set_outgoing(in.outgoing);
+  out.set_dedup_ids(in.dedup_ids);
+  out.set_enqueued_total(in.enqueued_total);
+  out.set_delivered_total(in.delivered_total);
+  out.set_acked_total(in.acked_total);
+  out.set_nacked_total(in.nacked_total);
+  out.set_lease_expired_total(in.lease_expired_total);
+  out.set_dead_lettered_total(in.dead_lettered_total);
+  out.set_dropped_total(in.dropped_total);
+  out.set_deduplicated_total(in.deduplicated_total);
+}
+
+const Error* error_of(const EnqueueOutcome& outcome) {
+  return outcome.error.has_value() ? &*outcome.error : nullptr;
+}
+const Error* error_of(const ItemOutcome& outcome) {
+  return outcome.has_value() ? &*outcome : nullptr;
+}
+
+/// The whole call's failure, if every item failed for want of the queue.
+template <class Outcome>
+grpc::Status status_of(const Results<Outcome>& results) {
+  if (results.outcomes.empty() || !results.refused.empty()) return {};
+  const Error* failure = nullptr;
+  for (const Outcome& outcome : results.outcomes) {
+    failure = error_of(outcome);
+    if (failure == nullptr || failure->code != Errc::queue_not_found) return {};
+  }
+  return failure == nullptr ? grpc::Status{} : to_status(*failure);
+}
+
+v1::MessageState to_proto(MessageState state) {
+  switch (state) {
+    case MessageState::ready: return v1::MESSAGE_STATE_READY;
+    case MessageState::leased: return v1::MESSAGE_STATE_LEASED;
+    case MessageState::delayed: return v1::MESSAGE_STATE_DELAYED;
+  }
+  return v1::MESSAGE_STATE_UNSPECIFIED;
+}
+
+void show_one(const PeekedMessage& in, v1::PeekedMessage& out) {
+  const Message& message = *in.message;
+  out.set_id(message.id().to_string());
+  out.set_payload(std::string(message.payload()));
+  for (const auto& [name, value] : message.headers()) {
+    (*out.mutable_headers())[std::string(name)] = std::string(value);
+  }
+  out.set_fairness_key(std::string(message.fairness_key()));
+  out.set_attempts(in.attempts);
+  out.set_enqueued_at_ns(message.enqueued_at().ns);
+  out.set_state(to_proto(in.state));
+  out.set_consumer_id(in.consumer_id);
+  if (in.state != MessageState::ready) out.set_visible_at_ns(in.visible_at.ns);
+}
+
+}  // namespace
+
+void describe(const QueueDescription& description, v1::Queue& out) {
+  out.set_name(description.name);
+  out.set_id(description.id.value);
+  describe_settings(description.settings, *out.mutable_settings());
+  describe_stats(description.stats, *out.mutable_stats());
+}
+
+void show(const std::vector<PeekedMessage>& messages, v1::PeekResponse& out) {
+  std::size_t bytes = 0;
+  for (const PeekedMessage& message : messages) {
+    bytes += message.message->bytes().size();
+    if (bytes > limits::kPeekBytes && out.messages_size() != 0) return;
+    show_one(message, *out.add_messages());
+  }
+}
+
+grpc::Status reply(const Results<EnqueueOutcome>& results, v1::EnqueueResponse& out) {
+  grpc::Status status = status_of(results);
+  if (!status.ok()) return status;
+  for_each_result(results, [&](const EnqueueOutcome* outcome, const Error* refused) {
+    v1::EnqueueResult& result = *out.add_results();
+    BATON_ASSERT((outcome == nullptr) != (refused == nullptr));
+    const Error* const error = refused != nullptr ? refused : error_of(*outcome);
+    if (error != nullptr) {
+      *result.mutable_error() = to_proto(*error);
+    } else {
+      result.set_id(outcome->id.to_string());
+      result.set_duplicate(outcome->duplicate);
+    }
+  });
+  return status;
+}
+
+grpc::Status reply(const Results<ItemOutcome>& results,
+                   google::protobuf::RepeatedPtrField<v1::ItemResult>& out) {
+  grpc::Status status = status_of(results);
+  if (!status.ok()) return status;
+  for_each_result(results, [&](const ItemOutcome* outcome, const Error* refused) {
+    v1::ItemResult& result = *out.Add();
+    BATON_ASSERT((outcome == nullptr) != (refused == nullptr));
+    const Error* const error = refused != nullptr ? refused : error_of(*outcome);
+    if (error != nullptr) *result.mutable_error() = to_proto(*error);
+  });
+  return status;
+}
+
+}  // namespace baton

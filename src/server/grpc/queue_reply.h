@@ -1,0 +1,24 @@
+#pragma once
+
+#include <baton/v1/queues.pb.h>
+#include <grpcpp/support/status.h>
+
+#include <vector>
+
+#include "core/queue/commands.h"
+#include "server/grpc/queue_wire.h"
+
+/// Answers of the broker to responses of unary calls. Pure.
+namespace baton {
+
+void describe(const QueueDescription& description, v1::Queue& out);
+/// Shows messages until limits::kPeekBytes are reached; at least one, if there is one.
+void show(const std::vector<PeekedMessage>& messages, v1::PeekResponse& out);
+
+/// NOT_FOUND when every item failed because there is no such queue; otherwise OK, and each item has
+/// its own result.
+grpc::Status reply(const Results<EnqueueOutcome>& results, v1::EnqueueResponse& out);
+grpc::Status reply(const Results<ItemOutcome>& results,
+                   google::protobuf::RepeatedPtrField<v1::ItemResult>& out);
+
+}  // namespace baton

@@ -1,0 +1,177 @@
+#include "server/grpc/queue_service.h"
+
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "server/grpc/consumer_stream.h"
+#include "server/grpc/enqueue_stream.h"
+#include "server/grpc/gather.h"
+#include "server/grpc/queue_convert.h"
+#include "server/grpc/queue_reply.h"
+#include "server/grpc/stream_port.h"
+#include "server/grpc/unary.h"
+
+namespace baton {
+namespace {
+
+using Reactor = QueueService::Reactor;
+
+}  // namespace
+
+Reactor* QueueService::CreateQueue(Context* context, const v1::CreateQueueRequest* request,
+                                   v1::CreateQueueResponse* response) {
+  return run(UnaryCall(context, state_, Method::create_queue), convert(own(request)),
+             [response](const CreateQueueCommand& done) {
+               describe(done.description, *response->mutable_queue());
+             });
+}
+
+Reactor* QueueService::UpdateQueue(Context* context, const v1::UpdateQueueRequest* request,
+                                   v1::UpdateQueueResponse* response) {
+  return run(UnaryCall(context, state_, Method::update_queue), convert(own(request)),
+             [response](const UpdateQueueCommand& done) {
+               describe(done.description, *response->mutable_queue());
+             });
+}
+
+Reactor* QueueService::DeleteQueue(Context* context, const v1::DeleteQueueRequest* request,
+                                   v1::DeleteQueueResponse* /*response*/) {
+  return run(UnaryCall(context, state_, Method::delete_queue), convert(own(request)),
+             [](const DeleteQueueCommand&) {});
+}
+
+Reactor* QueueService::DescribeQueue(Context* context, const v1::DescribeQueueRequest* request,
+                                     v1::DescribeQueueResponse* response) {
+  return run(UnaryCall(context, state_, Method::describe_queue), convert(own(request)),
+             [response](const DescribeQueueCommand& done) {
+               describe(done.description, *response->mutable_queue());
+             });
+}
+
+Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest* request,
+                                  v1::ListQueuesResponse* response) {
+  const UnaryCall call(context, state_, Method::list_queues);
+  const Result<ListQueuesCommand> command = convert(own(request));
+  const Status alive = call.alive(false);
+  if (!command.has_value() || !alive.has_value()) {
+    call.finish(to_status(command.has_value() ? alive.error() : command.error()));
+    return call.reactor();
+  }
+  ask_all_shards(call, *command, [response](std::vector<ListQueuesCommand>& answers) {
+    std::vector<QueueDescription> queues;
+    for (ListQueuesCommand& answer : answers) {
+      std::ranges::move(answer.descriptions, std::back_inserter(queues));
+    }
+    std::ranges::sort(queues, {}, &QueueDescription::name);
+    for (const QueueDescription& queue : queues) describe(queue, *response->add_queues());
+  });
+  return call.reactor();
+}
+
+Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* request,
+                               v1::EnqueueResponse* response) {
+  return run_batch(UnaryCall(context, state_, Method::enqueue), convert(own(request)),
+                   Broker::Admission::bounded, [response](const Results<EnqueueOutcome>& results) {
+                     return reply(results, *response);
+                   });
+}
+
+Reactor* QueueService::Ack(Context* context, const v1::AckRequest* request,
+                           v1::AckResponse* response) {
+  return run_batch(UnaryCall(context, state_, Method::ack),
+                   convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
+                   [response](const Results<ItemOutcome>& results) {
+                     return reply(results, *response->mutable_results());
+                   });
+}
+
+Reactor* QueueService::Nack(Context* context, const v1::NackRequest* request,
+                            v1::NackResponse* response) {
+  return run_batch(UnaryCall(context, state_, Method::nack),
+                   convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
+                   [response](const Results<ItemOutcome>& results) {
+                     return reply(results, *response->mutable_results());
+                   });
+}
+
+Reactor* QueueService::Extend(Context* context, const v1::ExtendRequest* request,
+                              v1::ExtendResponse* response) {
+  return run_batch(UnaryCall(context, state_, Method::extend),
+                   convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
+                   [response](const Results<ItemOutcome>& results) {
+                     return reply(results, *response->mutable_results());
+                   });
+}
+
+Reactor* QueueService::Leave(Context* context, const v1::LeaveRequest* request,
+                             v1::LeaveResponse* response) {
+  return run(UnaryCall(context, state_, Method::leave), convert(own(request)),
+             [response](const LeaveCommand& done) { response->set_released(done.released); });
+}
+
+Reactor* QueueService::Peek(Context* context, const v1::PeekRequest* request,
+                            v1::PeekResponse* response) {
+  return run(UnaryCall(context, state_, Method::peek), convert(own(request)),
+             [response](const PeekCommand& done) { show(done.messages, *response); });
+}
+
+Reactor* QueueService::Purge(Context* context, const v1::PurgeRequest* request,
+                             v1::PurgeResponse* response) {
+  return run(UnaryCall(context, state_, Method::purge), convert(own(request)),
+             [response](const PurgeCommand& done) { response->set_purged(done.purged); });
+}
+
+Reactor* QueueService::Cancel(Context* context, const v1::CancelRequest* request,
+                              v1::CancelResponse* response) {
+  return run_batch(UnaryCall(context, state_, Method::cancel), convert(own(request)),
+                   Broker::Admission::bounded, [response](const Results<ItemOutcome>& results) {
+                     return reply(results, *response->mutable_results());
+                   });
+}
+
+Reactor* QueueService::Redrive(Context* context, const v1::RedriveRequest* request,
+                               v1::RedriveResponse* response) {
+  return run(UnaryCall(context, state_, Method::redrive), convert(own(request)),
+             [response](const RedriveCommand& done) {
+               response->set_matched(done.matched);
+               response->set_moved(done.moved);
+               response->set_skipped(done.skipped);
+             });
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* QueueService::EnqueueStream(
+    Context* context) {
+  const auto stream = std::make_shared<baton::EnqueueStream>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Method::enqueue_stream, stream);
+  stream->open(*reactor, true);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* QueueService::Lease(Context* context,
+                                                                const grpc::ByteBuffer* request) {
+  const auto stream = std::make_shared<ConsumerStream>(state_);
+  auto* const reactor = new WriteReactor(context, state_, Method::lease, stream);
+  v1::LeaseRequest lease;
+  if (!grpc::SerializationTraits<v1::LeaseRequest>::Deserialize(&own(request), &lease).ok()) {
+    stream->end(to_status({Errc::invalid_argument, "the request is not a LeaseRequest"}));
+  } else if (Result<AttachCommand> command = convert(lease); !command.has_value()) {
+    stream->end(to_status(command.error()));
+  } else if (!stream->is_ending()) {
+    stream->attach(*std::move(command));
+  }
+  stream->open(*reactor, false);
+  return reactor;
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* QueueService::Consume(
+    Context* context) {
+  const auto stream = std::make_shared<ConsumerStream>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Method::consume, stream);
+  stream->open(*reactor, true);
+  return reactor;
+}
+
+}  // namespace baton

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <baton/v1/queues.grpc.pb.h>
+
+#include <memory>
+
+#include "server/grpc/api_state.h"
+
+namespace baton {
+
+// The streaming methods take and give raw bytes (see stream_port.h), the others messages. gRPC's
+// generated code asks for one layer per method.
+using QueuesOperating = v1::Queues::WithCallbackMethod_Peek<
+    v1::Queues::WithCallbackMethod_Purge<v1::Queues::WithCallbackMethod_Cancel<
+        v1::Queues::WithCallbackMethod_Redrive<v1::Queues::Service>>>>;
+using QueuesNamed =
+    v1::Queues::WithCallbackMethod_CreateQueue<v1::Queues::WithCallbackMethod_UpdateQueue<
+        v1::Queues::WithCallbackMethod_DeleteQueue<v1::Queues::WithCallbackMethod_ListQueues<
+            v1::Queues::WithCallbackMethod_DescribeQueue<QueuesOperating>>>>>;
+using QueuesBatched = v1::Queues::WithCallbackMethod_Enqueue<
+    v1::Queues::WithCallbackMethod_Ack<v1::Queues::WithCallbackMethod_Nack<
+        v1::Queues::WithCallbackMethod_Extend<v1::Queues::WithCallbackMethod_Leave<QueuesNamed>>>>>;
+using QueuesBase =
+    v1::Queues::WithRawCallbackMethod_EnqueueStream<v1::Queues::WithRawCallbackMethod_Lease<
+        v1::Queues::WithRawCallbackMethod_Consume<QueuesBatched>>>;
+
+/// `baton.v1.Queues`. Owned by the ApiServer. Called by gRPC's threads, and never blocks one: a
+/// unary call becomes a Call of the broker, which answers it from the shard's thread.
+///
+/// A unary call's reactor, request and response are gRPC's; they stay until Finish(), and CallThen
+/// sees to it that Finish() is called exactly once, whatever becomes of the client or the broker. A
+/// call that was cancelled or timed out before it is handed over is not done.
+class QueueService final : public QueuesBase {
+ public:
+  explicit QueueService(std::shared_ptr<ApiState> state) : state_(std::move(state)) {}
+
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+  Reactor* CreateQueue(Context* context, const v1::CreateQueueRequest* request,
+                       v1::CreateQueueResponse* response) override;
+  Reactor* UpdateQueue(Context* context, const v1::UpdateQueueRequest* request,
+                       v1::UpdateQueueResponse* response) override;
+  Reactor* DeleteQueue(Context* context, const v1::DeleteQueueRequest* request,
+                       v1::DeleteQueueResponse* response) override;
+  Reactor* ListQueues(Context* context, const v1::ListQueuesRequest* request,
+                      v1::ListQueuesResponse* response) override;
+  Reactor* DescribeQueue(Context* context, const v1::DescribeQueueRequest* request,
+                         v1::DescribeQueueResponse* response) override;
+  Reactor* Enqueue(Context* context, const v1::EnqueueRequest* request,
+                   v1::EnqueueResponse* response) override;
+  Reactor* Ack(Context* context, const v1::AckRequest* request, v1::AckResponse* response) override;
+  Reactor* Nack(Context* context, const v1::NackRequest* request,
+                v1::NackResponse* response) override;
+  Reactor* Extend(Context* context, const v1::ExtendRequest* request,
+                  v1::ExtendResponse* response) override;
+  Reactor* Leave(Context* context, const v1::LeaveRequest* request,
+                 v1::LeaveResponse* response) override;
+  Reactor* Peek(Context* context, const v1::PeekRequest* request,
+                v1::PeekResponse* response) override;
+  Reactor* Purge(Context* context, const v1::PurgeRequest* request,
+                 v1::PurgeResponse* response) override;
+  Reactor* Cancel(Context* context, const v1::CancelRequest* request,
+                  v1::CancelResponse* response) override;
+  Reactor* Redrive(Context* context, const v1::RedriveRequest* request,
+                   v1::RedriveResponse* response) override;
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EnqueueStream(
+      Context* context) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Lease(Context* context,
+                                                    const grpc::ByteBuffer* request) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Consume(Context* context) override;
+
+ private:
+  std::shared_ptr<ApiState> state_;
+};
+
+}  // namespace baton

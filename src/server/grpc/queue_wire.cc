@@ -1,0 +1,139 @@
+#include "server/grpc/queue_wire.h"
+
+#include <baton/v1/queues.pb.h>
+
+#include <array>
+#include <string_view>
+
+#include "base/assert.h"
+#include "server/grpc/status.h"
+#include "server/grpc/wire_fields.h"
+
+namespace baton {
+namespace {
+
+constexpr std::uint32_t kUuidText = 36;
+
+void append_uuid(std::string& out, unsigned number, const Uuid& uuid) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<char, kUuidText> text{};
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < uuid.bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text[at++] = '-';
+    text[at++] = kDigits[uuid.bytes[i] >> 4U];
+    text[at++] = kDigits[uuid.bytes[i] & 15U];
+  }
+  append_blob(out, number, {text.data(), text.size()});
+}
+
+std::size_t header_bytes(std::string_view name, std::string_view value) {
+  return blob_bytes(name.size()) + blob_bytes(value.size());
+}
+
+// What stands between the field's key and length, and the end of the message.
+std::size_t body_bytes(const Delivery& delivery, const QueueTokens& tokens) {
+  const Message& message = *delivery.message;
+  std::size_t size = blob_bytes(kUuidText) + blob_bytes(message.payload().size()) +
+                     blob_bytes(message.fairness_key().size()) + 1 +
+                     varint_bytes(delivery.attempt) + 1 +
+                     varint_bytes(static_cast<std::uint64_t>(message.enqueued_at().ns)) + 1 +
+                     varint_bytes(static_cast<std::uint64_t>(delivery.deadline.ns)) +
+                     blob_bytes(tokens.size_of(delivery.token));
+  if (message.header_count() != 0) {
+    for (const auto& [name, value] : message.headers()) {
+      size += blob_bytes(header_bytes(name, value));
+    }
+  }
+  if (message.has_throttle_keys()) {
+    for (const std::string_view key : message.throttle_keys()) size += blob_bytes(key.size());
+  }
+  return size;
+}
+
+std::string error_field(unsigned number, const Error& error) {
+  std::string field;
+  append_blob(field, number, to_proto(error).SerializeAsString());
+  return field;
+}
+
+}  // namespace
+
+std::size_t delivery_bytes(const Delivery& delivery) {
+  // Keys, lengths and numbers are some 80 bytes; the message's own buffer holds the rest.
+  return delivery.message->bytes().size() + 80;
+}
+
+void append_delivery(std::string& frame, const Delivery& delivery, const QueueTokens& tokens) {
+  const Message& message = *delivery.message;
+  const std::size_t size = body_bytes(delivery, tokens);
+  frame.push_back(bytes_field(2));
+  append_varint(frame, size);
+  const std::size_t begin = frame.size();
+
+  append_uuid(frame, 1, message.id());
+  append_blob(frame, 2, message.payload());
+  if (message.header_count() != 0) {
+    for (const auto& [name, value] : message.headers()) {
+      frame.push_back(bytes_field(3));
+      append_varint(frame, header_bytes(name, value));
+      append_blob(frame, 1, name);
+      append_blob(frame, 2, value);
+    }
+  }
+  append_blob(frame, 4, message.fairness_key());
+  append_number(frame, 5, delivery.attempt);
+  append_number(frame, 6, static_cast<std::uint64_t>(message.enqueued_at().ns));
+  append_number(frame, 7, static_cast<std::uint64_t>(delivery.deadline.ns));
+  frame.push_back(bytes_field(8));
+  append_varint(frame, tokens.size_of(delivery.token));
+  tokens.append(frame, delivery.token);
+  if (message.has_throttle_keys()) {
+    for (const std::string_view key : message.throttle_keys()) append_blob(frame, 9, key);
+  }
+  // A wrong length would make the client read one message's bytes as another's.
+  BATON_ASSERT(frame.size() - begin == size);
+}
+
+void append_registered(std::string& frame, const std::string& consumer_id,
+                       Duration visibility_timeout) {
+  v1::Registered registered;
+  registered.set_consumer_id(consumer_id);
+  registered.set_visibility_timeout_ms(static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(visibility_timeout).count()));
+  append_blob(frame, 1, registered.SerializeAsString());
+}
+
+void append_quiesced(std::string& frame) { append_number(frame, 6, 1); }
+
+void append_results(std::string& frame, ResultField field, const Results<ItemOutcome>& results) {
+  const auto number = static_cast<unsigned>(field);
+  for_each_result(results, [&](const ItemOutcome* outcome, const Error* refused) {
+    const Error* error = refused;
+    if (outcome != nullptr && outcome->has_value()) error = &**outcome;
+    if (error == nullptr) {
+      // An empty ItemResult: done.
+      frame.push_back(bytes_field(number));
+      frame.push_back(0);
+    } else {
+      append_blob(frame, number, error_field(1, *error));
+    }
+  });
+}
+
+void append_enqueued(std::string& frame, const Results<EnqueueOutcome>& results) {
+  frame.reserve(frame.size() + results.items * (blob_bytes(blob_bytes(kUuidText)) + 2));
+  for_each_result(results, [&](const EnqueueOutcome* outcome, const Error* refused) {
+    const Error* error = refused;
+    if (outcome != nullptr && outcome->error.has_value()) error = &*outcome->error;
+    if (error != nullptr) {
+      append_blob(frame, 1, error_field(3, *error));
+      return;
+    }
+    frame.push_back(bytes_field(1));
+    append_varint(frame, blob_bytes(kUuidText) + (outcome->duplicate ? 2 : 0));
+    append_uuid(frame, 1, outcome->id);
+    if (outcome->duplicate) append_number(frame, 2, 1);
+  });
+}
+
+}  // namespace baton

@@ -1,0 +1,249 @@
+#include "server/grpc/stream_convert.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/names.h"
+#include "core/stream/limits.h"
+#include "server/grpc/api_limits.h"
+#include "server/grpc/bounds.h"
+
+namespace baton {
+namespace {
+
+Result<StreamSettingsPatch> convert_settings(const v1::StreamSettings& in) {
+  StreamSettingsPatch out;
+  if (in.has_retention_ms()) {
+    BATON_TRY(out.retention, convert_ms("retention_ms", in.retention_ms(), limits::kRetentionMax));
+  }
+  if (in.has_retention_bytes()) out.retention_bytes = in.retention_bytes();
+  if (in.has_segment_bytes()) out.segment_bytes = in.segment_bytes();
+  if (in.has_fsync()) {
+    BATON_TRY(out.fsync, parse_fsync_mode(in.fsync()));
+  }
+  if (in.has_batch_bytes_max()) out.batch_bytes_max = in.batch_bytes_max();
+  return out;
+}
+
+/// Only so long that the error that names it stays readable: whether it is there, its shard knows.
+Status check_stream(const std::string& name) { return validate_stream_name(name); }
+
+Status check_group(const std::string& name) {
+  return validate_name("group", name, limits::kGroupNameBytes);
+}
+
+Result<ReadFrom> convert_from(const v1::From& in, ReadFrom::Place otherwise) {
+  ReadFrom out{.place = otherwise, .offset = {}, .time = {}};
+  switch (in.place_case()) {
+    case v1::From::kFirst: out.place = ReadFrom::Place::first; break;
+    case v1::From::kLast: out.place = ReadFrom::Place::last; break;
+    case v1::From::kNext: out.place = ReadFrom::Place::next; break;
+    case v1::From::kOffset:
+      if (in.offset() < 0) {
+        return Error{Errc::invalid_argument,
+                     fmt::format("from.offset is {}; it must not be negative", in.offset())};
+      }
+      out.place = ReadFrom::Place::offset;
+      out.offset = Offset{in.offset()};
+      break;
+    case v1::From::kTimestampMs:
+      out.place = ReadFrom::Place::time;
+      out.time = TimestampMs{in.timestamp_ms()};
+      break;
+    case v1::From::PLACE_NOT_SET: break;
+  }
+  return out;
+}
+
+ChunkFormat convert_format(v1::Format format) {
+  return format == v1::FORMAT_RECORDS ? ChunkFormat::records : ChunkFormat::batches;
+}
+
+NewRecord convert_record(v1::Record& in) {
+  NewRecord out;
+  if (in.has_key()) out.key = std::move(*in.mutable_key());
+  if (in.has_value()) out.value = std::move(*in.mutable_value());
+  for (v1::RecordHeader& header : *in.mutable_headers()) {
+    std::optional<std::string> value;
+    if (header.has_value()) value = std::move(*header.mutable_value());
+    out.headers.emplace_back(std::move(*header.mutable_name()), std::move(value));
+  }
+  if (in.has_timestamp_ms()) out.timestamp = TimestampMs{in.timestamp_ms()};
+  if (in.has_partition()) out.partition = PartitionNumber{in.partition()};
+  return out;
+}
+
+}  // namespace
+
+Result<CreateStreamCommand> convert(const v1::CreateStreamRequest& request) {
+  CreateStreamCommand out;
+  BATON_TRY_STATUS(check_stream(request.name()));
+  out.stream = request.name();
+  out.partitions = request.partitions() == 0 ? 1 : request.partitions();
+  BATON_TRY(out.settings, convert_settings(request.settings()));
+  return out;
+}
+
+Result<UpdateStreamCommand> convert(const v1::UpdateStreamRequest& request) {
+  UpdateStreamCommand out;
+  BATON_TRY_STATUS(check_stream(request.name()));
+  out.stream = request.name();
+  BATON_TRY(out.settings, convert_settings(request.settings()));
+  return out;
+}
+
+Result<DeleteStreamCommand> convert(const v1::DeleteStreamRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.name()));
+  return DeleteStreamCommand{.stream = request.name(), .error = {}};
+}
+
+Result<DescribeStreamCommand> convert(const v1::DescribeStreamRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.name()));
+  return DescribeStreamCommand{.stream = request.name(), .error = {}, .description = {}};
+}
+
+Result<StartProducerCommand> convert(const v1::InitProducerRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  return StartProducerCommand{
+      .stream = request.stream(), .producer = request.producer(), .error = {}, .started = {}};
+}
+
+Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  BATON_TRY_STATUS(check_group(request.group()));
+  if (request.offset() < 0) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("offset is {}; it must not be negative", request.offset())};
+  }
+  StoreOffsetCommand out;
+  out.stream = request.stream();
+  out.request.group = {request.stream(), request.partition(), request.group()};
+  out.request.offset = GroupOffset{static_cast<std::uint64_t>(request.offset())};
+  out.request.may_rewind = true;
+  return out;
+}
+
+Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  BATON_TRY_STATUS(check_group(request.group()));
+  QueryOffsetCommand out;
+  out.stream = request.stream();
+  out.partition = PartitionNumber{request.partition()};
+  out.group = request.group();
+  return out;
+}
+
+Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  BATON_TRY_STATUS(check_group(request.group()));
+  SetGroupOffsetsCommand out;
+  out.stream = request.stream();
+  out.group = request.group();
+  out.dry_run = request.dry_run();
+  if (request.offsets().empty()) {
+    return Error{Errc::invalid_argument, "offsets is empty: name at least one partition"};
+  }
+  std::set<std::uint32_t> named;
+  for (const v1::NewGroupOffset& item : request.offsets()) {
+    if (item.offset() < 0) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("offset of partition {} is {}; it must not be negative",
+                               item.partition(), item.offset())};
+    }
+    if (!named.insert(item.partition()).second) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("offsets names partition {} twice", item.partition())};
+    }
+    out.moves.push_back({.partition = PartitionNumber{item.partition()},
+                         .offset = GroupOffset{static_cast<std::uint64_t>(item.offset())}});
+  }
+  return out;
+}
+
+namespace {
+
+Result<std::optional<Handover>> convert_handover(const v1::Start& start) {
+  if (start.handover() == v1::HANDOVER_UNSPECIFIED) return std::nullopt;
+  if (!start.single_active()) {
+    return Error{Errc::invalid_argument, "handover is for single_active subscriptions"};
+  }
+  if (start.handover() == v1::HANDOVER_AT_ONCE) return std::optional(Handover::at_once);
+  if (start.handover() == v1::HANDOVER_STRICT) return std::optional(Handover::strict);
+  return Error{Errc::invalid_argument,
+               fmt::format("handover is {}; it may be 0 to 2", int{start.handover()})};
+}
+
+}  // namespace
+
+Result<SubscriptionWanted> convert(const v1::Start& start) {
+  SubscriptionWanted out;
+  out.id = SubscriptionId{start.id()};
+  BATON_TRY_STATUS(check_stream(start.stream()));
+  if (!start.group().empty()) BATON_TRY_STATUS(check_group(start.group()));
+  if (start.single_active() && start.group().empty()) {
+    return Error{Errc::invalid_argument, "single_active needs a group"};
+  }
+  if (start.owner().size() > limits::kOwnerLabelBytes) {
+    return too_long("owner", start.owner().size(), limits::kOwnerLabelBytes);
+  }
+  if (start.credit().batches() > limits::kCreditMax ||
+      start.credit().bytes() > limits::kCreditMax) {
+    return Error{Errc::invalid_argument, fmt::format("credit is more than {}", limits::kCreditMax)};
+  }
+  out.command.stream = start.stream();
+  out.command.group = start.group();
+  out.command.single_active = start.single_active();
+  out.command.owner = start.owner();
+  BATON_TRY(out.command.handover, convert_handover(start));
+  if (static_cast<std::uint32_t>(start.partitions_size()) > limits::kPartitionsPerStreamMax) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("partitions names {}; the limit is {}", start.partitions_size(),
+                             limits::kPartitionsPerStreamMax)};
+  }
+  const std::set<std::uint32_t> numbers(start.partitions().begin(), start.partitions().end());
+  for (const std::uint32_t number : numbers) out.command.partitions.emplace_back(number);
+  BATON_TRY(out.from, convert_from(start.from(), ReadFrom::Place::next));
+  out.credit_batches = start.credit().batches();
+  out.credit_bytes = start.credit().bytes();
+  out.format = convert_format(start.format());
+  out.ask_offset = start.ask_offset();
+  out.skip_gaps = start.on_gap() == v1::ON_GAP_FIRST;
+  return out;
+}
+
+Result<ReadWanted> convert(const v1::ReadRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  ReadWanted out;
+  out.open.stream = request.stream();
+  out.open.partition = PartitionNumber{request.partition()};
+  BATON_TRY(out.wanted.from, convert_from(request.from(), ReadFrom::Place::first));
+  out.wanted.records_max = request.max_records();
+  out.wanted.follow = request.follow();
+  out.wanted.format = convert_format(request.format());
+  return out;
+}
+
+Result<AppendCommand> convert(v1::AppendRequest& request) {
+  BATON_TRY_STATUS(check_stream(request.stream()));
+  const auto items = static_cast<std::size_t>(request.batches_size()) +
+                     static_cast<std::size_t>(request.records_size());
+  if (items > limits::kItemsPerRequest) {
+    return Error{Errc::invalid_argument, fmt::format("the request has {} items; the limit is {}",
+                                                     items, limits::kItemsPerRequest)};
+  }
+  AppendCommand out;
+  out.stream = request.stream();
+  out.batches.reserve(static_cast<std::size_t>(request.batches_size()));
+  for (v1::NewBatch& batch : *request.mutable_batches()) {
+    out.batches.push_back({PartitionNumber{batch.partition()}, std::move(*batch.mutable_batch())});
+  }
+  out.records.reserve(static_cast<std::size_t>(request.records_size()));
+  for (v1::Record& record : *request.mutable_records()) {
+    out.records.push_back(convert_record(record));
+  }
+  return out;
+}
+
+}  // namespace baton

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <baton/v1/streams.pb.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "base/result.h"
+#include "server/grpc/read_stream.h"
+#include "server/grpc/subscription_stream.h"
+#include "server/shard/stream_commands.h"
+
+/// Requests of the Streams service as commands, and outcomes as responses. Whatever comes from
+/// outside is checked here or by the machine it goes to; an error names the field and the limit.
+namespace baton {
+
+Result<CreateStreamCommand> convert(const v1::CreateStreamRequest& request);
+Result<UpdateStreamCommand> convert(const v1::UpdateStreamRequest& request);
+Result<DeleteStreamCommand> convert(const v1::DeleteStreamRequest& request);
+Result<DescribeStreamCommand> convert(const v1::DescribeStreamRequest& request);
+Result<StartProducerCommand> convert(const v1::InitProducerRequest& request);
+Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request);
+Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request);
+Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request);
+Result<SubscriptionWanted> convert(const v1::Start& start);
+
+struct ReadWanted {
+  OpenPartitionCommand open;
+  ReadStream::Wanted wanted;
+};
+Result<ReadWanted> convert(const v1::ReadRequest& request);
+
+/// Moves the bytes out of `request`.
+Result<AppendCommand> convert(v1::AppendRequest& request);
+void reply(const AppendCommand& done, v1::AppendResponse& response);
+
+void describe(const StreamDescription& in, v1::Stream& out);
+void describe(const GroupReport& in, Instant now, v1::Group& out);
+
+}  // namespace baton

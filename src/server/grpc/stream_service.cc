@@ -1,0 +1,232 @@
+#include "server/grpc/stream_service.h"
+
+#include <fmt/format.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/names.h"
+#include "server/grpc/append_stream.h"
+#include "server/grpc/gather.h"
+#include "server/grpc/read_stream.h"
+#include "server/grpc/stream_convert.h"
+#include "server/grpc/stream_port.h"
+#include "server/grpc/subscription_stream.h"
+#include "server/grpc/unary.h"
+
+namespace baton {
+namespace {
+
+using Reactor = StreamService::Reactor;
+
+Result<GroupCommand> group_command(const std::string& stream, const std::string& group,
+                                   GroupCommand::What what) {
+  BATON_TRY_STATUS(validate_stream_name(stream));
+  BATON_TRY_STATUS(validate_name("group", group, limits::kGroupNameBytes));
+  return GroupCommand{
+      .stream = stream, .group = group, .what = what, .error = {}, .partitions = {}};
+}
+
+}  // namespace
+
+Reactor* StreamService::CreateStream(Context* context, const v1::CreateStreamRequest* request,
+                                     v1::CreateStreamResponse* response) {
+  return run(UnaryCall(context, state_, Method::create_stream), convert(*request),
+             [response](const CreateStreamCommand& done) {
+               describe(done.description, *response->mutable_stream());
+             });
+}
+
+Reactor* StreamService::UpdateStream(Context* context, const v1::UpdateStreamRequest* request,
+                                     v1::UpdateStreamResponse* response) {
+  return run(UnaryCall(context, state_, Method::update_stream), convert(*request),
+             [response](const UpdateStreamCommand& done) {
+               describe(done.description, *response->mutable_stream());
+             });
+}
+
+Reactor* StreamService::DeleteStream(Context* context, const v1::DeleteStreamRequest* request,
+                                     v1::DeleteStreamResponse* /*response*/) {
+  return run(UnaryCall(context, state_, Method::delete_stream), convert(*request),
+             [](const DeleteStreamCommand&) {});
+}
+
+Reactor* StreamService::ListStreams(Context* context, const v1::ListStreamsRequest* request,
+                                    v1::ListStreamsResponse* response) {
+  const UnaryCall call(context, state_, Method::list_streams);
+  ask_all_shards(call, ListStreamsCommand{.stream = request->prefix(), .descriptions = {}},
+                 [response](std::vector<ListStreamsCommand>& answers) {
+                   std::vector<StreamDescription> streams;
+                   for (ListStreamsCommand& answer : answers) {
+                     std::ranges::move(answer.descriptions, std::back_inserter(streams));
+                   }
+                   std::ranges::sort(streams, {}, &StreamDescription::name);
+                   for (const StreamDescription& stream : streams) {
+                     describe(stream, *response->add_streams());
+                   }
+                 });
+  return call.reactor();
+}
+
+Reactor* StreamService::DescribeStream(Context* context, const v1::DescribeStreamRequest* request,
+                                       v1::DescribeStreamResponse* response) {
+  return run(UnaryCall(context, state_, Method::describe_stream), convert(*request),
+             [response](const DescribeStreamCommand& done) {
+               describe(done.description, *response->mutable_stream());
+             });
+}
+
+Reactor* StreamService::InitProducer(Context* context, const v1::InitProducerRequest* request,
+                                     v1::InitProducerResponse* response) {
+  return run(UnaryCall(context, state_, Method::init_producer), convert(*request),
+             [response](const StartProducerCommand& done) {
+               response->set_producer_id(done.started.id.value);
+               response->set_producer_epoch(done.started.epoch.value);
+             });
+}
+
+Reactor* StreamService::Append(Context* context, const v1::AppendRequest* request,
+                               v1::AppendResponse* response) {
+  const UnaryCall call(context, state_, Method::append);
+  Result<AppendCommand> command = convert(own(request));
+  const Status alive = call.alive(false);
+  if (!command.has_value() || !alive.has_value()) {
+    call.finish(to_status(command.has_value() ? alive.error() : command.error()));
+    return call.reactor();
+  }
+  submit(state_->broker, *std::move(command), Broker::Admission::bounded,
+         [call, response](Command* done) {
+           const AppendCommand* const appended = answer_of<AppendCommand>(done);
+           if (appended == nullptr) return call.finish(to_status(busy()));
+           reply(*appended, *response);
+           call.finish(grpc::Status::OK);
+         });
+  return call.reactor();
+}
+
+Reactor* StreamService::StoreOffset(Context* context, const v1::StoreOffsetRequest* request,
+                                    v1::StoreOffsetResponse* /*response*/) {
+  return run(UnaryCall(context, state_, Method::store_offset), convert(*request),
+             [](const StoreOffsetCommand&) {});
+}
+
+Reactor* StreamService::QueryOffset(Context* context, const v1::QueryOffsetRequest* request,
+                                    v1::QueryOffsetResponse* response) {
+  return run(UnaryCall(context, state_, Method::query_offset), convert(*request),
+             [response](const QueryOffsetCommand& done) {
+               if (done.offset.has_value()) {
+                 response->set_offset(static_cast<std::int64_t>(done.offset->value));
+               }
+               response->set_generation(done.generation.value);
+             });
+}
+
+Reactor* StreamService::ListGroups(Context* context, const v1::ListGroupsRequest* request,
+                                   v1::ListGroupsResponse* response) {
+  const UnaryCall call(context, state_, Method::list_groups);
+  ask_all_shards(call, ListGroupsCommand{.stream = request->stream(), .groups = {}},
+                 [response, state = state_](std::vector<ListGroupsCommand>& answers) {
+                   const Instant now = state->broker.now();
+                   for (const ListGroupsCommand& answer : answers) {
+                     for (const GroupReport& group : answer.groups) {
+                       describe(group, now, *response->add_groups());
+                     }
+                   }
+                 });
+  return call.reactor();
+}
+
+Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupRequest* request,
+                                      v1::DescribeGroupResponse* response) {
+  return run(UnaryCall(context, state_, Method::describe_group),
+             group_command(request->stream(), request->group(), GroupCommand::What::describe),
+             [response, state = state_](const GroupCommand& done) {
+               const Instant now = state->broker.now();
+               for (const GroupReport& group : done.partitions) {
+                 describe(group, now, *response->add_partitions());
+               }
+             });
+}
+
+Reactor* StreamService::EvaluateGroup(Context* context, const v1::EvaluateGroupRequest* request,
+                                      v1::EvaluateGroupResponse* response) {
+  return run(UnaryCall(context, state_, Method::evaluate_group),
+             group_command(request->stream(), request->group(), GroupCommand::What::evaluate),
+             [response, state = state_](const GroupCommand& done) {
+               const Instant now = state->broker.now();
+               for (const GroupReport& group : done.partitions) {
+                 describe(group, now, *response->add_partitions());
+               }
+             });
+}
+
+Reactor* StreamService::SetGroupOffsets(Context* context, const v1::SetGroupOffsetsRequest* request,
+                                        v1::SetGroupOffsetsResponse* response) {
+  return run(UnaryCall(context, state_, Method::set_group_offsets), convert(*request),
+             [response](const SetGroupOffsetsCommand& done) {
+               for (const SetGroupOffsetsCommand::Move& move : done.moves) {
+                 v1::GroupOffsetChange& change = *response->add_changes();
+                 change.set_partition(move.partition.value);
+                 if (move.before.has_value()) {
+                   change.set_before(static_cast<std::int64_t>(move.before->value));
+                 }
+                 change.set_after(static_cast<std::int64_t>(move.offset.value));
+               }
+             });
+}
+
+Reactor* StreamService::DeleteGroup(Context* context, const v1::DeleteGroupRequest* request,
+                                    v1::DeleteGroupResponse* /*response*/) {
+  return run(UnaryCall(context, state_, Method::delete_group),
+             group_command(request->stream(), request->group(), GroupCommand::What::forget),
+             [](const GroupCommand&) {});
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamService::AppendStream(
+    Context* context) {
+  const auto stream = std::make_shared<baton::AppendStream>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Method::append_stream, stream);
+  stream->open(*reactor, true);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamService::Read(Context* context,
+                                                                const grpc::ByteBuffer* request) {
+  v1::ReadRequest parsed;
+  const bool readable =
+      grpc::SerializationTraits<v1::ReadRequest>::Deserialize(&own(request), &parsed).ok();
+  Result<ReadWanted> wanted =
+      readable ? convert(parsed)
+               : Error{Errc::invalid_argument, "the request is not a ReadRequest"};
+  const auto stream = std::make_shared<ReadStream>(
+      state_, wanted.has_value() ? wanted->wanted : ReadStream::Wanted{});
+  auto* const reactor = new WriteReactor(context, state_, Method::read, stream);
+  if (!wanted.has_value()) {
+    stream->end(to_status(wanted.error()));
+  } else if (stream->crowded()) {
+    stream->end(to_status({Errc::resource_exhausted,
+                           fmt::format("{} Read calls are open, which is the limit; use Subscribe",
+                                       ReadStream::kOpenMax)}));
+  } else if (!stream->is_ending()) {
+    submit(state_->broker, std::move(wanted->open), Broker::Admission::reserved,
+           [stream](Command* done) {
+             OpenPartitionCommand* const opened = answer_of<OpenPartitionCommand>(done);
+             if (opened == nullptr) return stream->end(to_status(busy()));
+             if (opened->error.has_value()) return stream->end(to_status(*opened->error));
+             stream->start(std::move(opened->opened));
+           });
+  }
+  stream->open(*reactor, false);
+  return reactor;
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamService::Subscribe(
+    Context* context) {
+  const auto stream = std::make_shared<SubscriptionStream>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Method::subscribe, stream);
+  stream->open(*reactor, true);
+  return reactor;
+}
+
+}  // namespace baton

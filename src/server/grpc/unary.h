@@ -1,0 +1,123 @@
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "server/grpc/api_state.h"
+#include "server/grpc/batch.h"
+#include "server/grpc/calls.h"
+#include "server/grpc/status.h"
+
+namespace baton {
+
+/// One unary call, from its request to its Finish(). A handle of a few pointers, copied into the
+/// Call; what it points to is gRPC's, and stays until finish(), which is called once.
+class UnaryCall {
+ public:
+  UnaryCall(grpc::CallbackServerContext* context, std::shared_ptr<ApiState> state, Method method)
+      : context_(context),
+        reactor_(context->DefaultReactor()),
+        state_(std::move(state)),
+        method_(method),
+        began_(std::chrono::steady_clock::now()) {}
+
+  [[nodiscard]] grpc::ServerUnaryReactor* reactor() const { return reactor_; }
+  [[nodiscard]] ApiState& state() const { return *state_; }
+
+  /// Why the call is not to be handed over any more, if so. `late` calls are taken in a shutdown,
+  /// too: they finish work that was begun.
+  [[nodiscard]] Status alive(bool late) const {
+    if (!late && !state_->accepting.load(std::memory_order_relaxed)) return shutting_down();
+    if (context_->IsCancelled()) return Error{Errc::cancelled, "before the broker began with it"};
+    if (context_->deadline() <= std::chrono::system_clock::now()) {
+      return Error{Errc::deadline_exceeded, "before the broker began with it"};
+    }
+    return {};
+  }
+
+  /// Tells the log of a call that has changed what there is.
+  template <class Wanted>
+  void log_change(const Wanted& done) const {
+    if (!ChangeLog::takes(method_)) return;
+    state_->changes.add(method_, subject_of(done), context_->peer(), state_->broker.now());
+  }
+
+  void finish(const grpc::Status& status) const {
+    add_retry_hint(*context_, status);
+    state_->counters.ended(method_, status.error_code());
+    state_->counters.latencies[static_cast<std::size_t>(method_)].add(
+        std::chrono::steady_clock::now() - began_);
+    reactor_->Finish(status);
+  }
+
+ private:
+  grpc::CallbackServerContext* context_;
+  grpc::ServerUnaryReactor* reactor_;
+  std::shared_ptr<ApiState> state_;
+  Method method_;
+  std::chrono::steady_clock::time_point began_;
+};
+
+/// gRPC's own copy of a request, which nobody reads after us: its strings may be moved out of it.
+template <class Request>
+Request& own(const Request* request) {
+  return const_cast<Request&>(*request);  // NOLINT: gRPC made it non-const.
+}
+
+/// Runs a call that asks one thing. `reply(command)` fills in the response; the command's error, if
+/// there is one, is the call's.
+template <class Wanted, class Reply>
+grpc::ServerUnaryReactor* run(UnaryCall call, Result<Wanted> command, Reply reply) {
+  grpc::ServerUnaryReactor* const reactor = call.reactor();
+  Status alive = call.alive(false);
+  if (!command.has_value() || !alive.has_value()) {
+    call.finish(to_status(command.has_value() ? alive.error() : command.error()));
+    return reactor;
+  }
+  Broker& broker = call.state().broker;
+  submit(broker, *std::move(command), Broker::Admission::bounded,
+         [call = std::move(call), reply = std::move(reply)](Command* done) {
+           if (done == nullptr) return call.finish(to_status(busy()));
+           auto& answered = *answer_of<Wanted>(done);
+           if (answered.error.has_value()) return call.finish(to_status(*answered.error));
+           reply(answered);
+           call.log_change(answered);
+           call.finish(grpc::Status::OK);
+         });
+  return reactor;
+}
+
+/// Runs a call of many items. `reply(results)` fills in the response and says how the call ends.
+template <class Wanted, class Reply>
+grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Wanted>> batch,
+                                    Broker::Admission admission, Reply reply) {
+  using Outcome = typename decltype(Wanted::outcomes)::value_type;
+  grpc::ServerUnaryReactor* const reactor = call.reactor();
+  Status alive = call.alive(admission == Broker::Admission::reserved);
+  if (!batch.has_value() || !alive.has_value()) {
+    call.finish(to_status(batch.has_value() ? alive.error() : batch.error()));
+    return reactor;
+  }
+  Results<Outcome> results;
+  results.items = batch->items;
+  results.refused = std::move(batch->refused);
+  if (results.refused.size() == results.items) {
+    call.finish(reply(results));
+    return reactor;
+  }
+  Broker& broker = call.state().broker;
+  submit(broker, std::move(batch->command), admission,
+         [call = std::move(call), reply = std::move(reply),
+          results = std::move(results)](Command* done) mutable {
+           if (done == nullptr) return call.finish(to_status(busy()));
+           results.outcomes = std::move(answer_of<Wanted>(done)->outcomes);
+           call.finish(reply(results));
+         });
+  return reactor;
+}
+
+}  // namespace baton

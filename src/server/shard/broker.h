@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/fsync_mode.h"
+#include "base/latency.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "core/queue/commands.h"
+#include "core/queue/token.h"
+#include "server/shard/kv_commands.h"
+#include "server/shard/kv_shard.h"
+#include "server/shard/stream_commands.h"
+#include "server/shard/stream_shard.h"
+
+namespace baton {
+
+using Command = std::variant<QueueCommand, StreamCommand, KvCommand>;
+
+/// A command on its way through a shard and back. The api layer derives from it; the shard fills in
+/// the command's outcomes, and calls complete() when everything the outcomes rest on is durable.
+class Call {
+ public:
+  explicit Call(Command wanted) : command(std::move(wanted)) {}
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  virtual ~Call() = default;
+
+  /// Called once, by the shard's releasing thread; must not block. The call is destroyed after it.
+  virtual void complete() = 0;
+
+  Command command;
+};
+
+/// Numbers of one shard since its start, for metrics. Read from any thread.
+struct ShardStats {
+  std::uint64_t rounds = 0;
+  std::uint64_t journal_bytes = 0;         // Written.
+  std::uint64_t journal_bytes_behind = 0;  // What a recovery would read now.
+  std::uint64_t syncs = 0;
+  std::uint64_t sync_ns = 0;
+  Latencies journal_syncs;
+  Latencies partition_syncs;
+  std::uint64_t checkpoints = 0;
+  std::uint64_t checkpoint_failures = 0;
+  std::uint64_t spilled_messages = 0;
+  std::uint64_t refills = 0;
+  std::uint64_t rows_missing = 0;  // Rows that should be in the checkpoint and are not: damage.
+  std::uint64_t commands_waiting = 0;
+  std::uint64_t payload_bytes = 0;  // In memory.
+  std::uint64_t enqueued = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t acked = 0;
+  std::uint64_t nacked = 0;
+  std::uint64_t lease_expired = 0;
+  std::uint64_t dead_lettered = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t deduplicated = 0;
+  std::uint64_t lease_lost = 0;
+  std::uint64_t boot = 0;
+  StreamStats streams;
+  KvStats kv;
+};
+
+/// A table of a shard's checkpoint, as `baton store inspect` shows it.
+struct TableInspection {
+  std::string name;
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;  // Keys and values.
+};
+
+/// What one shard's store holds. Positions are those of rounds in its journal.
+struct ShardInspection {
+  std::vector<TableInspection> tables;
+  std::uint64_t checkpoint_position = 0;  // The tables are the state as of here.
+  std::uint64_t journal_first = 0;        // The oldest round there is.
+  std::uint64_t journal_next = 0;         // The round that will be written next.
+  std::uint64_t journal_durable = 0;      // Rounds before this one are on the disk.
+  std::uint64_t journal_bytes = 0;
+  std::uint64_t boot = 0;
+  std::uint32_t format_version = 0;
+};
+
+/// The broker's inside: its shards, and who gets which command. Thread-safe.
+class Broker {
+ public:
+  Broker() = default;
+  Broker(const Broker&) = delete;
+  Broker& operator=(const Broker&) = delete;
+  virtual ~Broker() = default;
+
+  /// Whether a call may be turned away when a shard has too much to do. Streams are `reserved`:
+  /// each bounds its own calls under way and is simply not read meanwhile. So are acks, credits,
+  /// detaches.
+  enum class Admission : std::uint8_t { bounded, reserved };
+
+  /// Hands the call to the shard of its queue, stream or bucket. False when a bounded call finds
+  /// the shard full, or the broker is stopping: the call then stays the caller's.
+  virtual bool submit(std::unique_ptr<Call>& call, Admission admission) = 0;
+  /// As submit(), to the shard with that number: for lists.
+  virtual bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) = 0;
+  [[nodiscard]] virtual std::size_t shards() const = 0;
+  /// A number no other consumer of this process has.
+  virtual ConsumerNumber next_consumer_number() = 0;
+  /// The next of the one counter that orders the consumers of all groups.
+  virtual Ticket next_ticket() = 0;
+  [[nodiscard]] virtual ShardStats stats(std::size_t shard) const = 0;
+  /// Makes a checkpoint of every shard and waits for it: for `baton store inspect` and tests.
+  virtual Status checkpoint() = 0;
+  /// What the store of each shard holds, in the order of their numbers. May read the disk, so no
+  /// thread of a shard or of a stream calls it.
+  virtual std::vector<ShardInspection> inspect() { return {}; }
+  /// What lease tokens are made and checked with.
+  [[nodiscard]] virtual TokenSeal token_seal() const { return {}; }
+  /// Broker time now.
+  [[nodiscard]] virtual Instant now() const = 0;
+};
+
+}  // namespace baton

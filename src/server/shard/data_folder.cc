@@ -1,0 +1,217 @@
+#include "server/shard/data_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "server/shard/shard_marks.h"
+
+namespace baton {
+namespace {
+
+constexpr std::size_t kFormat = 1;
+constexpr std::size_t kShardsMax = 256;
+
+Error io_error(std::string_view what, const std::string& path) {
+  const Errc code = errno == ENOSPC ? Errc::disk_full : Errc::io_error;
+  return {code, fmt::format("cannot {} '{}': {}", what, path, std::strerror(errno))};
+}
+
+/// What FORMAT says.
+struct Format {
+  std::size_t shards = 0;
+  std::string id;  // Empty: the folder was made before shards were marked.
+};
+
+Result<Format> read_format(const std::string& path) {
+  const std::string file = path + "/FORMAT";
+  std::ifstream in(file);
+  std::string name;
+  std::string word;
+  std::size_t version = 0;
+  Format format;
+  if (!in.is_open()) {
+    return Error{Errc::not_found,
+                 fmt::format("'{}' is not there: '{}' is no data folder of baton", file, path)};
+  }
+  in >> name >> version >> word >> format.shards;
+  if (name == "baton-data" && version > kFormat) {
+    return Error{
+        Errc::store_too_new,
+        fmt::format("'{}' says format {}; this version knows {}: run the newer version of baton",
+                    file, version, kFormat)};
+  }
+  bool sound = !in.fail() && name == "baton-data" && word == "shards" && format.shards != 0 &&
+               format.shards <= kShardsMax;
+  if (sound && in >> word) sound = word == "id" && in >> format.id;
+  if (!sound) {
+    return Error{
+        Errc::store_corrupt,
+        fmt::format("'{}' cannot be understood; restore it from a copy of the data folder", file)};
+  }
+  return format;
+}
+
+Status write_format(const std::string& path, const Format& format) {
+  return write_small_file(
+      path, "FORMAT",
+      fmt::format("baton-data {}\nshards {}\nid {}\n", kFormat, format.shards, format.id));
+}
+
+Status make_folder(const std::string& path) {
+  std::error_code failure;
+  const auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, failure);
+  if (failure) {
+    return Error{Errc::io_error,
+                 fmt::format("cannot make the folder '{}': {}", path, failure.message())};
+  }
+  return make_private_folder(path);
+}
+
+/// A file that a broker wrote in the shard folder at `path`, beside the marks; empty if there is
+/// none.
+std::string something_in(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entries(path, failure);
+  for (; !failure && entries != std::filesystem::recursive_directory_iterator{};
+       entries.increment(failure)) {
+    const bool mark = entries->path().stem() == kShardMark;
+    if (!mark && !entries->is_directory(failure)) return entries->path().string();
+  }
+  return {};
+}
+
+/// What says nothing of whether there was data: files that come before FORMAT, and the file
+/// system's own.
+bool is_ours_or_the_systems(std::string_view name) {
+  return name == "LOCK" || name == "FORMAT.new" || name.starts_with("TOKEN-KEY") ||
+         name == "lost+found";
+}
+
+/// A folder without FORMAT must be empty, but for what a making that was interrupted leaves.
+Status check_empty(const std::string& path) {
+  std::error_code failure;
+  if (std::filesystem::exists(path + "/FORMAT", failure)) return {};
+  std::filesystem::directory_iterator entries(path, failure);
+  for (; !failure && entries != std::filesystem::directory_iterator{}; entries.increment(failure)) {
+    const std::string name = entries->path().filename().string();
+    if (is_ours_or_the_systems(name)) continue;
+    const bool shard = name.starts_with("shard-");
+    if (!shard) {
+      return Error{Errc::failed_precondition,
+                   fmt::format("'{}' is no data folder of baton, and not empty: it holds '{}'; "
+                               "choose an empty folder, or one that a broker made",
+                               path, name)};
+    }
+    if (const std::string file = something_in(entries->path()); !file.empty()) {
+      return Error{Errc::store_corrupt,
+                   fmt::format("'{}/FORMAT' is missing, but '{}' is there: restore FORMAT from a "
+                               "copy of the data folder",
+                               path, file)};
+    }
+  }
+  if (failure) {
+    return Error{Errc::io_error,
+                 fmt::format("cannot list the folder '{}': {}", path, failure.message())};
+  }
+  return {};
+}
+
+/// Marks every shard, and only then gives the folder its id: until then it has none.
+Status mark_all(const std::string& path, Format& format) {
+  format.id = draw_folder_id();
+  for (std::size_t shard = 0; shard < format.shards; ++shard) {
+    BATON_TRY_STATUS(mark_shard(path, format.id, shard));
+  }
+  return write_format(path, format);
+}
+
+/// One that was made before there were marks is marked now; without room for that, next time.
+Status check_marks(const std::string& path, Format& format) {
+  if (format.id.empty()) {
+    const Status marked = mark_all(path, format);
+    return marked.has_value() || marked.error().code == Errc::disk_full ? Status{} : marked;
+  }
+  for (std::size_t shard = 0; shard < format.shards; ++shard) {
+    BATON_TRY_STATUS(check_shard_marks(path, format.id, shard));
+  }
+  return {};
+}
+
+}  // namespace
+
+DataFolder::DataFolder(DataFolder&& other) noexcept
+    : lock_fd_(std::exchange(other.lock_fd_, -1)), shards_(other.shards_) {}
+
+DataFolder& DataFolder::operator=(DataFolder&& other) noexcept {
+  std::swap(lock_fd_, other.lock_fd_);
+  std::swap(shards_, other.shards_);
+  return *this;
+}
+
+DataFolder::~DataFolder() {
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+std::string DataFolder::journal_of(const std::string& path, std::size_t shard) {
+  return fmt::format("{}/shard-{}/journal", path, shard);
+}
+
+std::string DataFolder::checkpoint_of(const std::string& path, std::size_t shard) {
+  return fmt::format("{}/shard-{}/checkpoint", path, shard);
+}
+
+std::string DataFolder::streams_of(const std::string& path, std::size_t shard) {
+  return fmt::format("{}/shard-{}/streams", path, shard);
+}
+
+Status DataFolder::lock(const std::string& path) {
+  const std::string file = path + "/LOCK";
+  lock_fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_fd_ < 0) return io_error("open", file);
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return io_error("lock", file);
+  return Error{
+      Errc::folder_in_use,
+      fmt::format("the data folder '{}' is in use by another broker (it holds '{}')", path, file)};
+}
+
+Result<std::size_t> DataFolder::shards_of(const std::string& path) {
+  BATON_TRY(const Format format, read_format(path));
+  return format.shards;
+}
+
+Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards) {
+  if (shards == 0 || shards > kShardsMax) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("shards is {}; it may be 1 to {}", shards, kShardsMax)};
+  }
+  BATON_TRY_STATUS(make_folder(path));
+  // Before anything is written into it.
+  BATON_TRY_STATUS(check_empty(path));
+  DataFolder folder;
+  BATON_TRY_STATUS(folder.lock(path));
+  Result<Format> format = read_format(path);
+  if (!format.has_value() && format.error().code == Errc::not_found) {
+    format = Format{.shards = shards, .id = {}};
+    BATON_TRY_STATUS(mark_all(path, *format));
+  } else if (!format.has_value()) {
+    return std::move(format).error();
+  } else {
+    BATON_TRY_STATUS(check_marks(path, *format));
+  }
+  folder.shards_ = format->shards;
+  return folder;
+}
+
+}  // namespace baton

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "core/kv/effects.h"
+#include "core/kv/machine.h"
+
+/// What can be asked of the buckets of a shard. The bucket's name says which shard.
+namespace baton {
+
+struct CreateBucketCommand {
+  std::string bucket;
+  KvSettings settings;
+  std::optional<Error> error;
+  KvBucketDescription description;
+};
+struct DeleteBucketCommand {
+  std::string bucket;
+  std::optional<Error> error;
+};
+struct DescribeBucketCommand {
+  std::string bucket;
+  std::optional<Error> error;
+  KvBucketDescription description;
+};
+/// Of one shard.
+struct ListBucketsCommand {
+  std::string bucket;  // A prefix.
+  std::vector<KvBucketDescription> descriptions;
+};
+
+struct KvGetCommand {
+  std::string bucket;
+  std::string key;
+  std::optional<Error> error;
+  KvEntryRef entry;  // Null: there is no such key.
+};
+struct KvPutCommand {
+  KvWrite request;
+  std::optional<Error> error;
+  KvOutcome outcome;
+};
+struct KvRemoveCommand {
+  KvRemoval request;
+  std::optional<Error> error;
+  KvOutcome outcome;
+};
+struct KvListCommand {
+  KvListing request;
+  std::optional<Error> error;
+  KvPage page;
+};
+
+/// Where a watch hears of changes. Called by the shard's releasing thread, in order, for what is
+/// durable; must not block.
+class KvWatchSink {
+ public:
+  KvWatchSink() = default;
+  KvWatchSink(const KvWatchSink&) = delete;
+  KvWatchSink& operator=(const KvWatchSink&) = delete;
+  virtual ~KvWatchSink() = default;
+
+  virtual void told(const KvWatchEffect& effect) = 0;
+};
+
+/// Starts a watch. Without a revision to resume after, and when that one is no longer known, it
+/// begins with a snapshot: `page` is its first part, and the watch goes on after the page's
+/// revision. While there are more pages, it has no credit: they are asked for one at a time with
+/// KvSnapshotCommand, the last of which gives it the credit that was asked for here.
+struct KvWatchCommand {
+  KvWatchRequest request;
+  std::size_t page_entries_max = limits::kKvPageEntries;
+  std::size_t page_bytes_max = limits::kKvPageBytes;
+  std::shared_ptr<KvWatchSink> sink;
+  std::optional<Error> error;
+  bool compacted = false;  // It wanted to resume, and could not.
+  bool snapshot = false;   // `page` counts.
+  KvPage page;
+};
+struct KvSnapshotCommand {
+  KvListing request;
+  KvWatchId watch;
+  std::uint64_t credit = 0;  // In changes; its bytes it has already.
+  std::optional<Error> error;
+  KvPage page;  // Empty when the watch has ended meanwhile.
+};
+/// The client has taken so much.
+struct KvGrantCommand {
+  std::string bucket;
+  KvWatchId watch;
+  std::uint64_t changes = 0;
+  std::int64_t bytes = 0;
+};
+struct KvUnwatchCommand {
+  std::string bucket;
+  KvWatchId watch;
+  bool broken = false;  // Without a word: others hear that its session is lost.
+};
+
+using KvCommand =
+    std::variant<CreateBucketCommand, DeleteBucketCommand, DescribeBucketCommand,
+                 ListBucketsCommand, KvGetCommand, KvPutCommand, KvRemoveCommand, KvListCommand,
+                 KvWatchCommand, KvSnapshotCommand, KvGrantCommand, KvUnwatchCommand>;
+
+/// The bucket that a command is about.
+inline const std::string& bucket_of(const KvCommand& command) {
+  return std::visit(
+      [](const auto& wanted) -> const std::string& {
+        if constexpr (requires { wanted.request; }) {
+          return wanted.request.bucket;
+        } else {
+          return wanted.bucket;
+        }
+      },
+      command);
+}
+
+/// About how many bytes it takes in memory; never too few by much.
+std::size_t command_bytes(const KvCommand& command);
+/// The most that it adds to the journal: also those that read record the expiries they meet.
+std::size_t fact_bytes_max(const KvCommand& command);
+/// Whether it needs room that a full disk does not have. Removals use the reserve.
+bool adds_data(const KvCommand& command);
+/// Answers one that adds data and was not decided.
+void refuse(KvCommand& command, const Error& error);
+
+}  // namespace baton

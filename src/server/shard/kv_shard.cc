@@ -1,0 +1,208 @@
+#include "server/shard/kv_shard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace baton {
+namespace {
+
+/// What a command takes beside its key and value.
+constexpr std::size_t kSmall = 64;
+
+/// What the expiry of a key adds to the journal.
+constexpr std::size_t kExpiryBytes = kSmall + limits::kKvKeyBytes;
+
+std::size_t bytes_of(const KvCommand& command) {
+  const auto* put = std::get_if<KvPutCommand>(&command);
+  return put == nullptr ? 0 : put->request.key.size() + put->request.value.size();
+}
+
+/// Keys that it may look at.
+std::size_t keys_of(const KvCommand& command) {
+  if (const auto* list = std::get_if<KvListCommand>(&command)) return list->request.entries_max;
+  if (const auto* watch = std::get_if<KvWatchCommand>(&command)) return watch->page_entries_max;
+  if (const auto* page = std::get_if<KvSnapshotCommand>(&command)) return page->request.entries_max;
+  return 1;
+}
+
+/// Puts what came into `place`, or its error into `error`.
+template <class Value, class Place>
+void take(Result<Value> result, Place& place, std::optional<Error>& error) {
+  if (result.has_value()) {
+    place = *std::move(result);
+  } else {
+    error = std::move(result).error();
+  }
+}
+
+}  // namespace
+
+std::size_t command_bytes(const KvCommand& command) {
+  return 2 * kSmall + limits::kKvKeyBytes + bytes_of(command);
+}
+
+std::size_t fact_bytes_max(const KvCommand& command) {
+  const std::size_t keys = std::min(keys_of(command), limits::kKvPageEntries);
+  return 2 * kSmall + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
+}
+
+bool adds_data(const KvCommand& command) {
+  return std::holds_alternative<KvPutCommand>(command) ||
+         std::holds_alternative<CreateBucketCommand>(command);
+}
+
+void refuse(KvCommand& command, const Error& error) {
+  if (auto* put = std::get_if<KvPutCommand>(&command)) put->error = error;
+  if (auto* create = std::get_if<CreateBucketCommand>(&command)) create->error = error;
+}
+
+KvShard::KvShard(KvMachine::Options options)
+    : machine_(options, [this](const KvFact& fact) {
+        recorder_([&](Encoder& out) { encode(out, fact); });
+      }) {}
+
+void KvShard::start(Recorder recorder) {
+  recorder_ = std::move(recorder);
+  recovered_ = machine_.totals();
+}
+
+void KvShard::execute(KvCommand& command, Instant now) {
+  std::visit([&](auto& wanted) { on(wanted, now); }, command);
+}
+
+void KvShard::on(CreateBucketCommand& command, Instant now) {
+  auto created = machine_.create_bucket(command.bucket, command.settings, now);
+  if (created.has_value()) {
+    command.description = std::move(created->first);
+  } else {
+    command.error = created.error();
+  }
+}
+
+void KvShard::on(DeleteBucketCommand& command, Instant /*now*/) {
+  const auto deleted = machine_.delete_bucket(command.bucket);
+  if (!deleted.has_value()) command.error = deleted.error();
+}
+
+void KvShard::on(DescribeBucketCommand& command, Instant /*now*/) {
+  take(machine_.describe(command.bucket), command.description, command.error);
+}
+
+void KvShard::on(ListBucketsCommand& command, Instant /*now*/) {
+  for (KvBucketDescription& bucket : machine_.list_buckets()) {
+    if (bucket.name.starts_with(command.bucket)) command.descriptions.push_back(std::move(bucket));
+  }
+}
+
+void KvShard::on(KvGetCommand& command, Instant now) {
+  take(machine_.get(command.bucket, command.key, now), command.entry, command.error);
+}
+
+void KvShard::on(KvPutCommand& command, Instant now) {
+  take(machine_.put(std::move(command.request), now), command.outcome, command.error);
+}
+
+void KvShard::on(KvRemoveCommand& command, Instant now) {
+  take(machine_.remove(command.request, now), command.outcome, command.error);
+}
+
+void KvShard::on(KvListCommand& command, Instant now) {
+  take(machine_.list(command.request, now), command.page, command.error);
+}
+
+void KvShard::on(KvWatchCommand& command, Instant now) {
+  const Status begun = begin_watch(command, now);
+  if (begun.has_value()) {
+    sinks_[command.request.watch] = command.sink;
+  } else {
+    command.error = begun.error();
+  }
+}
+
+Status KvShard::begin_watch(KvWatchCommand& command, Instant now) {
+  KvWatchRequest request = command.request;
+  BATON_TRY(const KvBucketDescription bucket, machine_.describe(request.bucket));
+  const bool resumes = request.after.has_value() && *request.after >= bucket.history_floor &&
+                       *request.after <= bucket.revision;
+  command.snapshot = !resumes;
+  command.compacted = request.after.has_value() && !resumes;
+  if (command.snapshot) {
+    BATON_TRY(command.page, first_page(command, now));
+    request.after = command.page.revision;
+    // Until the last page it is a place in the history: nothing gathers for it.
+    if (!command.page.next.empty()) request.credit = 0;
+  }
+  BATON_TRY_STATUS(machine_.watch(request));
+  if (command.compacted) ++compacted_total_;
+  return {};
+}
+
+Result<KvPage> KvShard::first_page(const KvWatchCommand& command, Instant now) {
+  const KvFilter& filter = command.request.filter;
+  if (!filter.exact) {
+    return machine_.list({.bucket = command.request.bucket,
+                          .prefix = filter.text,
+                          .after = {},
+                          .entries_max = command.page_entries_max,
+                          .bytes_max = command.page_bytes_max},
+                         now);
+  }
+  KvPage page;
+  BATON_TRY(KvEntryRef entry, machine_.get(command.request.bucket, filter.text, now));
+  if (entry != nullptr) page.entries.push_back(std::move(entry));
+  // Asked for afterwards: meeting a key that is due takes a revision.
+  BATON_TRY(const KvBucketDescription bucket, machine_.describe(command.request.bucket));
+  page.revision = bucket.revision;
+  return page;
+}
+
+void KvShard::on(KvSnapshotCommand& command, Instant now) {
+  if (!machine_.has_watch(command.watch)) return;
+  take(machine_.list(command.request, now), command.page, command.error);
+  if (command.error.has_value() || !command.page.next.empty()) return;
+  machine_.grant(command.watch, command.credit, 0);
+  // Whoever put the snapshot together must hear when all changes up to this page have come.
+  machine_.report(command.watch);
+}
+
+void KvShard::on(KvGrantCommand& command, Instant /*now*/) {
+  machine_.grant(command.watch, command.changes, command.bytes);
+}
+
+void KvShard::on(KvUnwatchCommand& command, Instant now) {
+  if (command.broken) {
+    machine_.watch_broken(command.watch, now);
+  } else {
+    machine_.unwatch(command.watch);
+  }
+  sinks_.erase(command.watch);
+}
+
+bool KvShard::expire(Instant now) {
+  return machine_.expire(now, kExpiriesPerRound) == kExpiriesPerRound;
+}
+
+KvEffects KvShard::take_effects() {
+  KvEffects effects;
+  if (!machine_.has_effects()) return effects;
+  for (KvWatchEffect& effect : machine_.take_effects()) {
+    const auto sink = sinks_.find(effect.watch);
+    BATON_ASSERT(sink != sinks_.end());
+    const bool ended = effect.end.has_value();
+    effects.emplace_back(sink->second, std::move(effect));
+    if (ended) sinks_.erase(sink);
+  }
+  return effects;
+}
+
+KvStats KvShard::stats() const {
+  KvStats stats{.totals = machine_.totals(), .watches = machine_.watches()};
+  stats.totals.changes_total -= recovered_.changes_total;
+  stats.totals.expired_total -= recovered_.expired_total;
+  stats.totals.fell_behind_total += compacted_total_;
+  return stats;
+}
+
+}  // namespace baton

@@ -1,0 +1,268 @@
+#include "server/shard/local_broker.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/limits.h"
+#include "base/reading_files.h"
+#include "core/queue/machine.h"
+#include "server/shard/disk_share.h"
+#include "server/shard/owner_only.h"
+#include "server/shard/shard_facts.h"
+#include "server/shard/token_key.h"
+
+namespace baton {
+namespace {
+
+/// A call whose end is a function: how shards talk to each other.
+class InternalCall final : public Call {
+ public:
+  InternalCall(QueueCommand wanted, std::function<void(QueueCommand&)> done)
+      : Call(std::move(wanted)), done_(std::move(done)) {}
+  void complete() override {
+    if (done_ != nullptr) done_(std::get<QueueCommand>(command));
+  }
+
+ private:
+  std::function<void(QueueCommand&)> done_;
+};
+
+/// The name that says which shard has it.
+std::string_view name_of(const Command& command) {
+  if (const auto* stream = std::get_if<StreamCommand>(&command)) {
+    return std::visit([](const auto& wanted) { return std::string_view(wanted.stream); }, *stream);
+  }
+  if (const auto* kv = std::get_if<KvCommand>(&command)) return bucket_of(*kv);
+  return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); },
+                    std::get<QueueCommand>(command));
+}
+
+std::size_t default_shards() {
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency() / 2);
+}
+
+/// Files that disagree are an error: assertions on what they hold end the process as damage does.
+Result<std::unique_ptr<Shard>> recover_shard(const Shard::Options& options,
+                                             const Shard::Parts& parts, Instant start) {
+  const ReadingFiles reading(parts.streams_folder.substr(0, parts.streams_folder.rfind('/')));
+  try {
+    return Shard::recover(options, parts, start);
+  } catch (const std::exception& thrown) {
+    return Error{Errc::store_corrupt,
+                 fmt::format("its files do not fit together ({}); restore the data folder from a "
+                             "copy",
+                             thrown.what())};
+  }
+}
+
+/// What former versions made was readable by every user of the machine.
+void tighten(const std::string& data) {
+  const Tightened all = make_owner_only(data);
+  if (all.changed != 0) {
+    spdlog::info("event=permissions_tightened data=\"{}\" files={}", data, all.changed);
+  }
+  if (all.failed != 0) {
+    spdlog::warn(
+        "event=permissions_open data=\"{}\" files={} reason=\"they belong to another user\"", data,
+        all.failed);
+  }
+}
+
+}  // namespace
+
+LocalBroker::LocalBroker(BrokerOptions options)
+    : options_(std::move(options)), disk_(make_real_disk()) {}
+
+LocalBroker::~LocalBroker() { static_cast<void>(stop()); }
+
+Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
+  auto broker = std::unique_ptr<LocalBroker>(new LocalBroker(std::move(options)));
+  const std::size_t wanted =
+      broker->options_.shards != 0 ? broker->options_.shards : default_shards();
+  BATON_TRY(broker->folder_, DataFolder::open(broker->options_.data, wanted));
+  if (broker->options_.shards != 0 && broker->folder_.shards() != wanted) {
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("the data folder '{}' was made for {} shards, which is for good; start "
+                    "without --shards, or with that number",
+                    broker->options_.data, broker->folder_.shards())};
+  }
+  BATON_TRY(broker->token_key_, open_token_key(*broker->disk_, broker->options_.data));
+  tighten(broker->options_.data);
+  if (broker->options_.fits_disk) {
+    const DiskShare share = share_of_disk(broker->options_.data, broker->folder_.shards());
+    broker->options_.journal.segment_bytes = share.segment_bytes;
+    broker->options_.journal.leave_free_bytes = share.leave_free_bytes;
+    broker->options_.shard.checkpoint_journal_bytes = share.checkpoint_journal_bytes;
+  }
+  std::vector<std::unique_ptr<Shard>> shards;
+  Instant start = BrokerClock::wall();
+  for (std::size_t number = 0; number < broker->folder_.shards(); ++number) {
+    BATON_TRY(std::unique_ptr<Shard> shard, broker->open_shard(number, start));
+    start = std::max(start, shard->started_at());
+    shards.push_back(std::move(shard));
+  }
+  // A recovery takes time too: a clock that began before it would run late for this life, and what
+  // it put off until an hour later would come early in the next.
+  broker->clock_ = std::make_unique<BrokerClock>(std::max(start, BrokerClock::wall()));
+  for (const auto& shard : shards) shard->begin_serving(broker->clock_->now());
+  LocalBroker* const self = broker.get();
+  for (std::size_t number = 0; number < shards.size(); ++number) {
+    broker->runners_.push_back(std::make_unique<ShardRunner>(
+        ShardRunner::Parts{.shard = std::move(shards[number]),
+                           .journal = *broker->journals_[number],
+                           .store = *broker->stores_[number],
+                           .disk = *broker->disk_,
+                           .clock = *broker->clock_,
+                           .fsync = broker->options_.fsync,
+                           .transfer = [self, number](const QueueEffects::Transfer& transfer) {
+                             self->transfer(number, transfer);
+                           }}));
+  }
+  for (const auto& runner : broker->runners_) runner->start();
+  broker->running_ = true;
+  return broker;
+}
+
+Result<std::unique_ptr<Shard>> LocalBroker::open_shard(std::size_t number, Instant start) {
+  BATON_TRY(auto journal, open_file_journal(*disk_, DataFolder::journal_of(options_.data, number),
+                                            options_.journal));
+  BATON_TRY(auto store, options_.open_store(DataFolder::checkpoint_of(options_.data, number)));
+  Shard::Options shard = options_.shard;
+  shard.machine.shard = number;
+  shard.machine.shards = folder_.shards();
+  // Ids must differ between shards and between lives; they need not be secret.
+  shard.seed = static_cast<std::uint64_t>(start.ns) ^ (std::uint64_t{number} << 56U);
+  auto recovered = recover_shard(shard,
+                                 {.journal = *journal,
+                                  .store = *store,
+                                  .disk = *disk_,
+                                  .streams_folder = DataFolder::streams_of(options_.data, number)},
+                                 start);
+  if (!recovered.has_value()) {
+    Error error = std::move(recovered).error();
+    error.text = fmt::format("'{}/shard-{}': {}", options_.data, number, error.text);
+    // To whoever starts a broker it is no limit of ours.
+    if (error.code == Errc::resource_exhausted) error.code = Errc::io_error;
+    return error;
+  }
+  journals_.push_back(std::move(journal));
+  stores_.push_back(std::move(store));
+  return *std::move(recovered);
+}
+
+Status LocalBroker::stop() {
+  running_ = false;
+  for (const auto& runner : runners_) runner->stop();
+  return {};
+}
+
+bool LocalBroker::submit(std::unique_ptr<Call>& call, Admission admission) {
+  return submit_to(shard_of_queue(name_of(call->command), folder_.shards()), call, admission);
+}
+
+bool LocalBroker::submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) {
+  return runners_[shard]->submit(call, admission);
+}
+
+ConsumerNumber LocalBroker::next_consumer_number() { return ConsumerNumber{next_consumer_++}; }
+
+Ticket LocalBroker::next_ticket() { return Ticket{next_ticket_++}; }
+
+ShardStats LocalBroker::stats(std::size_t shard) const { return runners_[shard]->stats(); }
+
+Status LocalBroker::checkpoint() {
+  for (const auto& runner : runners_) BATON_TRY_STATUS(runner->checkpoint());
+  return {};
+}
+
+Instant LocalBroker::now() const { return clock_->now(); }
+
+/// Hands a message from one shard to another: it is Received there before it is Done here, and Done
+/// here before it is forgotten there. A step that is lost is made again after a restart.
+void LocalBroker::transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer) {
+  const auto post = [this](std::size_t shard, QueueCommand command,
+                           std::function<void(QueueCommand&)> done) {
+    std::unique_ptr<Call> call =
+        std::make_unique<InternalCall>(std::move(command), std::move(done));
+    submit_to(shard, call, Admission::reserved);
+  };
+  const std::size_t target = shard_of_queue(transfer.to, folder_.shards());
+  const TransferForgetCommand forget{
+      .queue = transfer.to, .from_shard = from_shard, .transfer = transfer.id};
+  const TransferDoneCommand done{.queue = transfer.to,
+                                 .transfer = transfer.id,
+                                 .from_queue = transfer.from_queue,
+                                 .id = transfer.message->id()};
+  post(target,
+       TransferCommand{.queue = transfer.to,
+                       .from_shard = from_shard,
+                       .transfer = transfer.id,
+                       .from_queue = transfer.from_queue,
+                       .message = transfer.message,
+                       .error = {}},
+       [=, this](QueueCommand& received) {
+         const auto& command = std::get<TransferCommand>(received);
+         if (command.error.has_value()) {
+           retry_transfer(from_shard,
+                          {command.transfer, command.queue, command.from_queue, command.message});
+           return;
+         }
+         post(from_shard, done, [=](QueueCommand&) { post(target, forget, nullptr); });
+       });
+}
+
+/// A target that is full is asked again; meanwhile the source keeps the message and counts it.
+void LocalBroker::retry_transfer(std::size_t from_shard, QueueEffects::Transfer again) {
+  retries_.post([this, from_shard, again = std::move(again)] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    if (running_) transfer(from_shard, again);
+  });
+}
+
+std::vector<ShardInspection> LocalBroker::inspect() {
+  std::vector<ShardInspection> inspections;
+  for (std::size_t number = 0; number < runners_.size(); ++number) {
+    ShardInspection inspection;
+    const auto tables = inspect_tables(*stores_[number]);
+    if (tables.has_value()) inspection.tables = *tables;
+    const ShardRunner& runner = *runners_[number];
+    inspection.checkpoint_position = runner.checkpointed().value;
+    inspection.journal_first = journals_[number]->first().value;
+    inspection.journal_next = journals_[number]->next().value;
+    inspection.journal_durable = runner.durable().value;
+    inspection.journal_bytes = journals_[number]->bytes_since(runner.checkpointed());
+    inspection.boot = runner.stats().boot;
+    inspection.format_version = kStoreFormat;
+    inspections.push_back(std::move(inspection));
+  }
+  return inspections;
+}
+
+Result<std::vector<TableInspection>> inspect_tables(const CheckpointStore& store) {
+  std::vector<TableInspection> inspections;
+  for (const TableName& table : kShardTables) {
+    TableInspection inspection{.name = std::string(table.name), .rows = 0, .bytes = 0};
+    RowRange range{.table = table.table,
+                   .begin = {},
+                   .end = std::string(64, '\xff'),
+                   .rows_max = 4096,
+                   .bytes_max = 4 * limits::kMiB};
+    while (true) {
+      BATON_TRY(const std::vector<Row> rows, store.scan(range));
+      if (rows.empty()) break;
+      for (const Row& row : rows) inspection.bytes += row.key.size() + row.value.size();
+      inspection.rows += rows.size();
+      range.begin = rows.back().key + '\0';
+    }
+    inspections.push_back(std::move(inspection));
+  }
+  return inspections;
+}
+
+}  // namespace baton

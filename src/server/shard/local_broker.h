@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/shard/broker.h"
+#include "server/shard/clock.h"
+#include "server/shard/data_folder.h"
+#include "server/shard/shard.h"
+#include "server/shard/shard_runner.h"
+#include "storage/disk/checkpoint_store.h"
+#include "storage/disk/disk.h"
+#include "storage/journal/journal.h"
+
+namespace baton {
+
+struct BrokerOptions {
+  std::string data;  // The data folder; made when it is not there.
+  FsyncMode fsync;
+  std::size_t shards = 0;  // Of a new data folder; 0 = half the cores, at least one.
+  Shard::Options shard;
+  JournalOptions journal;
+  bool fits_disk = false;  // Sizes of the journal and its checkpoints follow from the disk's.
+  /// Opens the checkpoint store in a folder: how RocksDB gets in here without this layer seeing it.
+  std::function<Result<std::unique_ptr<CheckpointStore>>(const std::string& folder)> open_store;
+};
+
+/// Counts every row of every table: of a running broker's store, or of one opened for reading.
+Result<std::vector<TableInspection>> inspect_tables(const CheckpointStore& store);
+
+/// The broker of one process: a data folder, and a running shard for each part of it.
+class LocalBroker final : public Broker {
+ public:
+  /// Opens or makes the data folder, recovers every shard, and starts them. Fails with
+  /// folder_in_use when another process has it.
+  static Result<std::unique_ptr<LocalBroker>> open(BrokerOptions options);
+  LocalBroker(const LocalBroker&) = delete;
+  LocalBroker& operator=(const LocalBroker&) = delete;
+  ~LocalBroker() override;
+
+  /// Takes no more calls, finishes the rounds under way, makes a last checkpoint, and ends the
+  /// threads. Calls that still wait are completed or dropped. Idempotent.
+  Status stop();
+
+  bool submit(std::unique_ptr<Call>& call, Admission admission) override;
+  bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) override;
+  [[nodiscard]] std::size_t shards() const override { return runners_.size(); }
+  ConsumerNumber next_consumer_number() override;
+  Ticket next_ticket() override;
+  [[nodiscard]] ShardStats stats(std::size_t shard) const override;
+  Status checkpoint() override;
+  std::vector<ShardInspection> inspect() override;
+  [[nodiscard]] TokenSeal token_seal() const override {
+    return {.key = token_key_, .shards = folder_.shards()};
+  }
+  [[nodiscard]] Instant now() const override;
+
+ private:
+  explicit LocalBroker(BrokerOptions options);
+  Result<std::unique_ptr<Shard>> open_shard(std::size_t number, Instant start);
+  void transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer);
+  void retry_transfer(std::size_t from_shard, QueueEffects::Transfer again);
+
+  BrokerOptions options_;
+  std::unique_ptr<Disk> disk_;
+  DataFolder folder_;
+  SipKey token_key_{};
+  std::vector<std::unique_ptr<Journal>> journals_;
+  std::vector<std::unique_ptr<CheckpointStore>> stores_;
+  std::unique_ptr<BrokerClock> clock_;
+  std::vector<std::unique_ptr<ShardRunner>> runners_;
+  std::atomic<std::uint64_t> next_consumer_{1};
+  std::atomic<std::uint64_t> next_ticket_{1};
+  std::atomic<bool> running_{false};
+  Worker retries_;
+};
+
+}  // namespace baton

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/rows.h"
+#include "core/group/rows.h"
+#include "core/kv/rows.h"
+#include "core/queue/rows.h"
+#include "core/stream/catalog.h"
+#include "storage/journal/journal.h"
+
+/// What a shard itself writes into its journal and checkpoint, beside its machines.
+namespace baton {
+
+/// The tables of a shard's checkpoint: those of all its machines.
+inline constexpr auto kShardTables = [] {
+  std::array<TableName, tables::kAll.size() + tables::kCoordinator.size() + tables::kStream.size() +
+                            tables::kKv.size()>
+      all{};
+  auto end = std::ranges::copy(tables::kAll, all.begin()).out;
+  end = std::ranges::copy(tables::kCoordinator, end).out;
+  end = std::ranges::copy(tables::kStream, end).out;
+  std::ranges::copy(tables::kKv, end);
+  return all;
+}();
+
+/// The byte each fact in a round begins with: whose it is.
+enum class FactLayer : std::uint8_t { shard = 0, queue = 1, stream = 2, coordinator = 3, kv = 4 };
+
+/// The shard's only fact: it began to serve under this boot number.
+struct Booted {
+  std::uint64_t boot = 0;
+};
+void encode(Encoder& out, const Booted& fact);
+Result<Booted> decode_booted(Decoder& in);
+
+inline constexpr std::uint64_t kStoreFormat = 1;
+
+/// What the checkpoint says of the shard.
+struct ShardState {
+  Position position{1};  // The first round that is not in the checkpoint.
+  std::uint64_t boot = 0;
+  Instant now;
+};
+void append_shard_state(RowBatch& batch, const ShardState& state);
+/// Reads one row of the table `state` into `state`; rows of others are left alone. A newer format
+/// is refused with store_too_new.
+Status read_shard_state(const Row& row, ShardState& state);
+
+/// The world broke in a way that leaves the disk's content unknown: says so and ends the process.
+[[noreturn]] void fatal(std::string_view what, const Error& error);
+
+}  // namespace baton

@@ -1,0 +1,450 @@
+#include "server/shard/shard_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "server/shard/shard_facts.h"
+
+namespace baton {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kRetryAfter = milliseconds{200};
+/// The deciding thread looks up at least this often, so that nothing depends on one wake-up alone.
+constexpr auto kLookUp = milliseconds{500};
+/// How many rounds may wait for the releasing thread to take them up.
+constexpr std::size_t kRoundsWaiting = 1;
+
+}  // namespace
+
+ShardRunner::ShardRunner(Parts parts)
+    : parts_(std::move(parts)),
+      durable_(parts_.journal.next().value),
+      checkpointed_(parts_.shard->checkpointed().value),
+      synced_at_(parts_.clock.now()),
+      spills_(parts_.store) {
+  published_ = parts_.shard->stats();
+}
+
+ShardRunner::~ShardRunner() { stop(); }
+
+void ShardRunner::start() {
+  releasing_ = std::thread([this] { release(); });
+  deciding_ = std::thread([this] { decide(); });
+}
+
+bool ShardRunner::submit(std::unique_ptr<Call>& call, Broker::Admission admission) {
+  const std::size_t bytes = command_bytes(call->command);
+  bool wake = false;
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    if (stopping_) return false;
+    if (admission == Broker::Admission::bounded &&
+        (inbox_.size() >= limits::kCommandsWaiting ||
+         inbox_bytes_ + bytes > limits::kCommandBytesWaiting)) {
+      return false;
+    }
+    inbox_.push_back(std::move(call));
+    inbox_bytes_ += bytes;
+    wake = idle_;
+  }
+  if (wake) inbox_wake_.notify_one();
+  return true;
+}
+
+Status ShardRunner::checkpoint() {
+  std::unique_lock lock(inbox_mutex_);
+  if (stopping_) return Error{Errc::unavailable, "the broker is stopping"};
+  const std::uint64_t wanted = ++checkpoints_wanted_;
+  inbox_wake_.notify_one();
+  checkpoint_wake_.wait(lock, [&] { return checkpoints_made_ >= wanted || stopping_; });
+  if (checkpoints_made_ < wanted) return Error{Errc::unavailable, "the broker is stopping"};
+  return {};
+}
+
+ShardStats ShardRunner::stats() const {
+  const std::scoped_lock lock(inbox_mutex_);
+  ShardStats stats = published_;
+  stats.commands_waiting = inbox_.size();
+  stats.syncs = syncs_;
+  stats.sync_ns = sync_ns_;
+  stats.journal_syncs = journal_syncs_.read();
+  stats.partition_syncs = partition_syncs_.read();
+  stats.checkpoint_failures = checkpoint_failures_;
+  return stats;
+}
+
+void ShardRunner::stop() {
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    if (stopping_ || !deciding_.joinable()) return;
+    stopping_ = true;
+  }
+  inbox_wake_.notify_one();
+  checkpoint_wake_.notify_all();
+  deciding_.join();
+  {
+    const std::scoped_lock lock(held_mutex_);
+    held_end_ = true;
+  }
+  held_wake_.notify_one();
+  releasing_.join();
+  store_worker_.stop();
+  spill_worker_.stop();
+  checkpoint_worker_.stop();
+  keeper_.stop();
+  if (const Status done = parts_.shard->finish(parts_.clock.now()); !done.has_value()) {
+    spdlog::error("event=finish_failed error=\"{}\"", to_string(done.error()));
+  }
+  // Whoever waits for these hears that they were dropped, while the broker is still whole.
+  parts_.shard->drop_waiting();
+  calls_.clear();
+  inbox_.clear();
+}
+
+bool ShardRunner::something_to_decide() const {
+  return !inbox_.empty() || !results_.empty() || inbox_news_ || checkpoint_written_.has_value() ||
+         checkpoints_wanted_ > asked_ || (stopping_ && !last_checkpoint_) || gave_up_;
+}
+
+void ShardRunner::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  if (something_to_decide() || !calls_.empty() || parts_.shard->has_work()) return;
+  const Instant deadline = parts_.shard->next_deadline();
+  const Duration wait =
+      deadline == Instant::never() ? Duration{kLookUp} : deadline - parts_.clock.now();
+  idle_ = true;
+  inbox_wake_.wait_for(lock, std::clamp<Duration>(wait, Duration{0}, kLookUp),
+                       [&] { return something_to_decide(); });
+  idle_ = false;
+}
+
+void ShardRunner::decide() {
+  std::unique_lock lock(inbox_mutex_);
+  while (true) {
+    wait_for_work(lock);
+    if (stopping_ && !last_checkpoint_) last_checkpoint_ = ++checkpoints_wanted_;
+    if (last_checkpoint_ && (checkpoints_made_ >= *last_checkpoint_ || gave_up_)) return;
+    inbox_news_ = false;
+    std::ranges::move(inbox_, std::back_inserter(calls_));
+    inbox_.clear();
+    inbox_bytes_ = 0;
+    std::vector<StoreResult> results = std::exchange(results_, {});
+    const std::uint64_t wanted = checkpoints_wanted_;
+    const std::optional<Position> written = std::exchange(checkpoint_written_, std::nullopt);
+    parts_.shard->set_shortage(store_full_ ? Shard::Shortage::disk : journal_shortage_);
+    lock.unlock();
+
+    if (written.has_value()) parts_.shard->checkpoint_done(*written, parts_.clock.now());
+    run_round(std::move(results));
+    const std::uint64_t made = serve_checkpoints(wanted);
+    keep_room();
+
+    lock.lock();
+    publish_stats();
+    if (made > checkpoints_made_) {
+      checkpoints_made_ = made;
+      checkpoint_wake_.notify_all();
+    }
+  }
+}
+
+void ShardRunner::publish_stats() {
+  published_ = parts_.shard->stats();
+  if (published_.rows_missing == 0) return;
+  // Better no broker than one that goes on as if these messages had never been.
+  fatal("the checkpoint is damaged",
+        {Errc::store_corrupt, "rows that it should hold are not there; restore the data folder"});
+}
+
+/// Starts the checkpoint that is due, asked for or not. Answers up to which request (of `wanted`)
+/// those asked for are done.
+std::uint64_t ShardRunner::serve_checkpoints(std::uint64_t wanted) {
+  Shard& shard = *parts_.shard;
+  if (wanted > asked_) {
+    asked_ = wanted;
+    // One that is sealed already may lack what came since: the next one counts.
+    asked_seal_ = shard.checkpoints_sealed() + 1;
+    shard.request_checkpoint();
+  }
+  start_checkpoint();
+  checkpoint_waits_ = shard.checkpoint_waits();
+  if (checkpoint_waits_ && parts_.fsync.kind != FsyncMode::Kind::always) {
+    // Nobody else may be about to sync.
+    Held nothing;
+    nothing.position = Position{parts_.journal.next().value - 1};
+    nothing.always_sync = true;
+    hold(std::move(nothing));
+  }
+  return shard.checkpoints_done() >= asked_seal_ ? asked_ : 0;
+}
+
+void ShardRunner::run_round(std::vector<StoreResult> results) {
+  if (parts_.journal.room().everything < parts_.small_round_bytes) {
+    // Not even an ack can be journaled: wait for the keeper.
+    std::this_thread::sleep_for(milliseconds{5});
+    const std::scoped_lock lock(inbox_mutex_);
+    std::ranges::move(results, std::back_inserter(results_));
+    return;
+  }
+  Held held = parts_.shard->round(calls_, std::move(results), parts_.clock.now());
+  if (!held.empty() || held.position.value >= durable_.load()) hold(std::move(held));
+}
+
+void ShardRunner::hold(Held held) {
+  std::unique_lock lock(held_mutex_);
+  held_taken_.wait(lock, [&] { return held_.size() < kRoundsWaiting; });
+  held_.push_back(std::move(held));
+  held_wake_.notify_one();
+}
+
+void ShardRunner::start_checkpoint() {
+  auto job = parts_.shard->next_checkpoint(durable(), parts_.clock.now());
+  if (!job.has_value()) return;
+  auto shared = std::make_shared<const CheckpointJob>(*std::move(job));
+  checkpoint_worker_.post([this, shared] { run_checkpoint(*shared); });
+}
+
+void ShardRunner::keep_room() {
+  const std::scoped_lock lock(inbox_mutex_);
+  // A prepared segment beside the reserve makes room for the largest round.
+  if (preparing_ || parts_.journal.room().additions >= parts_.journal.round_bytes_max()) return;
+  preparing_ = true;
+  keeper_.post([this] { prepare(); });
+}
+
+void ShardRunner::prepare() {
+  const Status prepared = parts_.journal.prepare();
+  Shard::Shortage shortage = Shard::Shortage::none;
+  if (!prepared.has_value()) {
+    const bool files = prepared.error().code == Errc::resource_exhausted;
+    shortage = files ? Shard::Shortage::files : Shard::Shortage::disk;
+  }
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    if (shortage != journal_shortage_) {
+      switch (shortage) {
+        case Shard::Shortage::none: spdlog::info("event=journal_room_again"); break;
+        case Shard::Shortage::disk:
+          spdlog::error("event=journal_full error=\"{}\"", to_string(prepared.error()));
+          break;
+        case Shard::Shortage::files:
+          spdlog::error("event=too_many_open_files error=\"{}\"", to_string(prepared.error()));
+          break;
+      }
+    }
+    journal_shortage_ = shortage;
+    inbox_news_ = true;
+  }
+  inbox_wake_.notify_one();
+  if (shortage != Shard::Shortage::none) std::this_thread::sleep_for(kRetryAfter);
+  const std::scoped_lock lock(inbox_mutex_);
+  preparing_ = false;
+}
+
+void ShardRunner::release() {
+  const bool interval = parts_.fsync.kind == FsyncMode::Kind::interval;
+  const Duration patience = interval ? parts_.fsync.interval : Duration{kLookUp};
+  while (auto batch = take_held(patience)) {
+    sync_partitions(*batch);
+    if (!batch->empty() && sync_needed(*batch)) sync();
+    for (Held& held : *batch) release_one(held);
+    const bool idle = batch->empty() && interval;
+    if (idle && durable_.load() < parts_.journal.next().value) sync();
+  }
+}
+
+/// What waits to be released, after at most `patience`; nothing once there will be no more.
+std::optional<std::deque<Held>> ShardRunner::take_held(Duration patience) {
+  std::deque<Held> batch;
+  {
+    std::unique_lock lock(held_mutex_);
+    held_wake_.wait_for(lock, patience, [&] { return held_end_ || !held_.empty(); });
+    if (held_.empty() && held_end_) return std::nullopt;
+    batch = std::exchange(held_, {});
+  }
+  held_taken_.notify_one();
+  return batch;
+}
+
+bool ShardRunner::sync_needed(const std::deque<Held>& batch) const {
+  if (batch.back().position.value < durable_.load()) return false;
+  if (parts_.fsync.kind == FsyncMode::Kind::always) return true;
+  // What goes to the store must be durable in the journal first, in every mode.
+  const bool must = std::ranges::any_of(
+      batch, [](const Held& held) { return held.always_sync || !held.jobs.empty(); });
+  const bool due = parts_.fsync.kind == FsyncMode::Kind::interval &&
+                   parts_.clock.now() - synced_at_ >= parts_.fsync.interval;
+  return must || due;
+}
+
+void ShardRunner::sync() {
+  const Instant before = parts_.clock.now();
+  const Result<Position> durable = sync_journal();
+  if (!durable.has_value()) fatal("the journal cannot be synced", durable.error());
+  synced_at_ = parts_.clock.now();
+  ++syncs_;
+  sync_ns_ += static_cast<std::uint64_t>((synced_at_ - before).count());
+  journal_syncs_.add(synced_at_ - before);
+  durable_ = durable->value;
+  if (!checkpoint_waits_) return;
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    inbox_news_ = true;
+  }
+  inbox_wake_.notify_one();
+}
+
+/// Waits for a descriptor when there is none: what is written is not lost, and nobody is told yet.
+Result<Position> ShardRunner::sync_journal() {
+  Result<Position> durable = parts_.journal.sync();
+  if (durable.has_value() || durable.error().code != Errc::resource_exhausted) return durable;
+  spdlog::error("event=too_many_open_files error=\"{}\"", to_string(durable.error()));
+  while (!durable.has_value() && durable.error().code == Errc::resource_exhausted) {
+    std::this_thread::sleep_for(kRetryAfter);
+    durable = parts_.journal.sync();
+  }
+  return durable;
+}
+
+/// Each partition once, however many rounds appended to it.
+void ShardRunner::sync_partitions(const std::deque<Held>& batch) {
+  std::set<std::shared_ptr<StreamPartition>> partitions;
+  for (const Held& held : batch) {
+    partitions.insert(held.streams.unsynced.begin(), held.streams.unsynced.end());
+  }
+  for (const auto& partition : partitions) {
+    const Instant before = parts_.clock.now();
+    const Status synced = partition->sync();
+    if (!synced.has_value()) fatal("a partition cannot be synced", synced.error());
+    partition_syncs_.add(parts_.clock.now() - before);
+  }
+}
+
+void ShardRunner::remove_partitions(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const Status removed = remove_partition(parts_.disk, folder);
+    if (!removed.has_value()) {
+      spdlog::warn("event=remove_partition_failed folder=\"{}\" error=\"{}\"", folder,
+                   to_string(removed.error()));
+    }
+  }
+}
+
+void ShardRunner::release_one(Held& held) {
+  held.release();
+  if (!held.streams.removed.empty()) {
+    keeper_.post([this, folders = std::move(held.streams.removed)] { remove_partitions(folders); });
+  }
+  for (const QueueEffects::Transfer& transfer : held.transfers) parts_.transfer(transfer);
+  for (StoreJob& job : held.jobs) {
+    auto shared = std::make_shared<const StoreJob>(std::move(job));
+    store_worker_.post([this, shared] { run_job(*shared); });
+  }
+}
+
+void ShardRunner::run_job(const StoreJob& job) {
+  Result<StoreResult> result = run_store_job(spills_, job);
+  const auto* const spill = std::get_if<SpillJob>(&job);
+  if (!result.has_value() && spill != nullptr) return hold_spill(*spill, result.error());
+  if (!result.has_value()) fatal("the checkpoint cannot be read", result.error());
+  take_result(*std::move(result));
+}
+
+/// The rows are in the buffer, where reads find them: only the checkpoint waits for them.
+void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
+  bool first = false;
+  {
+    const std::scoped_lock lock(held_spills_mutex_);
+    first = held_spills_.empty();
+    held_spills_.push_back(job.rows.bytes());
+  }
+  if (!first) return;
+  spdlog::error("event=spill_failed error=\"{}\"", to_string(error));
+  note_store_full(error.code == Errc::disk_full);
+  spill_worker_.post([this] { retry_spills(); });
+}
+
+void ShardRunner::retry_spills() {
+  while (true) {
+    if (give_up_when_stopping()) return;  // The journal has it.
+    std::this_thread::sleep_for(kRetryAfter);
+    std::vector<std::uint64_t> held;
+    {
+      const std::scoped_lock lock(held_spills_mutex_);
+      held = held_spills_;
+    }
+    const Status spilled = spills_.flush();
+    if (!spilled.has_value()) {
+      note_store_full(spilled.error().code == Errc::disk_full);
+      continue;
+    }
+    for (const std::uint64_t bytes : held) take_result(SpillDone{bytes});
+    const std::scoped_lock lock(held_spills_mutex_);
+    held_spills_.erase(held_spills_.begin(), held_spills_.begin() + std::ssize(held));
+    // What was held in the meantime is tried again.
+    if (held_spills_.empty()) break;
+  }
+  note_store_full(false);
+  spdlog::info("event=spill_works_again");
+}
+
+void ShardRunner::take_result(StoreResult result) {
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    results_.push_back(std::move(result));
+  }
+  inbox_wake_.notify_one();
+}
+
+/// Calls that wait for the store to catch up are refused while its disk is full.
+void ShardRunner::note_store_full(bool full) {
+  const std::scoped_lock lock(inbox_mutex_);
+  store_full_ = full;
+  inbox_news_ = true;
+  inbox_wake_.notify_one();
+}
+
+/// A broker that stops does not wait for a disk that may never have room: the journal has
+/// everything.
+bool ShardRunner::give_up_when_stopping() {
+  const std::scoped_lock lock(inbox_mutex_);
+  if (!stopping_) return false;
+  gave_up_ = true;
+  inbox_wake_.notify_one();
+  return true;
+}
+
+void ShardRunner::run_checkpoint(const CheckpointJob& job) {
+  Status done = run_checkpoint_job(parts_.store, job);
+  if (!done.has_value()) {
+    spdlog::error("event=checkpoint_failed error=\"{}\"", to_string(done.error()));
+    while (!done.has_value()) {
+      ++checkpoint_failures_;
+      note_store_full(done.error().code == Errc::disk_full);
+      if (give_up_when_stopping()) return;
+      std::this_thread::sleep_for(kRetryAfter);
+      done = run_checkpoint_job(parts_.store, job);
+    }
+    note_store_full(false);
+    spdlog::info("event=checkpoint_works_again");
+  }
+  checkpointed_ = job.position.value;
+  const Position position = job.position;
+  keeper_.post([this, position] {
+    if (const Status trimmed = parts_.journal.trim(position); !trimmed.has_value()) {
+      spdlog::warn("event=journal_trim_failed error=\"{}\"", to_string(trimmed.error()));
+    }
+  });
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    checkpoint_written_ = position;
+  }
+  inbox_wake_.notify_one();
+}
+
+}  // namespace baton

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "server/shard/broker.h"
+#include "server/shard/clock.h"
+#include "server/shard/shard.h"
+#include "server/shard/spill_buffer.h"
+#include "server/shard/worker.h"
+#include "storage/disk/checkpoint_store.h"
+#include "storage/journal/journal.h"
+
+namespace baton {
+
+/// Runs one Shard with real threads:
+///
+///   deciding     owns the Shard: takes what waits, decides a round, appends it
+///   releasing    fsyncs what was appended, then lets out what rested on it
+///   store        spills and reads rows, in order
+///   spill        brings to the disk, when it has room again, what the store held in memory
+///   checkpoint   writes sealed deltas
+///   keeper       prepares and trims journal segments
+///
+/// While one round is being fsynced the next is decided, and waits for the one after that: so under
+/// load rounds grow, and share fsyncs.
+class ShardRunner {
+ public:
+  struct Parts {
+    std::unique_ptr<Shard> shard;
+    Journal& journal;
+    CheckpointStore& store;
+    Disk& disk;
+    const BrokerClock& clock;
+    FsyncMode fsync;
+    std::uint64_t small_round_bytes = Shard::kSmallRoundBytes;
+    /// Takes a message for another shard, once its leaving is durable.
+    std::function<void(const QueueEffects::Transfer&)> transfer;
+  };
+
+  explicit ShardRunner(Parts parts);
+  ShardRunner(const ShardRunner&) = delete;
+  ShardRunner& operator=(const ShardRunner&) = delete;
+  ~ShardRunner();
+
+  /// Starts the threads. Only then may anybody submit.
+  void start();
+  bool submit(std::unique_ptr<Call>& call, Broker::Admission admission);
+  /// Makes a checkpoint of everything that was submitted before, and waits for it.
+  Status checkpoint();
+  /// Takes no more calls; does those it has, makes a last checkpoint, ends its threads. Idempotent.
+  void stop();
+  [[nodiscard]] ShardStats stats() const;
+  [[nodiscard]] Position durable() const { return Position{durable_.load()}; }
+  [[nodiscard]] Position checkpointed() const { return Position{checkpointed_.load()}; }
+
+ private:
+  // Deciding.
+  void decide();
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool something_to_decide() const;
+  void run_round(std::vector<StoreResult> results);
+  void hold(Held held);
+  std::uint64_t serve_checkpoints(std::uint64_t wanted);
+  /// With the inbox's mutex held.
+  void publish_stats();
+  void start_checkpoint();
+  void keep_room();
+
+  // Releasing.
+  void release();
+  std::optional<std::deque<Held>> take_held(Duration patience);
+  bool sync_needed(const std::deque<Held>& batch) const;
+  void sync();
+  Result<Position> sync_journal();
+  void sync_partitions(const std::deque<Held>& batch);
+  void release_one(Held& held);
+
+  // Working.
+  void remove_partitions(const std::vector<std::string>& folders);
+  void run_job(const StoreJob& job);
+  void hold_spill(const SpillJob& job, const Error& error);
+  void retry_spills();
+  void take_result(StoreResult result);
+  void run_checkpoint(const CheckpointJob& job);
+  void prepare();
+  void note_store_full(bool full);
+  bool give_up_when_stopping();
+
+  Parts parts_;
+  std::atomic<std::uint64_t> durable_;
+  std::atomic<std::uint64_t> checkpointed_;
+
+  // What others leave for the deciding thread.
+  mutable std::mutex inbox_mutex_;
+  std::condition_variable inbox_wake_;
+  std::condition_variable checkpoint_wake_;
+  std::deque<std::unique_ptr<Call>> inbox_;
+  std::size_t inbox_bytes_ = 0;
+  std::vector<StoreResult> results_;
+  std::optional<Position> checkpoint_written_;
+  std::uint64_t checkpoints_wanted_ = 0;
+  std::uint64_t checkpoints_made_ = 0;
+  bool inbox_news_ = false;  // Something else than calls: durability, room, a checkpoint.
+  bool stopping_ = false;
+  // Why the journal's next segment cannot be made; and whether the disk has no room for the
+  // checkpoint's rows.
+  Shard::Shortage journal_shortage_ = Shard::Shortage::none;
+  bool store_full_ = false;
+  bool preparing_ = false;
+  bool idle_ = false;
+  bool gave_up_ = false;
+  std::optional<std::uint64_t> last_checkpoint_;
+  ShardStats published_;
+
+  // What the deciding thread leaves for the releasing one.
+  std::mutex held_mutex_;
+  std::condition_variable held_wake_;
+  std::condition_variable held_taken_;
+  std::deque<Held> held_;
+  bool held_end_ = false;
+  std::atomic<std::uint64_t> syncs_{0};
+  std::atomic<std::uint64_t> sync_ns_{0};
+  LatencyHistogram journal_syncs_;
+  LatencyHistogram partition_syncs_;
+  std::atomic<std::uint64_t> checkpoint_failures_{0};
+  Instant synced_at_;
+
+  // The deciding thread's own.
+  std::deque<std::unique_ptr<Call>> calls_;
+  std::uint64_t asked_ = 0;
+  std::uint64_t asked_seal_ = 0;
+  std::atomic<bool> checkpoint_waits_{false};
+
+  // Spills that wait in the buffer for room on the disk, in bytes: for those who retry.
+  SpillBuffer spills_;
+  std::mutex held_spills_mutex_;
+  std::vector<std::uint64_t> held_spills_;
+
+  Worker store_worker_;
+  Worker spill_worker_;
+  Worker checkpoint_worker_;
+  Worker keeper_;
+  std::thread deciding_;
+  std::thread releasing_;
+};
+
+}  // namespace baton

@@ -1,0 +1,239 @@
+#include "server/shard/shard.h"
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "sim/fake_disk.h"
+#include "sim/fake_store.h"
+
+namespace baton {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Instant kStart{1'700'000'000'000'000'000};
+
+class Inbox final : public ConsumerSink {
+ public:
+  void deliver(std::vector<Delivery> deliveries) override {
+    for (Delivery& delivery : deliveries) got.push_back(std::move(delivery));
+  }
+  void close(const Error&) override {}
+  std::vector<Delivery> got;
+};
+
+/// A call whose command the test reads after its end.
+class TestCall final : public Call {
+ public:
+  TestCall(QueueCommand wanted, std::vector<QueueCommand>& ended)
+      : Call(std::move(wanted)), ended_(ended) {}
+  void complete() override { ended_.push_back(std::get<QueueCommand>(std::move(command))); }
+
+ private:
+  std::vector<QueueCommand>& ended_;
+};
+
+/// A shard on a fake disk and store, whose rounds and clock the test drives by hand.
+class ShardTest : public testing::Test {
+ protected:
+  void start() {
+    shard_.reset();
+    journal_.reset();
+    auto journal = open_file_journal(disk_, "journal",
+                                     {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
+    ASSERT_TRUE(journal.has_value()) << to_string(journal.error());
+    journal_ = *std::move(journal);
+    store_ = std::make_unique<FakeStore>(media_);
+    auto shard = Shard::recover(
+        options_,
+        {.journal = *journal_, .store = *store_, .disk = disk_, .streams_folder = "streams"}, now_);
+    ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
+    shard_ = *std::move(shard);
+    now_ = std::max(now_, shard_->started_at());
+    shard_->begin_serving(now_);
+  }
+
+  void submit(QueueCommand command) {
+    calls_.push_back(std::make_unique<TestCall>(std::move(command), ended_));
+  }
+
+  /// One round, made durable and released. What it wants of the store is done before the next.
+  void round() {
+    Held held = shard_->round(calls_, std::exchange(results_, {}), now_);
+    ASSERT_TRUE(journal_->sync().has_value());
+    held.release();
+    for (StoreJob& job : held.jobs) waiting_jobs_.push_back(std::move(job));
+    while (!waiting_jobs_.empty()) {
+      auto result = run_store_job(*store_, waiting_jobs_.front());
+      if (!result.has_value()) break;
+      results_.push_back(*std::move(result));
+      waiting_jobs_.pop_front();
+    }
+    ASSERT_TRUE(journal_->prepare().has_value());
+  }
+
+  void create(const std::string& queue, QueueSettingsPatch settings = {}) {
+    submit(CreateQueueCommand{
+        .queue = queue, .settings = std::move(settings), .error = {}, .description = {}});
+    round();
+  }
+
+  void send(const std::string& queue, std::size_t count, std::size_t bytes) {
+    EnqueueCommand command{.queue = queue, .messages = {}, .outcomes = {}};
+    for (std::size_t i = 0; i < count; ++i) {
+      command.messages.emplace_back().payload = std::string(bytes, 'x');
+    }
+    submit(std::move(command));
+  }
+
+  std::shared_ptr<Inbox> attach(const std::string& queue, std::uint32_t max_in_flight) {
+    auto sink = std::make_shared<Inbox>();
+    AttachCommand command;
+    command.queue = queue;
+    command.consumer = ConsumerNumber{++consumers_};
+    command.consumer_id = "consumer " + std::to_string(consumers_);
+    command.max_in_flight = max_in_flight;
+    command.sink = sink;
+    submit(std::move(command));
+    return sink;
+  }
+
+  FakeDisk disk_{1};
+  std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
+  Shard::Options options_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<FakeStore> store_;
+  std::unique_ptr<Shard> shard_;
+  std::deque<std::unique_ptr<Call>> calls_;
+  std::vector<QueueCommand> ended_;
+  std::vector<StoreResult> results_;
+  std::deque<StoreJob> waiting_jobs_;
+  std::uint64_t consumers_ = 0;
+  Instant now_ = kStart;
+};
+
+// A round has room for deadlines however many calls wait for the next one.
+TEST_F(ShardTest, LeasesExpireWhileMoreCallsWaitThanARoundTakes) {
+  options_.round_bytes = 4096;
+  start();
+  QueueSettingsPatch brief;
+  brief.visibility_timeout = Duration{seconds{1}};
+  brief.retry_delay = Duration{0};
+  create("q", brief);
+  send("q", 1, 10);
+  const auto first = attach("q", 1);
+  round();
+  ASSERT_EQ(first->got.size(), 1U);
+  const auto second = attach("q", 1);
+  round();
+  create("busy");
+  for (int i = 0; i < 100; ++i) send("busy", 1, 1000);
+  now_ = now_ + seconds{1};
+  round();
+  EXPECT_GT(calls_.size(), 90U) << "the load does not outlast the round";
+  ASSERT_EQ(first->got.size() + second->got.size(), 2U);
+  const Delivery& again = second->got.empty() ? first->got.back() : second->got.back();
+  EXPECT_EQ(again.attempt, 2U);
+}
+
+// Only a broker that starts can be purged: what recovery has no room to spill waits in memory.
+TEST_F(ShardTest, AFullStoreDoesNotKeepAShardFromStarting) {
+  options_.machine.payload_budget_bytes = 64 * 1024;
+  start();
+  create("deep");
+  for (int i = 0; i < 20; ++i) {
+    send("deep", 10, 4096);
+    round();
+  }
+  ASSERT_GT(shard_->stats().spilled_messages, 0U);
+  media_->crash();
+  media_->set_disk_full(true);
+  calls_.clear();
+  results_.clear();
+  start();
+  EXPECT_EQ(shard_->machine().list("deep").at(0).stats.ready, 200U);
+  round();
+  EXPECT_FALSE(waiting_jobs_.empty()) << "nothing waits for room, so the test shows nothing";
+
+  media_->set_disk_full(false);
+  const auto consumer = attach("deep", 1000);
+  for (int i = 0; i < 1000 && consumer->got.size() < 200; ++i) round();
+  EXPECT_EQ(consumer->got.size(), 200U);
+  EXPECT_EQ(shard_->stats().rows_missing, 0U);
+}
+
+// Acks and purges make room only once a checkpoint has let go of their journal.
+TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
+  start();
+  create("q");
+  send("q", 1, 10);
+  round();
+  const Instant idle = shard_->next_deadline();
+  EXPECT_GE(idle, now_ + seconds{30});
+  shard_->set_shortage(Shard::Shortage::disk);
+  EXPECT_LE(shard_->next_deadline(), now_ + seconds{1});
+  now_ = now_ + seconds{1};
+  EXPECT_TRUE(shard_->next_checkpoint(journal_->next(), now_).has_value());
+}
+
+// The journal's segments bound a round: a command that no round can hold ends alone, not the
+// broker.
+TEST_F(ShardTest, AnAdditionLargerThanARoundIsRefusedAndOthersTakeRoundsOfTheirOwn) {
+  start();  // With segments of 16 MiB.
+  create("q");
+  constexpr std::size_t kMiB = std::size_t{1} << 20U;
+  send("q", 20, kMiB);
+  send("q", 7, kMiB);
+  send("q", 7, kMiB);
+  round();
+  while (!calls_.empty() || shard_->has_work()) round();
+  ASSERT_EQ(ended_.size(), 4U);
+  const auto& refused = std::get<EnqueueCommand>(ended_[1]).outcomes;
+  ASSERT_EQ(refused.size(), 20U);
+  EXPECT_EQ(refused[0].error->code, Errc::invalid_argument);
+  EXPECT_NE(refused[0].error->text.find("send fewer messages at a time"), std::string::npos)
+      << refused[0].error->text;
+  for (const std::size_t i : {2U, 3U}) {
+    EXPECT_FALSE(std::get<EnqueueCommand>(ended_[i]).outcomes.at(6).error.has_value());
+  }
+}
+
+TEST_F(ShardTest, AnAdditionThatFindsNoRoomOnAFullDiskIsRefusedAndALeaseIsNot) {
+  start();
+  create("q");
+  send("q", 1, 10);
+  round();
+  shard_->set_shortage(Shard::Shortage::disk);
+  const std::uint64_t room = journal_->room().additions;
+  send("q", 1, 10);
+  for (std::uint64_t taken = 0; taken < room; taken += std::uint64_t{1} << 20U) {
+    send("q", 1, std::uint64_t{1} << 20U);
+  }
+  const auto consumer = attach("q", 1);
+  disk_.set_capacity(disk_.bytes_used());
+  Held held = shard_->round(calls_, {}, now_);
+  while (!calls_.empty()) {
+    held.release();
+    held = shard_->round(calls_, {}, now_);
+  }
+  ASSERT_TRUE(journal_->sync().has_value());
+  held.release();
+  std::size_t refused = 0;
+  for (const QueueCommand& command : ended_) {
+    const auto* enqueue = std::get_if<EnqueueCommand>(&command);
+    if (enqueue == nullptr || !enqueue->outcomes.at(0).error.has_value()) continue;
+    EXPECT_EQ(enqueue->outcomes[0].error->code, Errc::disk_full);
+    ++refused;
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_EQ(consumer->got.size(), 1U);
+}
+
+}  // namespace
+}  // namespace baton

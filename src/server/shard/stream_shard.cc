@@ -1,0 +1,425 @@
+#include "server/shard/stream_shard.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/assert.h"
+
+namespace baton {
+namespace {
+
+/// What a batch that was not stored is told, or nothing for one that was.
+std::optional<Error> refusal_of(const AppendOutcome& outcome) {
+  switch (outcome.verdict) {
+    case ProducerVerdict::append:
+    case ProducerVerdict::duplicate:
+    case ProducerVerdict::old_duplicate: return std::nullopt;
+    case ProducerVerdict::gap: return Error{Errc::sequence_gap, outcome.text};
+    case ProducerVerdict::stale_epoch: return Error{Errc::producer_fenced, outcome.text};
+    case ProducerVerdict::table_full: return Error{Errc::resource_exhausted, outcome.text};
+  }
+  return Error{Errc::internal, "a verdict without a meaning"};
+}
+
+/// A state that passes: descriptors come back when connections go.
+Error too_many_files(const Error& error) {
+  return {Errc::unavailable,
+          fmt::format("the broker has as many files open as it may (too many open files): {}",
+                      error.text)};
+}
+
+/// What the producer is told. Ends the process when what the disk holds is no longer known.
+Error refusal_of_append(const Error& error) {
+  switch (error.code) {
+    case Errc::resource_exhausted: return too_many_files(error);
+    case Errc::read_only:
+    case Errc::disk_full:
+    case Errc::invalid_argument: return error;
+    default: fatal("a partition cannot be written", error);
+  }
+}
+
+bool is_duplicate(const AppendOutcome& outcome) {
+  return outcome.verdict == ProducerVerdict::duplicate ||
+         outcome.verdict == ProducerVerdict::old_duplicate;
+}
+
+/// The good batches of those at `places`, and which they are; the others are told what is wrong.
+std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> check_batches(
+    AppendCommand& command, std::span<const std::size_t> places, const BatchRules& rules,
+    Instant now) {
+  std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> good;
+  for (const std::size_t place : places) {
+    auto batch = check_batch(command.batches[place].bytes, rules, now);
+    if (batch.has_value()) {
+      good.first.push_back(*batch);
+      good.second.push_back(place);
+    } else {
+      command.outcomes[place].error = batch.error();
+    }
+  }
+  return good;
+}
+
+}  // namespace
+
+StreamShard::StreamShard(Disk& disk, std::string folder, Options options)
+    : disk_(disk),
+      folder_(std::move(folder)),
+      options_(options),
+      coordinator_({}, [this](const CoordinatorFact& fact) {
+        recorder_(FactLayer::coordinator, [&](Encoder& out) { encode(out, fact); }, true);
+      }) {}
+
+Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber number) {
+  return {Errc::partition_not_found,
+          fmt::format("stream '{}' has no partition {}; it has {}, numbered from 0", stream.name,
+                      number.value, stream.partitions())};
+}
+
+Status StreamShard::load(Table table, const Row& row) {
+  return table == tables::kGroups ? coordinator_.load(row) : catalog_.load(table, row);
+}
+
+Status StreamShard::start(std::uint64_t boot, Recorder recorder, Instant now) {
+  recorder_ = std::move(recorder);
+  epoch_ = LeaderEpoch{static_cast<std::int32_t>(boot & 0x7fffffffU)};
+  catalog_.start([this](const StreamFact& fact) {
+    const bool must_sync = !std::holds_alternative<PartitionSynced>(fact);
+    recorder_(FactLayer::stream, [&](Encoder& out) { encode(out, fact); }, must_sync);
+  });
+  BATON_TRY_STATUS(disk_.make_folder(folder_));
+  for (const auto& [id, stream] : catalog_.all()) {
+    for (std::uint32_t number = 0; number < stream.partitions(); ++number) {
+      const PartitionNumber partition{number};
+      BATON_TRY(const auto files, disk_.list(folder_of(id, partition)));
+      // One that nobody has used yet is made by its first use.
+      if (files.empty() && stream.synced[number] == Offset{0}) continue;
+      BATON_TRY(const auto opened, open(stream, partition, now));
+      // What opening found is durable now: from here on, its loss is damage.
+      catalog_.note_synced(id, partition, opened->synced_end());
+    }
+  }
+  for (const auto& [id, partitions] : catalog_.deleted()) remove_files(id, partitions);
+  coordinator_.become_leader(now);
+  clamp_offsets(now);
+  retention_at_ = now + options_.retention_interval;
+  return {};
+}
+
+void StreamShard::remove_files(StreamId stream, std::uint32_t partitions) {
+  for (std::uint32_t number = 0; number < partitions; ++number) {
+    effects_.removed.push_back(folder_of(stream, PartitionNumber{number}));
+  }
+}
+
+/// A group can be ahead of a log that lost its unsynced tail: under `interval` and `never`, that is
+/// what was chosen. Left there, it would skip the records that come next.
+void StreamShard::clamp_offsets(Instant now) {
+  for (const GroupDescription& group : coordinator_.list("")) {
+    const auto stream = catalog_.find(group.group.stream);
+    if (!stream.has_value() || !group.offset.has_value()) continue;
+    const auto partition = open(**stream, PartitionNumber{group.group.partition}, now);
+    // What a damaged log still holds says nothing about how far the group was.
+    if (!partition.has_value() || (*partition)->log().describe().read_only.has_value()) continue;
+    const auto next = static_cast<std::uint64_t>((*partition)->log().next().value);
+    if (group.offset->value <= next) continue;
+    spdlog::warn("event=offset_clamped group=\"{}\" stored={} end={}", to_string(group.group),
+                 group.offset->value, next);
+    static_cast<void>(coordinator_.store_offset(
+        {.group = group.group, .holder = {}, .offset = GroupOffset{next}, .may_rewind = true},
+        now));
+  }
+}
+
+std::string StreamShard::folder_of(StreamId stream, PartitionNumber partition) const {
+  return fmt::format("{}/{}-{}", folder_, stream.value, partition.value);
+}
+
+Result<std::shared_ptr<StreamPartition>> StreamShard::open(const StreamInfo& stream,
+                                                           PartitionNumber number, Instant now) {
+  if (number.value >= stream.partitions()) return no_such_partition(stream, number);
+  const PartitionKey key{stream.id, number};
+  if (const auto known = partitions_.find(key); known != partitions_.end()) return known->second;
+  PartitionLog::Opening opening;
+  opening.options.segment_bytes = stream.settings.segment_bytes;
+  opening.options.retention = stream.settings.retention_rules();
+  opening.synced_end = stream.synced[number.value];
+  opening.now = now;
+  opening.damage_found = [damages = damages_, name = stream.name, number](const std::string& text) {
+    ++*damages;
+    spdlog::error("event=records_damaged stream=\"{}\" partition={} where=\"{}\"", name,
+                  number.value, text);
+  };
+  BATON_TRY(auto log, PartitionLog::open(disk_, folder_of(stream.id, number), opening));
+  for (const auto& [name, producer] : stream.producers)
+    log->fence(producer.id, producer.epoch, now);
+  if (const auto damage = log->describe().read_only; damage.has_value()) {
+    spdlog::error("event=partition_read_only stream=\"{}\" partition={} reason=\"{}\"", stream.name,
+                  number.value, *damage);
+    ++stats_.partitions_read_only;
+  }
+  auto partition = std::make_shared<StreamPartition>(stream.id, number, std::move(log));
+  partitions_[key] = partition;
+  return partition;
+}
+
+void StreamShard::execute(StreamCommand& command, Instant now) {
+  std::visit([&](auto& wanted) { on(wanted, now); }, command);
+}
+
+void StreamShard::on(CreateStreamCommand& command, Instant now) {
+  const auto created = catalog_.create(command.stream, command.partitions, command.settings, now);
+  if (!created.has_value()) {
+    command.error = created.error();
+    return;
+  }
+  command.description = describe(*created->first);
+}
+
+void StreamShard::on(UpdateStreamCommand& command, Instant /*now*/) {
+  const auto updated = catalog_.update(command.stream, command.settings);
+  if (!updated.has_value()) {
+    command.error = updated.error();
+    return;
+  }
+  const StreamInfo& stream = **updated;
+  for (std::uint32_t number = 0; number < stream.partitions(); ++number) {
+    const auto known = partitions_.find({stream.id, PartitionNumber{number}});
+    if (known == partitions_.end()) continue;
+    known->second->log().set_retention(stream.settings.retention_rules());
+  }
+  command.description = describe(stream);
+}
+
+void StreamShard::on(DeleteStreamCommand& command, Instant /*now*/) {
+  const auto removed = catalog_.remove(command.stream);
+  if (!removed.has_value()) {
+    command.error = removed.error();
+    return;
+  }
+  coordinator_.delete_stream(command.stream);
+  for (std::uint32_t number = 0; number < removed->partitions(); ++number) {
+    const PartitionKey key{removed->id, PartitionNumber{number}};
+    const auto known = partitions_.find(key);
+    if (known == partitions_.end()) continue;
+    known->second->close();
+    partitions_.erase(known);
+    to_note_.erase(key);
+    sync_at_.erase(key);
+  }
+  remove_files(removed->id, removed->partitions());
+}
+
+void StreamShard::on(DescribeStreamCommand& command, Instant /*now*/) {
+  const auto stream = catalog_.find(command.stream);
+  if (stream.has_value()) {
+    command.description = describe(**stream);
+  } else {
+    command.error = stream.error();
+  }
+}
+
+void StreamShard::on(ListStreamsCommand& command, Instant /*now*/) {
+  for (const auto& [id, stream] : catalog_.all()) {
+    if (stream.name.starts_with(command.stream)) {
+      command.descriptions.push_back(describe(stream));
+    }
+  }
+}
+
+void StreamShard::on(StartProducerCommand& command, Instant now) {
+  const auto started = catalog_.start_producer(command.stream, command.producer);
+  if (!started.has_value()) {
+    command.error = started.error();
+    return;
+  }
+  command.started = *started;
+  const StreamInfo& stream = **catalog_.find(command.stream);
+  for (std::uint32_t number = 0; number < stream.partitions(); ++number) {
+    const auto known = partitions_.find({stream.id, PartitionNumber{number}});
+    if (known != partitions_.end()) known->second->log().fence(started->id, started->epoch, now);
+  }
+}
+
+void StreamShard::on(AppendCommand& command, Instant now) {
+  command.outcomes.resize(command.batches.size());
+  command.record_outcomes.resize(command.records.size());
+  const auto stream = catalog_.find(command.stream);
+  if (!stream.has_value()) {
+    for (BatchOutcome& outcome : command.outcomes) outcome.error = stream.error();
+    for (BatchOutcome& outcome : command.record_outcomes) outcome.error = stream.error();
+    return;
+  }
+  append_batches(**stream, command, now);
+  if (!command.records.empty()) append_records(**stream, command, now);
+}
+
+void StreamShard::append_batches(const StreamInfo& stream, AppendCommand& command, Instant now) {
+  std::map<PartitionNumber, std::vector<std::size_t>> places;
+  for (std::size_t place = 0; place < command.batches.size(); ++place) {
+    command.outcomes[place].partition = command.batches[place].partition;
+    places[command.batches[place].partition].push_back(place);
+  }
+  for (const auto& [number, mine] : places) append_to(stream, number, mine, command, now);
+  for (const BatchOutcome& outcome : command.outcomes) {
+    if (outcome.error.has_value()) ++stats_.refused;
+    if (outcome.duplicate) ++stats_.duplicates;
+  }
+}
+
+void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
+                            std::span<const std::size_t> places, AppendCommand& command,
+                            Instant now) {
+  const auto refuse = [&](const Error& error) {
+    for (const std::size_t place : places) {
+      auto& outcome = command.outcomes[place];
+      if (!outcome.error.has_value()) outcome.error = error;
+    }
+  };
+  const auto partition = open(stream, number, now);
+  if (!partition.has_value()) {
+    const bool files = partition.error().code == Errc::resource_exhausted;
+    return refuse(files ? too_many_files(partition.error()) : partition.error());
+  }
+  const auto [checked, good] =
+      check_batches(command, places, {.bytes_max = stream.settings.batch_bytes_max}, now);
+  if (checked.empty()) return;
+  const auto appended = (*partition)->log().append(checked, epoch_, now);
+  if (!appended.has_value()) return refuse(refusal_of_append(appended.error()));
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    const AppendOutcome& outcome = (*appended)[i];
+    command.outcomes[good[i]] = {.partition = number,
+                                 .offset = outcome.base_offset,
+                                 .duplicate = is_duplicate(outcome),
+                                 .error = refusal_of(outcome)};
+    if (outcome.verdict != ProducerVerdict::append) continue;
+    ++stats_.batches;
+    stats_.bytes += checked[i].bytes().size();
+  }
+  mark_unsynced(*partition, stream, now);
+}
+
+/// A duplicate waits for the sync as well: its first self may still be on its way to the disk.
+void StreamShard::mark_unsynced(const std::shared_ptr<StreamPartition>& partition,
+                                const StreamInfo& stream, Instant now) {
+  const PartitionKey key{stream.id, partition->number()};
+  const FsyncMode& mode = stream.settings.fsync;
+  // Nobody syncs under `never`: there is nothing to wait for and note.
+  if (mode.kind != FsyncMode::Kind::never) {
+    if (to_note_.empty()) note_at_ = now + options_.synced_note_interval;
+    to_note_[key] = partition;
+  }
+  if (mode.kind == FsyncMode::Kind::always) {
+    if (std::ranges::find(effects_.unsynced, partition) == effects_.unsynced.end()) {
+      effects_.unsynced.push_back(partition);
+    }
+    return;
+  }
+  partition->publish_all();
+  if (mode.kind == FsyncMode::Kind::interval) sync_at_.try_emplace(key, now + mode.interval);
+}
+
+void StreamShard::on(OpenPartitionCommand& command, Instant now) {
+  const auto stream = catalog_.find(command.stream);
+  if (!stream.has_value()) {
+    command.error = stream.error();
+    return;
+  }
+  auto opened = open(**stream, command.partition, now);
+  if (opened.has_value()) {
+    command.opened = *std::move(opened);
+  } else {
+    command.error = opened.error();
+  }
+}
+
+void StreamShard::tick(Instant now) {
+  coordinator_.expire(now);
+  sync_due(now);
+  if (now >= note_at_) note_synced(now);
+  if (now >= retention_at_) drop_old_segments(now);
+}
+
+void StreamShard::sync_due(Instant now) {
+  for (auto due = sync_at_.begin(); due != sync_at_.end();) {
+    if (due->second > now) {
+      ++due;
+      continue;
+    }
+    const auto known = partitions_.find(due->first);
+    if (known != partitions_.end()) effects_.unsynced.push_back(known->second);
+    due = sync_at_.erase(due);
+  }
+}
+
+void StreamShard::note_synced(Instant now) {
+  for (auto entry = to_note_.begin(); entry != to_note_.end();) {
+    const Offset end = entry->second->synced_end();
+    catalog_.note_synced(entry->first.first, entry->first.second, end);
+    const bool all = end >= entry->second->log().next();
+    entry = all ? to_note_.erase(entry) : std::next(entry);
+  }
+  note_at_ = to_note_.empty() ? Instant::never() : now + options_.synced_note_interval;
+}
+
+Status StreamShard::finish() {
+  for (const auto& [key, partition] : partitions_) {
+    BATON_TRY_STATUS(partition->sync());
+    catalog_.note_synced(key.first, key.second, partition->synced_end());
+  }
+  return {};
+}
+
+void StreamShard::drop_old_segments(Instant now) {
+  retention_at_ = now + options_.retention_interval;
+  for (const auto& [key, partition] : partitions_) {
+    const StreamInfo* const stream = catalog_.find(key.first);
+    BATON_ASSERT(stream != nullptr);
+    // Also of one that keeps everything: its producers are forgotten here.
+    const auto dropped = partition->log().drop_old_segments(now);
+    if (!dropped.has_value()) {
+      spdlog::warn("event=retention_failed stream=\"{}\" partition={} error=\"{}\"", stream->name,
+                   key.second.value, to_string(dropped.error()));
+    } else if (!dropped->empty()) {
+      spdlog::info("event=segments_dropped stream=\"{}\" partition={} segments={} first={}",
+                   stream->name, key.second.value, dropped->size(), dropped->back().next.value);
+    }
+  }
+}
+
+Instant StreamShard::next_deadline() const {
+  Instant next = std::min({coordinator_.next_deadline(), note_at_,
+                           partitions_.empty() ? Instant::never() : retention_at_});
+  for (const auto& [key, due] : sync_at_) next = std::min(next, due);
+  return next;
+}
+
+StreamEffects StreamShard::take_effects() {
+  collect_seats();
+  return std::exchange(effects_, {});
+}
+
+void StreamShard::append_changed_rows(RowBatch& batch) {
+  catalog_.append_changed_rows(batch);
+  coordinator_.append_changed_rows(batch);
+}
+
+std::size_t StreamShard::changed_bytes() const {
+  constexpr std::size_t kGroupRowBytes = 128;
+  return catalog_.changed_bytes() + kGroupRowBytes * coordinator_.changed_groups().size();
+}
+
+StreamStats StreamShard::stats() const {
+  StreamStats stats = stats_;
+  stats.streams = catalog_.all().size();
+  stats.damages = *damages_;
+  stats.groups = coordinator_.totals();
+  return stats;
+}
+
+}  // namespace baton

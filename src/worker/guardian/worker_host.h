@@ -1,0 +1,115 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <baton/worker.h>
+
+#include "base/time.h"
+#include "worker/guardian/guardian_process.h"
+#include "worker/guardian/handler_book.h"
+
+namespace baton::worker {
+
+/// What happens to a worker and its handlers, for people and programs that look on.
+struct HostEvent {
+  enum class Kind : std::uint8_t {
+    started,  // The store is open; it joins.
+    acquired,
+    revoking,
+    stopped,
+    lost,
+    renewed,
+    note,
+    handler_started,
+    handler_ended,  // By itself or with the lease, and will be started again.
+  };
+  Kind kind = Kind::note;
+  Instant at;            // CLOCK_BOOTTIME.
+  std::string worker{};  // Its id.
+  HandlerTask task{};
+  std::string text{};  // lost: why; note.
+  bool warning = false;
+  bool lease_over = false;  // handler_ended: for want of time; starts when the lease is renewed.
+  Duration time{};  // revoking: the time left; renewed: the deadline; handler_ended: the pause.
+  pid_t pid = 0;
+  int code = 0;
+};
+
+struct HostOptions {
+  client::WorkerOptions worker;
+  /// The handler and its arguments; none: partitions are held, and nothing is done with them.
+  std::vector<std::string> command{};
+  /// Called from one thread; a slow one holds the handlers up.
+  std::function<void(const HostEvent&)> tell;
+};
+
+/// A worker whose work is done by handler processes, one per partition. Thread-safe.
+///
+/// The worker's own thread only leaves word here; one more thread talks to the guardian.
+class WorkerHost {
+ public:
+  /// Before other threads are started: the guardian inherits the process as it is.
+  static client::Result<std::unique_ptr<WorkerHost>> start(HostOptions options);
+  WorkerHost(const WorkerHost&) = delete;
+  WorkerHost& operator=(const WorkerHost&) = delete;
+  /// Whatever still runs is killed.
+  ~WorkerHost();
+
+  void leave(bool for_good);
+  /// Handlers that are stopping are killed.
+  void hurry();
+  /// To every handler.
+  void signal(int number);
+  /// Waits for the end; none after `time`.
+  std::optional<client::Status> wait_for(Duration time);
+  [[nodiscard]] const std::string& id() const { return worker_->id(); }
+
+ private:
+  using Task = std::function<void()>;
+
+  explicit WorkerHost(HostOptions options);
+  client::WorkerCallbacks callbacks();
+  void post(Task task);
+  void run();
+  void wait_for_something();
+  void run_tasks();
+  void listen_to_guardian();
+  void guardian_gone();
+  void perform();
+  void act(const GuardCommand& command);
+  void act(const HandlerBook::Stopped& stopped);
+  void act(const HandlerBook::WillRestart& restart);
+  void on(const HandlerStarted& report);
+  void on(const HandlerEnded& report);
+  void tell(HostEvent event) const;
+
+  HostOptions options_;
+  std::unique_ptr<GuardianProcess> guardian_;
+  std::atomic<bool> guardian_lost_{false};
+
+  std::mutex mutex_;
+  std::deque<Task> tasks_;  // Under mutex_; at most a few for each partition.
+  int wake_ = -1;           // An eventfd.
+  std::atomic<bool> ending_{false};
+
+  // Of the thread.
+  HandlerBook book_;
+  std::map<std::uint32_t, pid_t> pids_;
+
+  std::unique_ptr<client::Worker> worker_;
+  std::thread thread_;
+};
+
+}  // namespace baton::worker
