@@ -1,11 +1,7 @@
 #include "e2e/broker_process.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -99,27 +95,7 @@ std::shared_ptr<grpc::Channel> BrokerProcess::channel() const {
 }
 
 std::optional<std::string> BrokerProcess::http_get(std::string_view path) const {
-  const int connection = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<std::uint16_t>(http_port_));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (::connect(connection, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0) {
-    const std::string request =
-        fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
-    ::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
-    std::array<char, 4096> bytes{};
-    while (true) {
-      const ssize_t count = ::recv(connection, bytes.data(), bytes.size(), 0);
-      if (count <= 0) break;
-      answer.append(bytes.data(), static_cast<std::size_t>(count));
-    }
-  }
-  ::close(connection);
-  const auto body = answer.find("\r\n\r\n");
-  if (!answer.starts_with("HTTP/1.1 200") || body == std::string::npos) return std::nullopt;
-  return answer.substr(body + 4);
+  return e2e::http_get(http_port_, path);
 }
 
 void BrokerProcess::create(const std::string& queue, const client::QueueSettings& settings) const {

@@ -1,7 +1,10 @@
 #include "e2e/process.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,6 +166,30 @@ CommandResult run_command(std::vector<std::string> command, const CommandOptions
   return {.exit_code = code.value_or(-1),
           .out = read_file(folder / "out"),
           .err = read_file(folder / "err")};
+}
+
+std::optional<std::string> http_get(int port, std::string_view path) {
+  const int connection = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<std::uint16_t>(port));
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (::connect(connection, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0) {
+    const std::string request =
+        fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
+    ::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
+    std::array<char, 4096> bytes{};
+    while (true) {
+      const ssize_t count = ::recv(connection, bytes.data(), bytes.size(), 0);
+      if (count <= 0) break;
+      answer.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+  }
+  ::close(connection);
+  const auto body = answer.find("\r\n\r\n");
+  if (!answer.starts_with("HTTP/1.1 200") || body == std::string::npos) return std::nullopt;
+  return answer.substr(body + 4);
 }
 
 }  // namespace baton::e2e

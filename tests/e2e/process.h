@@ -94,4 +94,7 @@ struct CommandOptions {
 /// Runs a command to its end.
 CommandResult run_command(std::vector<std::string> command, const CommandOptions& options = {});
 
+/// The body of an HTTP answer of this machine; nothing unless its status is 200.
+std::optional<std::string> http_get(int port, std::string_view path);
+
 }  // namespace baton::e2e

@@ -34,6 +34,7 @@ class ProcessMember final : public Member {
     std::string address{};
     std::string log_file{};
     std::string ready_line{};
+    int health_port = 0;  // Answers /healthz with 200 once it is current; 0: none.
   };
   explicit ProcessMember(Options options) : options_(std::move(options)) {}
 
@@ -56,6 +57,9 @@ class ProcessMember final : public Member {
     }
   }
   bool is_running() override { return child_ && !child_->exit_code(); }
+  bool is_current() override {
+    return options_.health_port == 0 || e2e::http_get(options_.health_port, "/healthz").has_value();
+  }
   void pause() override {
     if (child_) child_->pause();
   }
@@ -150,8 +154,16 @@ void Server::make_nats() {
   for (int i = 0; i < options_.members; ++i) {
     const std::string name = fmt::format("n{}", i + 1);
     const int port = e2e::free_port();
-    std::vector<std::string> command{
-        program, "--name", name, "-a", "127.0.0.1", "-p", std::to_string(port)};
+    const int health_port = e2e::free_port();
+    std::vector<std::string> command{program,
+                                     "--name",
+                                     name,
+                                     "-a",
+                                     "127.0.0.1",
+                                     "-p",
+                                     std::to_string(port),
+                                     "-m",
+                                     std::to_string(health_port)};
     if (options_.jetstream) command.insert(command.end(), {"-js", "-sd", folder_ / name});
     command.insert(command.end(), options_.flags.begin(), options_.flags.end());
     if (options_.members > 1) {
@@ -164,7 +176,8 @@ void Server::make_nats() {
                                .command = std::move(command),
                                .address = at(port),
                                .log_file = folder_ / (name + ".log"),
-                               .ready_line = "Server is ready"}));
+                               .ready_line = "Server is ready",
+                               .health_port = health_port}));
   }
 }
 

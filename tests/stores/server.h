@@ -29,6 +29,8 @@ class Member {
   /// Waits for the end.
   virtual void wait() = 0;
   [[nodiscard]] virtual bool is_running() = 0;
+  /// Whether it has all that its cluster has; true where nobody can tell.
+  [[nodiscard]] virtual bool is_current() { return true; }
   virtual void pause() = 0;  // SIGSTOP, and waits for it: it neither answers nor hangs up.
   [[nodiscard]] virtual std::string address() const = 0;  // "127.0.0.1:port"
   [[nodiscard]] virtual std::string log() const = 0;      // Of all its lives.
