@@ -195,6 +195,12 @@ TEST_F(Cli, DeadLettersAreSeenAndRedriven) {
   EXPECT_NE(headers.find("no such customer"), std::string::npos) << headers;
   EXPECT_NE(headers.find("jobs"), std::string::npos) << headers;
 
+  // Wherever such a queue would be: a mistake makes none.
+  for (const char* name : {"typo-a", "typo-b", "typo-c", "typo-d"}) {
+    const auto wrong = broker_.cli({"queue", "redrive", "jobs.dlq", "--to", name});
+    EXPECT_EQ(wrong.exit_code, broker_.cli({"queue", "describe", name}).exit_code) << wrong.err;
+    EXPECT_NE(wrong.err.find(name), std::string::npos) << wrong.err;
+  }
   const auto dry = run_json({"queue", "redrive", "jobs.dlq", "--dry-run"});
   EXPECT_EQ(dry[0].at("matched"), 2);
   EXPECT_EQ(dry[0].at("moved"), 0);

@@ -129,7 +129,8 @@ class Leasing {
     std::vector<client::Extension> items;
     items.reserve(held_.size());
     for (const auto& token : held_) items.push_back({.token = token});
-    stream_->extend(std::move(items), [this](const auto& results) { note(results); });
+    // A lease that is lost is told once, when it is given back.
+    stream_->extend(std::move(items), [](const auto&) {});
   }
 
   void hold() {

@@ -134,12 +134,25 @@ Reactor* QueueService::Cancel(Context* context, const v1::CancelRequest* request
 
 Reactor* QueueService::Redrive(Context* context, const v1::RedriveRequest* request,
                                v1::RedriveResponse* response) {
-  return run(UnaryCall(context, state_, Method::redrive), convert(own(request)),
-             [response](const RedriveCommand& done) {
-               response->set_matched(done.matched);
-               response->set_moved(done.moved);
-               response->set_skipped(done.skipped);
-             });
+  const UnaryCall call(context, state_, Method::redrive);
+  const auto reply_to = [response](const RedriveCommand& done) {
+    response->set_matched(done.matched);
+    response->set_moved(done.moved);
+    response->set_skipped(done.skipped);
+  };
+  Result<RedriveCommand> command = convert(own(request));
+  if (!command.has_value() || command->to.empty()) return run(call, std::move(command), reply_to);
+  // The target may be in another shard, which makes a queue of what arrives there.
+  DescribeQueueCommand target;
+  target.queue = command->to;
+  submit(state_->broker, std::move(target), Broker::Admission::bounded,
+         [call, reply_to, command = *std::move(command)](Command* done) mutable {
+           const auto* const found = answer_of<DescribeQueueCommand>(done);
+           if (found == nullptr) return call.finish(to_status(busy()));
+           if (found->error.has_value()) return call.finish(to_status(*found->error));
+           run(call, Result<RedriveCommand>(std::move(command)), reply_to);
+         });
+  return call.reactor();
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* QueueService::EnqueueStream(
