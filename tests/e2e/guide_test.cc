@@ -63,8 +63,8 @@ TEST_P(Guide, ItsExamplesDoWhatItSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Docs, Guide,
-                         testing::Values("streams.md", "kv.md", "partition-leases.md",
-                                         "pipelines.md"));
+                         testing::Values("start.md", "queues.md", "streams.md", "kv.md",
+                                         "partition-leases.md", "pipelines.md"));
 
 }  // namespace
 }  // namespace baton::e2e
