@@ -137,8 +137,8 @@ TEST_F(Messages, WhatIsNotRedrivenIsExplained) {
   expect_failure({"queue", "redrive", "orders"}, 7,
                  "baton: queue redrive orders: skipped 1 message: the queue that they came from "
                  "does not exist, or they are no dead letters; give --to QUEUE\n");
-  expect_failure({"queue", "redrive", "orders", "--to", "nowhere"}, 7,
-                 "baton: queue redrive orders: skipped 1 message: there is no queue 'nowhere'\n");
+  expect_failure({"queue", "redrive", "orders", "--to", "nowhere"}, 3,
+                 "baton: queue redrive orders: there is no queue 'nowhere' (queue_not_found)\n");
 }
 
 // Nobody since the consumer left, because it left.
