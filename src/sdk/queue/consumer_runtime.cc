@@ -83,15 +83,17 @@ void ConsumerRuntime::feed() {
       end(*over);
       return;
     }
-    // What became of the leases while the connection was away: the extension's answer tells.
-    if (reconnected_.exchange(false)) {
-      for (Renewal& renewal : renewals_) renewal.due = SteadyClock::now();
-      const std::lock_guard lock(mutex_);
-      for (Hand& hand : hands_) hand.marked = false;
-    }
+    if (reconnected_.exchange(false)) forget_marks();
     renew_due();
     mark_begun();
   }
+}
+
+/// What became of the leases while the connection was away: the extension's answer tells.
+void ConsumerRuntime::forget_marks() {
+  for (Renewal& renewal : renewals_) renewal.due = SteadyClock::now();
+  const std::lock_guard lock(mutex_);
+  for (Hand& hand : hands_) hand.marked = false;
 }
 
 void ConsumerRuntime::end(const Error& error) {

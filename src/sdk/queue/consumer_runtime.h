@@ -82,6 +82,7 @@ class ConsumerRuntime {
   // The feeder's.
   void feed();
   void take(std::vector<LeasedMessage> messages, std::uint64_t session);
+  void forget_marks();
   void renew_due();
   void renew(const BatchPointer& batch);
   [[nodiscard]] std::chrono::milliseconds until_next_duty() const;
