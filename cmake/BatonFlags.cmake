@@ -11,9 +11,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 add_compile_options(-fno-semantic-interposition)
 
 # Line tables are enough for a stack trace, and link in a fraction of the time of full debug info.
-if(NOT BATON_SANITIZE)  # Their presets say how they are optimized.
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
-endif()
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
