@@ -200,7 +200,7 @@ void SimShard::run_checkpoint() {
   if (crash) return world_.host.crash("in a commit");
   if (!done.has_value()) {
     world_.trace.note("shard {} checkpoint failed", number_);
-    return later(kRetryAfter, &SimShard::run_checkpoint);
+    return later(kRetryAfter, &SimShard::give_up_checkpoint);
   }
   world_.trace.note("shard {} checkpoint {}", number_, position.value);
   life.checkpoint.reset();
@@ -208,6 +208,13 @@ void SimShard::run_checkpoint() {
   life.checkpoint_written = position;
   wake();
   finish_checkpoint(position);
+}
+
+/// The next one takes its rows along.
+void SimShard::give_up_checkpoint() {
+  life_->shard->checkpoint_given_up(*life_->checkpoint);
+  life_->checkpoint.reset();
+  start_checkpoint();
 }
 
 /// The keeper trims some time later.

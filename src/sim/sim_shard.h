@@ -122,6 +122,7 @@ class SimShard {
   void release();
   void run_job();
   void run_checkpoint();
+  void give_up_checkpoint();
   void finish_checkpoint(Position position);
   void recall(Position next);
 

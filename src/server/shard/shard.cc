@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "server/shard/row_merge.h"
 #include "server/shard/shard_facts.h"
 
 namespace baton {
@@ -65,6 +66,17 @@ Result<bool> is_exhausted(const CheckpointStore& store, RowRange range,
   range.rows_max = 1;
   BATON_TRY(const std::vector<Row> next, store.scan(range));
   return next.empty();
+}
+
+/// All changes of a checkpoint but its position, each row at most once.
+RowBatch rows_of(const CheckpointJob& job) {
+  RowBatch rows;
+  append_rows(job.delta, rows);
+  for (const RowChange& change : job.rows.changes()) rows.add(change);
+  if (job.carried.empty()) return rows;
+  RowBatch all = surviving(job.carried, rows);
+  for (const RowChange& change : rows.changes()) all.add(change);
+  return all;
 }
 
 QueueCommand& queue_command(Call& call) { return std::get<QueueCommand>(call.command); }
@@ -175,6 +187,10 @@ void Shard::take_result(StoreResult& result, Held& held, Instant now) {
   if (const auto* spilled = std::get_if<SpillDone>(&result)) {
     spill_bytes_behind_ -= spilled->bytes;
     ++spills_done_;
+  } else if (std::holds_alternative<SpillHeld>(result)) {
+    ++spills_done_;
+  } else if (const auto* brought = std::get_if<SpillBrought>(&result)) {
+    spill_bytes_behind_ -= brought->bytes;
   } else if (const auto* refill = std::get_if<Refill>(&result)) {
     ++stats_.refills;
     machine_.refill(*refill, now);
@@ -348,7 +364,8 @@ std::optional<CheckpointJob> Shard::next_checkpoint(Position durable, Instant no
     if (!due) return std::nullopt;
     checkpoint_requested_ = false;
     ++checkpoints_sealed_;
-    sealed_ = CheckpointJob{.delta = machine_.seal(),
+    sealed_ = CheckpointJob{.carried = std::exchange(carried_, {}),
+                            .delta = machine_.seal(),
                             .rows = {},
                             .position = journal_.next(),
                             .boot = boot_,
@@ -369,7 +386,15 @@ void Shard::checkpoint_done(Position position, Instant now) {
   writing_ = false;
   checkpointed_ = position;
   checkpointed_at_ = now;
-  ++checkpoints_done_;
+  // One at a time: it is the last that was sealed, and has what those given up before it had.
+  checkpoints_done_ = checkpoints_sealed_;
+  ++stats_.checkpoints;
+}
+
+void Shard::checkpoint_given_up(const CheckpointJob& job) {
+  writing_ = false;
+  checkpoint_requested_ = true;
+  carried_ = rows_of(job);
 }
 
 void Shard::drop_waiting() {
@@ -393,7 +418,6 @@ ShardStats Shard::stats() const {
   ShardStats stats = stats_;
   const QueueStats& totals = machine_.totals();
   stats.journal_bytes_behind = journal_.bytes_since(checkpointed_);
-  stats.checkpoints = checkpoints_done_;
   stats.payload_bytes = machine_.payload_bytes();
   stats.enqueued = totals.enqueued_total;
   stats.delivered = totals.delivered_total;
@@ -424,9 +448,7 @@ Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job) {
 }
 
 Status run_checkpoint_job(CheckpointStore& store, const CheckpointJob& job) {
-  RowBatch batch;
-  append_rows(job.delta, batch);
-  for (const RowChange& change : job.rows.changes()) batch.add(change);
+  RowBatch batch = rows_of(job);
   append_shard_state(batch, {.position = job.position, .boot = job.boot, .now = job.now});
   return store.commit(batch);
 }

@@ -47,12 +47,19 @@ using StoreJob = std::variant<SpillJob, RefillJob, ReadJob>;
 struct SpillDone {
   std::uint64_t bytes = 0;
 };
+/// The rows are held in memory, where readers and the next checkpoint find them. SpillBrought
+/// follows.
+struct SpillHeld {};
+/// What was held has reached the store.
+struct SpillBrought {
+  std::uint64_t bytes = 0;
+};
 struct ReadDone {
   std::uint64_t waiting = 0;
   std::vector<Row> rows;
   bool exhausted = false;
 };
-using StoreResult = std::variant<SpillDone, Refill, ReadDone>;
+using StoreResult = std::variant<SpillDone, SpillHeld, SpillBrought, Refill, ReadDone>;
 
 /// Does `job`. A spill that fails can be done again; a read that fails cannot be replaced by
 /// anything.
@@ -60,6 +67,7 @@ Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job);
 
 /// A sealed delta on its way into the store.
 struct CheckpointJob {
+  RowBatch carried;  // Of one before it that was given up.
   QueueDelta delta;
   RowBatch rows;      // Of streams, groups and buckets.
   Position position;  // The first round that is not in it.
@@ -148,6 +156,9 @@ class Shard {
   std::optional<CheckpointJob> next_checkpoint(Position durable, Instant now);
   /// It is in the store: the journal before it can go.
   void checkpoint_done(Position position, Instant now);
+  /// It found no room: the next one takes its rows along, and is due now. It may need less, because
+  /// of what was removed since.
+  void checkpoint_given_up(const CheckpointJob& job);
   /// Why there is no more room for additions: none, a full disk, or too many open files.
   enum class Shortage : std::uint8_t { none, disk, files };
   /// Additions are refused while there is a shortage and room is short; while room is short for
@@ -155,6 +166,7 @@ class Shard {
   void set_shortage(Shortage shortage) { shortage_ = shortage; }
   /// Makes the next checkpoint due now.
   void request_checkpoint() { checkpoint_requested_ = true; }
+  /// The number of the last sealed checkpoint that is in the store.
   [[nodiscard]] std::uint64_t checkpoints_done() const { return checkpoints_done_; }
   [[nodiscard]] std::uint64_t checkpoints_sealed() const { return checkpoints_sealed_; }
   [[nodiscard]] bool checkpoint_under_way() const { return sealed_.has_value() || writing_; }
@@ -232,6 +244,7 @@ class Shard {
   // What recovery found no room for, by table and key; the first round sends it.
   std::map<std::pair<std::uint8_t, std::string>, std::string> unspilled_;
   std::optional<CheckpointJob> sealed_;
+  RowBatch carried_;  // Of a checkpoint that was given up.
   bool writing_ = false;
   bool checkpoint_requested_ = false;
   Position checkpointed_{1};

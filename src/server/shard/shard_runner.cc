@@ -109,7 +109,8 @@ void ShardRunner::stop() {
 
 bool ShardRunner::something_to_decide() const {
   return !inbox_.empty() || !results_.empty() || inbox_news_ || checkpoint_written_.has_value() ||
-         checkpoints_wanted_ > asked_ || (stopping_ && !last_checkpoint_) || gave_up_;
+         checkpoint_given_up_ != nullptr || checkpoints_wanted_ > asked_ ||
+         (stopping_ && !last_checkpoint_) || gave_up_;
 }
 
 void ShardRunner::wait_for_work(std::unique_lock<std::mutex>& lock) {
@@ -136,10 +137,12 @@ void ShardRunner::decide() {
     std::vector<StoreResult> results = std::exchange(results_, {});
     const std::uint64_t wanted = checkpoints_wanted_;
     const std::optional<Position> written = std::exchange(checkpoint_written_, std::nullopt);
+    const auto given_up = std::exchange(checkpoint_given_up_, nullptr);
     parts_.shard->set_shortage(store_full_ ? Shard::Shortage::disk : journal_shortage_);
     lock.unlock();
 
     if (written.has_value()) parts_.shard->checkpoint_done(*written, parts_.clock.now());
+    if (given_up != nullptr) parts_.shard->checkpoint_given_up(*given_up);
     run_round(std::move(results));
     const std::uint64_t made = serve_checkpoints(wanted);
     keep_room();
@@ -206,7 +209,7 @@ void ShardRunner::start_checkpoint() {
   auto job = parts_.shard->next_checkpoint(durable(), parts_.clock.now());
   if (!job.has_value()) return;
   auto shared = std::make_shared<const CheckpointJob>(*std::move(job));
-  checkpoint_worker_.post([this, shared] { run_checkpoint(*shared); });
+  checkpoint_worker_.post([this, shared] { run_checkpoint(shared); });
 }
 
 void ShardRunner::keep_room() {
@@ -355,7 +358,7 @@ void ShardRunner::run_job(const StoreJob& job) {
   take_result(*std::move(result));
 }
 
-/// The rows are in the buffer, where reads find them: only the checkpoint waits for them.
+/// The rows are in the buffer, where reads find them, and a checkpoint takes them along.
 void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
   bool first = false;
   {
@@ -363,6 +366,7 @@ void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
     first = held_spills_.empty();
     held_spills_.push_back(job.rows.bytes());
   }
+  take_result(SpillHeld{});
   if (!first) return;
   spdlog::error("event=spill_failed error=\"{}\"", to_string(error));
   note_store_full(error.code == Errc::disk_full);
@@ -383,7 +387,7 @@ void ShardRunner::retry_spills() {
       note_store_full(spilled.error().code == Errc::disk_full);
       continue;
     }
-    for (const std::uint64_t bytes : held) take_result(SpillDone{bytes});
+    for (const std::uint64_t bytes : held) take_result(SpillBrought{bytes});
     const std::scoped_lock lock(held_spills_mutex_);
     held_spills_.erase(held_spills_.begin(), held_spills_.begin() + std::ssize(held));
     // What was held in the meantime is tried again.
@@ -419,17 +423,26 @@ bool ShardRunner::give_up_when_stopping() {
   return true;
 }
 
-void ShardRunner::run_checkpoint(const CheckpointJob& job) {
-  Status done = run_checkpoint_job(parts_.store, job);
+void ShardRunner::run_checkpoint(const std::shared_ptr<const CheckpointJob>& shared) {
+  const CheckpointJob& job = *shared;
+  // Through the buffer: what it holds belongs to the checkpoint.
+  const Status done = run_checkpoint_job(spills_, job);
   if (!done.has_value()) {
-    spdlog::error("event=checkpoint_failed error=\"{}\"", to_string(done.error()));
-    while (!done.has_value()) {
-      ++checkpoint_failures_;
-      note_store_full(done.error().code == Errc::disk_full);
-      if (give_up_when_stopping()) return;
-      std::this_thread::sleep_for(kRetryAfter);
-      done = run_checkpoint_job(parts_.store, job);
+    if (!std::exchange(checkpoint_fails_, true)) {
+      spdlog::error("event=checkpoint_failed error=\"{}\"", to_string(done.error()));
     }
+    ++checkpoint_failures_;
+    note_store_full(done.error().code == Errc::disk_full);
+    if (give_up_when_stopping()) return;
+    std::this_thread::sleep_for(kRetryAfter);
+    {
+      const std::scoped_lock lock(inbox_mutex_);
+      checkpoint_given_up_ = shared;
+    }
+    inbox_wake_.notify_one();
+    return;
+  }
+  if (std::exchange(checkpoint_fails_, false)) {
     note_store_full(false);
     spdlog::info("event=checkpoint_works_again");
   }

@@ -89,7 +89,7 @@ class ShardRunner {
   void hold_spill(const SpillJob& job, const Error& error);
   void retry_spills();
   void take_result(StoreResult result);
-  void run_checkpoint(const CheckpointJob& job);
+  void run_checkpoint(const std::shared_ptr<const CheckpointJob>& shared);
   void prepare();
   void note_store_full(bool full);
   bool give_up_when_stopping();
@@ -106,6 +106,7 @@ class ShardRunner {
   std::size_t inbox_bytes_ = 0;
   std::vector<StoreResult> results_;
   std::optional<Position> checkpoint_written_;
+  std::shared_ptr<const CheckpointJob> checkpoint_given_up_;
   std::uint64_t checkpoints_wanted_ = 0;
   std::uint64_t checkpoints_made_ = 0;
   bool inbox_news_ = false;  // Something else than calls: durability, room, a checkpoint.
@@ -138,6 +139,8 @@ class ShardRunner {
   std::uint64_t asked_ = 0;
   std::uint64_t asked_seal_ = 0;
   std::atomic<bool> checkpoint_waits_{false};
+
+  bool checkpoint_fails_ = false;  // The checkpoint worker's own.
 
   // Spills that wait in the buffer for room on the disk, in bytes: for those who retry.
   SpillBuffer spills_;

@@ -182,6 +182,39 @@ TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
   EXPECT_TRUE(shard_->next_checkpoint(journal_->next(), now_).has_value());
 }
 
+// What is removed while the disk has no room must not be written first, or there never is any.
+TEST_F(ShardTest, ACheckpointThatIsGivenUpGoesIntoTheNextOne) {
+  start();
+  create("q");
+  send("q", 3, 10);
+  const auto consumer = attach("q", 10);
+  round();
+  round();
+  ASSERT_EQ(consumer->got.size(), 3U);
+  shard_->request_checkpoint();
+  auto given_up = shard_->next_checkpoint(journal_->next(), now_);
+  ASSERT_TRUE(given_up.has_value());
+  EXPECT_FALSE(shard_->next_checkpoint(journal_->next(), now_).has_value()) << "one at a time";
+  shard_->checkpoint_given_up(*given_up);
+
+  submit(AckCommand{.queue = "q", .tokens = {consumer->got[0].token}, .outcomes = {}});
+  round();
+  const auto job = shard_->next_checkpoint(journal_->next(), now_);
+  ASSERT_TRUE(job.has_value()) << "it is due at once";
+  EXPECT_GT(job->position, given_up->position);
+  ASSERT_TRUE(run_checkpoint_job(*store_, *job).has_value());
+  shard_->checkpoint_done(job->position, now_);
+  EXPECT_EQ(shard_->checkpoints_done(), shard_->checkpoints_sealed());
+  ASSERT_TRUE(journal_->trim(job->position).has_value());
+
+  start();
+  submit(DescribeQueueCommand{.queue = "q", .error = {}, .description = {}});
+  round();
+  const auto& described = std::get<DescribeQueueCommand>(ended_.back());
+  ASSERT_FALSE(described.error.has_value());
+  EXPECT_EQ(described.description.stats.ready + described.description.stats.leased, 2U);
+}
+
 // The journal's segments bound a round: a command that no round can hold ends alone, not the
 // broker.
 TEST_F(ShardTest, AnAdditionLargerThanARoundIsRefusedAndOthersTakeRoundsOfTheirOwn) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "server/shard/row_merge.h"
+
 namespace baton {
 namespace {
 
@@ -29,7 +31,11 @@ Status SpillBuffer::spill(const RowBatch& batch) {
       return Error{Errc::disk_full, "rows spilled before still wait for the disk"};
     }
   }
-  Status spilled = store_.spill(batch);
+  Status spilled;
+  {
+    const std::scoped_lock writing(writes_);
+    spilled = store_.spill(batch);
+  }
   if (spilled.has_value()) return {};
   const std::scoped_lock lock(mutex_);
   hold(batch);
@@ -42,17 +48,36 @@ void SpillBuffer::hold(const RowBatch& batch) {
   }
 }
 
-Status SpillBuffer::flush() {
+RowBatch SpillBuffer::all_held() const {
   RowBatch batch;
-  {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& [place, value] : held_) batch.put(Table{place.first}, place.second, value);
-  }
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [place, value] : held_) batch.put(Table{place.first}, place.second, value);
+  return batch;
+}
+
+void SpillBuffer::forget(const RowBatch& batch) {
+  const std::scoped_lock lock(mutex_);
+  for (const RowChange& change : batch.changes()) held_.erase({change.table.value, change.key});
+}
+
+Status SpillBuffer::flush() {
+  const std::scoped_lock writing(writes_);
+  const RowBatch batch = all_held();
   if (batch.empty()) return {};
   BATON_TRY_STATUS(store_.spill(batch));
   // Readers see these rows twice until here, and in either place the same.
-  const std::scoped_lock lock(mutex_);
-  for (const RowChange& change : batch.changes()) held_.erase({change.table.value, change.key});
+  forget(batch);
+  return {};
+}
+
+Status SpillBuffer::commit(const RowBatch& batch) {
+  const std::scoped_lock writing(writes_);
+  const RowBatch held = all_held();
+  if (held.empty()) return store_.commit(batch);
+  RowBatch all = surviving(held, batch);
+  for (const RowChange& change : batch.changes()) all.add(change);
+  BATON_TRY_STATUS(store_.commit(all));
+  forget(held);
   return {};
 }
 

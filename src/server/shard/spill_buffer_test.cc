@@ -88,5 +88,31 @@ TEST_F(SpillBufferTest, PagesMissNothing) {
   }
 }
 
+// The checkpoint of a drained queue must not need room for what was drained.
+TEST_F(SpillBufferTest, ACommitTakesAlongWhatIsHeldButNotWhatItErases) {
+  media_->set_disk_full(true);
+  EXPECT_FALSE(buffer_.spill(rows({1, 2, 3, 4})).has_value());
+  media_->set_disk_full(false);
+  RowBatch batch;
+  batch.erase(kTable, "002");
+  batch.erase_range(kTable, "003", "004");
+  batch.put(kTable, "005", "value");
+  ASSERT_TRUE(buffer_.commit(batch).has_value());
+  EXPECT_EQ(keys(store_.scan(range()).value()), "001 004 005 ");
+  EXPECT_EQ(keys(buffer_.scan(range()).value()), "001 004 005 ");
+  // Nothing is held any more that could come back.
+  ASSERT_TRUE(buffer_.flush().has_value());
+  EXPECT_EQ(keys(store_.scan(range()).value()), "001 004 005 ");
+}
+
+TEST_F(SpillBufferTest, ACommitThatFindsNoRoomChangesNothing) {
+  media_->set_disk_full(true);
+  EXPECT_FALSE(buffer_.spill(rows({1, 2})).has_value());
+  RowBatch batch;
+  batch.erase(kTable, "002");
+  EXPECT_FALSE(buffer_.commit(batch).has_value());
+  EXPECT_EQ(keys(buffer_.scan(range()).value()), "001 002 ");
+}
+
 }  // namespace
 }  // namespace baton
