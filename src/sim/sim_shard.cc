@@ -212,8 +212,9 @@ void SimShard::run_checkpoint() {
 
 /// The next one takes its rows along.
 void SimShard::give_up_checkpoint() {
-  life_->shard->checkpoint_given_up(*life_->checkpoint);
-  life_->checkpoint.reset();
+  if (const auto given_up = std::exchange(life_->checkpoint, std::nullopt)) {
+    life_->shard->checkpoint_given_up(*given_up);
+  }
   start_checkpoint();
 }
 

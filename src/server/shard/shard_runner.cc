@@ -148,15 +148,16 @@ void ShardRunner::decide() {
     keep_room();
 
     lock.lock();
-    publish_stats();
-    if (made > checkpoints_made_) {
-      checkpoints_made_ = made;
-      checkpoint_wake_.notify_all();
-    }
+    publish(made);
   }
 }
 
-void ShardRunner::publish_stats() {
+/// Tells the round's numbers, and that the checkpoints asked for are done up to `made`.
+void ShardRunner::publish(std::uint64_t made) {
+  if (made > checkpoints_made_) {
+    checkpoints_made_ = made;
+    checkpoint_wake_.notify_all();
+  }
   published_ = parts_.shard->stats();
   if (published_.rows_missing == 0) return;
   // Better no broker than one that goes on as if these messages had never been.

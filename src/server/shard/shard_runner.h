@@ -70,7 +70,7 @@ class ShardRunner {
   void hold(Held held);
   std::uint64_t serve_checkpoints(std::uint64_t wanted);
   /// With the inbox's mutex held.
-  void publish_stats();
+  void publish(std::uint64_t made);
   void start_checkpoint();
   void keep_room();
 
