@@ -70,4 +70,8 @@ inline constexpr std::uint64_t kCheckpointDeltaBytes = 32 * kMiB;
 inline constexpr Duration kCheckpointInterval = seconds{60};
 inline constexpr std::uint64_t kJournalBehindBytes = 4096 * kMiB;
 
+// Messages that a peek shows.
+inline constexpr std::uint32_t kPeekDefault = 10;
+inline constexpr std::uint32_t kPeekMax = 1000;
+
 }  // namespace baton::limits

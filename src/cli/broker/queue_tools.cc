@@ -8,11 +8,11 @@
 
 #include <baton/client.h>
 
+#include "base/limits.h"
 #include "cli/base/parse.h"
 #include "cli/base/terminal.h"
 #include "cli/broker/commands.h"
 #include "cli/broker/queue_flags.h"
-#include "server/grpc/api_limits.h"
 
 /// The operators' verbs: peek, purge, cancel, redrive.
 namespace baton::cli {

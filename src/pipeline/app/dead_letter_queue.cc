@@ -30,7 +30,6 @@ constexpr milliseconds kRegister{5'000};
 constexpr milliseconds kNext{1'000};
 constexpr milliseconds kConfirm{30'000};
 constexpr milliseconds kExtendMin{5};
-constexpr std::uint32_t kPeekMax = 1000;  // The broker's limit.
 
 template <class Message>
 FoundLetter letter_of(const Message& message) {
@@ -226,7 +225,7 @@ Result<std::unique_ptr<DeadLetterQueue>> DeadLetterQueue::open(const Endpoint& e
 }
 
 Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
-  auto messages = client_.peek(endpoint_.name, kPeekMax);
+  auto messages = client_.peek(endpoint_.name, limits::kPeekMax);
   if (!messages.has_value()) return from_client(connection_to(endpoint_), messages.error());
   for (const client::PeekedMessage& message : *messages) {
     if (!see(letter_of(message))) break;

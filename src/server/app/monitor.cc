@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/logging/log.h"
-#include "server/grpc/ask_shard.h"
+#include "server/session/ask_shard.h"
 
 namespace baton {
 namespace {
@@ -32,7 +32,7 @@ bool is_due(Clock::time_point& next, Clock::duration interval) {
 
 }  // namespace
 
-Monitor::Monitor(std::shared_ptr<ApiState> state)
+Monitor::Monitor(std::shared_ptr<ServerState> state)
     : state_(std::move(state)), thread_([this] { run(); }) {}
 
 void Monitor::stop() {
@@ -98,8 +98,9 @@ void Monitor::look_at_groups() {
 
 void Monitor::give_back_memory() {
   std::uint64_t ended = 0;
-  for (const Method method : {Method::lease, Method::consume, Method::read, Method::subscribe,
-                              Method::enqueue_stream, Method::append_stream, Method::kv_watch}) {
+  for (const Operation method :
+       {Operation::lease, Operation::consume, Operation::read, Operation::subscribe,
+        Operation::enqueue_stream, Operation::append_stream, Operation::kv_watch}) {
     for (const auto& count : state_->counters.calls[static_cast<std::size_t>(method)]) {
       ended += count.load(std::memory_order_relaxed);
     }

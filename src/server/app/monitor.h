@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "server/app/watches.h"
-#include "server/grpc/api_state.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
@@ -14,7 +14,7 @@ namespace baton {
 /// want to hear of queues and groups, and gives memory back to the system that streams have used.
 class Monitor {
  public:
-  explicit Monitor(std::shared_ptr<ApiState> state);
+  explicit Monitor(std::shared_ptr<ServerState> state);
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
   ~Monitor() { stop(); }
@@ -28,7 +28,7 @@ class Monitor {
   void look_at_groups();
   void give_back_memory();
 
-  std::shared_ptr<ApiState> state_;
+  std::shared_ptr<ServerState> state_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

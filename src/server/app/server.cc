@@ -15,7 +15,6 @@
 #include "server/app/monitor.h"
 #include "server/grpc/acceptor.h"
 #include "server/grpc/admin_service.h"
-#include "server/grpc/api_state.h"
 #include "server/grpc/certificates.h"
 #include "server/grpc/handshake_log.h"
 #include "server/grpc/kv_service.h"
@@ -23,16 +22,17 @@
 #include "server/grpc/status.h"
 #include "server/grpc/stream_service.h"
 #include "server/http/http.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
 // In the order in which they are made; taken apart in the opposite one.
 struct ApiServer::Parts {
-  explicit Parts(std::shared_ptr<ApiState> shared)
+  explicit Parts(std::shared_ptr<ServerState> shared)
       : state(std::move(shared)), queues(state), streams(state), kv(state), admin(state) {}
   Status start_grpc(const ServerOptions& options);
 
-  std::shared_ptr<ApiState> state;
+  std::shared_ptr<ServerState> state;
   std::shared_ptr<ServerFacts> facts = std::make_shared<ServerFacts>();
   QueueService queues;
   StreamService streams;
@@ -170,7 +170,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(Broker& broker, const Server
   BATON_TRY_STATUS(check(options));
   BATON_TRY(const ListenAddress address, parse_listen(options.listen));
 
-  auto parts = std::make_unique<Parts>(std::make_shared<ApiState>(broker, random_seed()));
+  auto parts = std::make_unique<Parts>(std::make_shared<ServerState>(broker, random_seed()));
   parts->facts->version = options.version;
   parts->facts->data_folder = options.data_folder;
   if (!options.http_listen.empty()) {
@@ -212,17 +212,17 @@ void ApiServer::set_ready(bool ready) {
 void ApiServer::stop_accepting() {
   set_ready(false);
   parts_->state->accepting.store(false);
-  parts_->state->streams.close();
+  parts_->state->sessions.close();
 }
 
 void ApiServer::shutdown(std::chrono::milliseconds within) {
   if (parts_->server == nullptr) return;
   stop_accepting();
   const auto deadline = std::chrono::system_clock::now() + within;
-  parts_->state->streams.end_all(to_status(shutting_down()));
-  // First the streams, then the connections: or a client may see its connection close before it has
-  // read why.
-  parts_->state->streams.wait_until_empty(deadline);
+  parts_->state->sessions.end_all(shutting_down());
+  // First the sessions, then the connections: or a client may see its connection close before it
+  // has read why.
+  parts_->state->sessions.wait_until_empty(deadline);
   parts_->acceptor->stop();
   parts_->server->Shutdown(deadline);
   parts_->server.reset();

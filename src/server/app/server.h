@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "server/app/server_limits.h"
-#include "server/grpc/api_limits.h"
+#include "server/session/limits.h"
 #include "server/shard/broker.h"
 
 namespace baton {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "server/app/server.h"
-#include "server/grpc/fake_broker.h"
+#include "server/session/fake_broker.h"
 
 namespace baton {
 

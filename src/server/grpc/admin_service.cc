@@ -35,7 +35,7 @@ grpc::Status AdminService::Inspect(grpc::ServerContext* /*context*/,
     shard.set_number(number++);
     show(inspection, shard);
   }
-  state_->counters.ended(Method::inspect, grpc::StatusCode::OK);
+  state_->counters.ended(Operation::inspect, grpc::StatusCode::OK);
   return grpc::Status::OK;
 }
 
@@ -45,7 +45,7 @@ grpc::Status AdminService::Checkpoint(grpc::ServerContext* context,
   const Status made = state_->broker.checkpoint();
   const grpc::Status status = made.has_value() ? grpc::Status::OK : to_status(made.error());
   add_retry_hint(*context, status);
-  state_->counters.ended(Method::checkpoint, status.error_code());
+  state_->counters.ended(Operation::checkpoint, status.error_code());
   return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "server/grpc/api_state.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
@@ -12,7 +12,7 @@ namespace baton {
 /// pool that nothing else needs.
 class AdminService final : public v1::Admin::Service {
  public:
-  explicit AdminService(std::shared_ptr<ApiState> state) : state_(std::move(state)) {}
+  explicit AdminService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 
   grpc::Status Inspect(grpc::ServerContext* context, const v1::InspectRequest* request,
                        v1::InspectResponse* response) override;
@@ -20,7 +20,7 @@ class AdminService final : public v1::Admin::Service {
                           v1::CheckpointResponse* response) override;
 
  private:
-  std::shared_ptr<ApiState> state_;
+  std::shared_ptr<ServerState> state_;
 };
 
 }  // namespace baton

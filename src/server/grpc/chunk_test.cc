@@ -1,4 +1,4 @@
-#include "server/grpc/chunk.h"
+#include "server/session/chunk.h"
 
 #include <baton/v1/streams.pb.h>
 #include <gtest/gtest.h>
@@ -9,12 +9,15 @@
 
 #include "base/crc32c.h"
 #include "core/stream/records.h"
+#include "server/grpc/record_wire.h"
 #include "sim/fake_disk.h"
 #include "storage/log/partition_log.h"
 
 namespace baton {
 namespace {
 
+constexpr RecordEncoder kBatches = nullptr;
+constexpr RecordEncoder kRecords = append_read_record;
 constexpr Instant kNow{1'700'000'000'000'000'000};
 
 class ChunkTest : public testing::Test {
@@ -47,15 +50,14 @@ class ChunkTest : public testing::Test {
     }
     return *builder.finish(compression);
   }
-  Result<Chunk> read(std::int64_t from, ChunkFormat format, std::uint64_t records_max = 0,
+  Result<Chunk> read(std::int64_t from, RecordEncoder format, std::uint64_t records_max = 0,
                      std::uint64_t batches_max = 100) {
     PartitionReader reader = log_->reader();
     return read_chunk(reader, {.from = Offset{from},
                                .bytes_max = 1 << 20,
                                .batches_max = batches_max,
                                .records_max = records_max,
-                               .format = format,
-                               .records_field = 2});
+                               .encode_record = format});
   }
   static v1::ReadResponse decode(const Chunk& chunk) {
     v1::ReadResponse response;
@@ -70,14 +72,14 @@ class ChunkTest : public testing::Test {
 TEST_F(ChunkTest, BatchesAreWholeAndRecordsAreThoseThatWereAskedFor) {
   append(make(3));
   append(make(3));
-  auto chunk = read(1, ChunkFormat::batches);
+  auto chunk = read(1, kBatches);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_EQ(chunk->batch_count, 2U);
   EXPECT_EQ(chunk->record_count, 5U);
   EXPECT_EQ(chunk->bytes, chunk->batches.size());
   EXPECT_EQ(chunk->next, Offset{6});
 
-  chunk = read(1, ChunkFormat::records);
+  chunk = read(1, kRecords);
   ASSERT_TRUE(chunk.has_value());
   const v1::ReadResponse response = decode(*chunk);
   ASSERT_EQ(response.records_size(), 5);
@@ -93,19 +95,19 @@ TEST_F(ChunkTest, BatchesAreWholeAndRecordsAreThoseThatWereAskedFor) {
 
 TEST_F(ChunkTest, LimitsOfRecordsAndBatchesHold) {
   for (int i = 0; i < 4; ++i) append(make(3));
-  auto chunk = read(0, ChunkFormat::records, 4);
+  auto chunk = read(0, kRecords, 4);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_EQ(chunk->record_count, 4U);
   EXPECT_EQ(chunk->next, Offset{4});
-  chunk = read(0, ChunkFormat::batches, 4);
+  chunk = read(0, kBatches, 4);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_EQ(chunk->batch_count, 2U) << "the batch that reaches it is the last";
   EXPECT_EQ(chunk->next, Offset{6});
-  chunk = read(0, ChunkFormat::batches, 0, 1);
+  chunk = read(0, kBatches, 0, 1);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_EQ(chunk->next, Offset{3});
   EXPECT_EQ(chunk->batches.size(), chunk->bytes);
-  chunk = read(12, ChunkFormat::batches);
+  chunk = read(12, kBatches);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_TRUE(chunk->empty());
 }
@@ -113,7 +115,7 @@ TEST_F(ChunkTest, LimitsOfRecordsAndBatchesHold) {
 // A few bytes on the disk can be many in a response.
 TEST_F(ChunkTest, CompressedBatchesAreDecodedOnlyUntilThereIsEnough) {
   for (int i = 0; i < 20; ++i) append(make(100, 10'000, Compression::zstd));
-  const auto chunk = read(0, ChunkFormat::records);
+  const auto chunk = read(0, kRecords);
   ASSERT_TRUE(chunk.has_value());
   EXPECT_LT(chunk->batch_count, 4U);
   EXPECT_LT(chunk->records.size(), std::size_t{4} << 20U);
@@ -129,12 +131,12 @@ TEST_F(ChunkTest, WhatComesBeforeABatchThatCannotBeDecodedIsDelivered) {
   const auto crc = crc32c(std::string_view(bad).substr(21));
   for (unsigned i = 0; i < 4; ++i) bad[17 + i] = static_cast<char>(crc >> (24U - 8U * i));
   append(bad);
-  auto chunk = read(0, ChunkFormat::records);
+  auto chunk = read(0, kRecords);
   ASSERT_TRUE(chunk.has_value()) << to_string(chunk.error());
   EXPECT_EQ(chunk->record_count, 3U);
   EXPECT_EQ(chunk->next, Offset{3});
-  EXPECT_FALSE(read(3, ChunkFormat::records).has_value());
-  EXPECT_TRUE(read(0, ChunkFormat::batches).has_value());
+  EXPECT_FALSE(read(3, kRecords).has_value());
+  EXPECT_TRUE(read(0, kBatches).has_value());
 }
 
 // Read and Subscribe, in both formats, get their bytes here.
@@ -142,7 +144,7 @@ TEST_F(ChunkTest, ARecordThatTheDiskChangedIsAnErrorAndNotData) {
   append(make(3));
   append(make(3, 100));
   disk_.flip_bit("streams/1-0/00000000000000000000.log", 8 * (make(3).size() + 100));
-  for (const ChunkFormat format : {ChunkFormat::records, ChunkFormat::batches}) {
+  for (const RecordEncoder format : {kRecords, kBatches}) {
     const auto before = read(0, format);
     ASSERT_TRUE(before.has_value()) << to_string(before.error());
     EXPECT_EQ(before->next, Offset{3});

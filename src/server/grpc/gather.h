@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/grpc/calls.h"
 #include "server/grpc/unary.h"
+#include "server/session/calls.h"
 
 namespace baton {
 

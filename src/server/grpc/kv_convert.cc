@@ -7,9 +7,9 @@
 
 #include "base/names.h"
 #include "core/kv/types.h"
-#include "server/grpc/api_limits.h"
-#include "server/grpc/bounds.h"
 #include "server/grpc/status.h"
+#include "server/session/bounds.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "server/session/watch_session.h"
 #include "server/shard/kv_commands.h"
 
 /// Requests of the Kv service as commands, and outcomes as responses. Pure. Whatever comes from
@@ -21,13 +22,6 @@ Result<KvPutCommand> convert(v1::KvPutRequest& request);
 Result<KvRemoveCommand> convert(const v1::KvDeleteRequest& request);
 Result<KvListCommand> convert(const v1::KvListRequest& request);
 
-/// What a start of a watch asks for, checked.
-struct WatchWanted {
-  std::string bucket;
-  KvFilter filter;
-  std::optional<Revision> after;
-  std::string session;
-};
 Result<WatchWanted> convert(const v1::KvWatchStart& start);
 
 void describe(const KvBucketDescription& in, v1::Bucket& out);

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/assert.h"
-#include "server/grpc/api_limits.h"
 #include "server/grpc/kv_convert.h"
+#include "server/session/limits.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "server/grpc/api_state.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
@@ -20,7 +20,7 @@ using KvBase = v1::Kv::WithRawCallbackMethod_Watch<KvUnary>;
 /// baton.v1.Kv of one server. As QueueService, it never blocks a thread of gRPC.
 class KvService final : public KvBase {
  public:
-  explicit KvService(std::shared_ptr<ApiState> state) : state_(std::move(state)) {}
+  explicit KvService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -45,7 +45,7 @@ class KvService final : public KvBase {
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Watch(Context* context) override;
 
  private:
-  std::shared_ptr<ApiState> state_;
+  std::shared_ptr<ServerState> state_;
 };
 
 }  // namespace baton

@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 
 #include "server/app/server.h"
-#include "server/grpc/api_limits.h"
 #include "server/grpc/stream_fixture.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "server/grpc/api_limits.h"
-#include "server/grpc/bounds.h"
+#include "server/session/bounds.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {

@@ -9,22 +9,13 @@
 #include "base/result.h"
 #include "core/queue/commands.h"
 #include "core/queue/token.h"
-#include "server/grpc/batch.h"
+#include "server/session/batch.h"
+#include "server/session/consumer_session.h"
 
 /// Requests to commands. Pure, and the place where what comes from outside is checked: an error
 /// names the field and its limit. A conversion that takes its request by non-const reference moves
 /// strings out of it instead of copying them.
 namespace baton {
-
-/// What a request on an open consumer stream asks for, beyond its start.
-struct ConsumerBatch {
-  Batch<AckCommand> acks;
-  Batch<NackCommand> nacks;
-  Batch<ExtendCommand> extends;
-  std::vector<LeaseToken> begun;
-  std::uint64_t credit = 0;
-  bool quiesce = false;
-};
 
 Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request);
 Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request);

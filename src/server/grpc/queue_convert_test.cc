@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "server/grpc/api_limits.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "base/assert.h"
-#include "server/grpc/api_limits.h"
 #include "server/grpc/status.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {

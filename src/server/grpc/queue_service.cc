@@ -1,14 +1,12 @@
 #include "server/grpc/queue_service.h"
 
-#include <grpcpp/impl/codegen/proto_utils.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "server/grpc/consumer_stream.h"
-#include "server/grpc/enqueue_stream.h"
 #include "server/grpc/gather.h"
+#include "server/grpc/parse_request.h"
+#include "server/grpc/queue_calls.h"
 #include "server/grpc/queue_convert.h"
 #include "server/grpc/queue_reply.h"
 #include "server/grpc/stream_port.h"
@@ -23,7 +21,7 @@ using Reactor = QueueService::Reactor;
 
 Reactor* QueueService::CreateQueue(Context* context, const v1::CreateQueueRequest* request,
                                    v1::CreateQueueResponse* response) {
-  return run(UnaryCall(context, state_, Method::create_queue), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::create_queue), convert(own(request)),
              [response](const CreateQueueCommand& done) {
                describe(done.description, *response->mutable_queue());
              });
@@ -31,7 +29,7 @@ Reactor* QueueService::CreateQueue(Context* context, const v1::CreateQueueReques
 
 Reactor* QueueService::UpdateQueue(Context* context, const v1::UpdateQueueRequest* request,
                                    v1::UpdateQueueResponse* response) {
-  return run(UnaryCall(context, state_, Method::update_queue), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::update_queue), convert(own(request)),
              [response](const UpdateQueueCommand& done) {
                describe(done.description, *response->mutable_queue());
              });
@@ -39,13 +37,13 @@ Reactor* QueueService::UpdateQueue(Context* context, const v1::UpdateQueueReques
 
 Reactor* QueueService::DeleteQueue(Context* context, const v1::DeleteQueueRequest* request,
                                    v1::DeleteQueueResponse* /*response*/) {
-  return run(UnaryCall(context, state_, Method::delete_queue), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::delete_queue), convert(own(request)),
              [](const DeleteQueueCommand&) {});
 }
 
 Reactor* QueueService::DescribeQueue(Context* context, const v1::DescribeQueueRequest* request,
                                      v1::DescribeQueueResponse* response) {
-  return run(UnaryCall(context, state_, Method::describe_queue), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::describe_queue), convert(own(request)),
              [response](const DescribeQueueCommand& done) {
                describe(done.description, *response->mutable_queue());
              });
@@ -53,7 +51,7 @@ Reactor* QueueService::DescribeQueue(Context* context, const v1::DescribeQueueRe
 
 Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest* request,
                                   v1::ListQueuesResponse* response) {
-  const UnaryCall call(context, state_, Method::list_queues);
+  const UnaryCall call(context, state_, Operation::list_queues);
   const Result<ListQueuesCommand> command = convert(own(request));
   const Status alive = call.alive(false);
   if (!command.has_value() || !alive.has_value()) {
@@ -73,7 +71,7 @@ Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest*
 
 Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* request,
                                v1::EnqueueResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::enqueue), convert(own(request)),
+  return run_batch(UnaryCall(context, state_, Operation::enqueue), convert(own(request)),
                    Broker::Admission::bounded, [response](const Results<EnqueueOutcome>& results) {
                      return reply(results, *response);
                    });
@@ -81,7 +79,7 @@ Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* reque
 
 Reactor* QueueService::Ack(Context* context, const v1::AckRequest* request,
                            v1::AckResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::ack),
+  return run_batch(UnaryCall(context, state_, Operation::ack),
                    convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
                    [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
@@ -90,7 +88,7 @@ Reactor* QueueService::Ack(Context* context, const v1::AckRequest* request,
 
 Reactor* QueueService::Nack(Context* context, const v1::NackRequest* request,
                             v1::NackResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::nack),
+  return run_batch(UnaryCall(context, state_, Operation::nack),
                    convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
                    [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
@@ -99,7 +97,7 @@ Reactor* QueueService::Nack(Context* context, const v1::NackRequest* request,
 
 Reactor* QueueService::Extend(Context* context, const v1::ExtendRequest* request,
                               v1::ExtendResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::extend),
+  return run_batch(UnaryCall(context, state_, Operation::extend),
                    convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
                    [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
@@ -108,25 +106,25 @@ Reactor* QueueService::Extend(Context* context, const v1::ExtendRequest* request
 
 Reactor* QueueService::Leave(Context* context, const v1::LeaveRequest* request,
                              v1::LeaveResponse* response) {
-  return run(UnaryCall(context, state_, Method::leave), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::leave), convert(own(request)),
              [response](const LeaveCommand& done) { response->set_released(done.released); });
 }
 
 Reactor* QueueService::Peek(Context* context, const v1::PeekRequest* request,
                             v1::PeekResponse* response) {
-  return run(UnaryCall(context, state_, Method::peek), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::peek), convert(own(request)),
              [response](const PeekCommand& done) { show(done.messages, *response); });
 }
 
 Reactor* QueueService::Purge(Context* context, const v1::PurgeRequest* request,
                              v1::PurgeResponse* response) {
-  return run(UnaryCall(context, state_, Method::purge), convert(own(request)),
+  return run(UnaryCall(context, state_, Operation::purge), convert(own(request)),
              [response](const PurgeCommand& done) { response->set_purged(done.purged); });
 }
 
 Reactor* QueueService::Cancel(Context* context, const v1::CancelRequest* request,
                               v1::CancelResponse* response) {
-  return run_batch(UnaryCall(context, state_, Method::cancel), convert(own(request)),
+  return run_batch(UnaryCall(context, state_, Operation::cancel), convert(own(request)),
                    Broker::Admission::bounded, [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
                    });
@@ -134,7 +132,7 @@ Reactor* QueueService::Cancel(Context* context, const v1::CancelRequest* request
 
 Reactor* QueueService::Redrive(Context* context, const v1::RedriveRequest* request,
                                v1::RedriveResponse* response) {
-  const UnaryCall call(context, state_, Method::redrive);
+  const UnaryCall call(context, state_, Operation::redrive);
   const auto reply_to = [response](const RedriveCommand& done) {
     response->set_matched(done.matched);
     response->set_moved(done.moved);
@@ -157,33 +155,33 @@ Reactor* QueueService::Redrive(Context* context, const v1::RedriveRequest* reque
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* QueueService::EnqueueStream(
     Context* context) {
-  const auto stream = std::make_shared<baton::EnqueueStream>(state_);
-  auto* const reactor = new BidiReactor(context, state_, Method::enqueue_stream, stream);
-  stream->open(*reactor, true);
+  const auto call = std::make_shared<EnqueueCall>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Operation::enqueue_stream, call);
+  call->open(*reactor, true);
   return reactor;
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* QueueService::Lease(Context* context,
                                                                 const grpc::ByteBuffer* request) {
-  const auto stream = std::make_shared<ConsumerStream>(state_);
-  auto* const reactor = new WriteReactor(context, state_, Method::lease, stream);
+  const auto call = std::make_shared<ConsumerCall>(state_);
+  auto* const reactor = new WriteReactor(context, state_, Operation::lease, call);
   v1::LeaseRequest lease;
-  if (!grpc::SerializationTraits<v1::LeaseRequest>::Deserialize(&own(request), &lease).ok()) {
-    stream->end(to_status({Errc::invalid_argument, "the request is not a LeaseRequest"}));
+  if (const Status parsed = parse_request(own(request), lease); !parsed.has_value()) {
+    call->session()->end(parsed);
   } else if (Result<AttachCommand> command = convert(lease); !command.has_value()) {
-    stream->end(to_status(command.error()));
-  } else if (!stream->is_ending()) {
-    stream->attach(*std::move(command));
+    call->session()->end(command.error());
+  } else if (!call->session()->is_ending()) {
+    call->attach(*std::move(command));
   }
-  stream->open(*reactor, false);
+  call->open(*reactor, false);
   return reactor;
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* QueueService::Consume(
     Context* context) {
-  const auto stream = std::make_shared<ConsumerStream>(state_);
-  auto* const reactor = new BidiReactor(context, state_, Method::consume, stream);
-  stream->open(*reactor, true);
+  const auto call = std::make_shared<ConsumerCall>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Operation::consume, call);
+  call->open(*reactor, true);
   return reactor;
 }
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "server/grpc/api_state.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
@@ -32,7 +32,7 @@ using QueuesBase =
 /// call that was cancelled or timed out before it is handed over is not done.
 class QueueService final : public QueuesBase {
  public:
-  explicit QueueService(std::shared_ptr<ApiState> state) : state_(std::move(state)) {}
+  explicit QueueService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -72,7 +72,7 @@ class QueueService final : public QueuesBase {
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Consume(Context* context) override;
 
  private:
-  std::shared_ptr<ApiState> state_;
+  std::shared_ptr<ServerState> state_;
 };
 
 }  // namespace baton

@@ -6,7 +6,7 @@
 
 #include "core/queue/commands.h"
 #include "core/queue/token.h"
-#include "server/grpc/batch.h"
+#include "server/session/batch.h"
 
 /// The hot responses, encoded by hand: a payload is copied once, from the message's buffer into the
 /// frame that the socket sends, and nothing is allocated per message or per result. Field numbers

@@ -3,7 +3,7 @@
 #include <baton/v1/status.pb.h>
 #include <grpcpp/server_context.h>
 
-#include "server/grpc/api_limits.h"
+#include "server/session/limits.h"
 
 namespace baton {
 
@@ -60,8 +60,6 @@ v1::Error to_proto(const Error& error) {
   out.set_text(error.text.empty() ? std::string(errc_text(error.code)) : error.text);
   return out;
 }
-
-Error busy() { return {Errc::unavailable, "the broker is full or stopping; try again later"}; }
 
 void add_retry_hint(grpc::ServerContextBase& context, const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return;

@@ -21,9 +21,6 @@ grpc::Status to_status(const Error& error);
 /// The error of one item.
 v1::Error to_proto(const Error& error);
 
-/// What a call is answered that finds the broker full or stopping.
-Error busy();
-
 /// Tells a client whose call ends with UNAVAILABLE when to try again (trailing metadata
 /// `retry-after-ms`). To be called before the call is finished.
 void add_retry_hint(grpc::ServerContextBase& context, const grpc::Status& status);

@@ -7,8 +7,9 @@
 
 #include "base/names.h"
 #include "core/stream/limits.h"
-#include "server/grpc/api_limits.h"
-#include "server/grpc/bounds.h"
+#include "server/grpc/record_wire.h"
+#include "server/session/bounds.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {
@@ -55,10 +56,6 @@ Result<ReadFrom> convert_from(const v1::From& in, ReadFrom::Place otherwise) {
     case v1::From::PLACE_NOT_SET: break;
   }
   return out;
-}
-
-ChunkFormat convert_format(v1::Format format) {
-  return format == v1::FORMAT_RECORDS ? ChunkFormat::records : ChunkFormat::batches;
 }
 
 NewRecord convert_record(v1::Record& in) {
@@ -207,7 +204,7 @@ Result<SubscriptionWanted> convert(const v1::Start& start) {
   BATON_TRY(out.from, convert_from(start.from(), ReadFrom::Place::next));
   out.credit_batches = start.credit().batches();
   out.credit_bytes = start.credit().bytes();
-  out.format = convert_format(start.format());
+  if (start.format() == v1::FORMAT_RECORDS) out.encode_record = append_batch_record;
   out.ask_offset = start.ask_offset();
   out.skip_gaps = start.on_gap() == v1::ON_GAP_FIRST;
   return out;
@@ -221,7 +218,7 @@ Result<ReadWanted> convert(const v1::ReadRequest& request) {
   BATON_TRY(out.wanted.from, convert_from(request.from(), ReadFrom::Place::first));
   out.wanted.records_max = request.max_records();
   out.wanted.follow = request.follow();
-  out.wanted.format = convert_format(request.format());
+  if (request.format() == v1::FORMAT_RECORDS) out.wanted.encode_record = append_read_record;
   return out;
 }
 

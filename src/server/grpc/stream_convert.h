@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "server/grpc/read_stream.h"
-#include "server/grpc/subscription_stream.h"
+#include "server/session/append_session.h"
+#include "server/session/read_session.h"
+#include "server/session/subscription_session.h"
 #include "server/shard/stream_commands.h"
 
 /// Requests of the Streams service as commands, and outcomes as responses. Whatever comes from
@@ -26,13 +27,13 @@ Result<SubscriptionWanted> convert(const v1::Start& start);
 
 struct ReadWanted {
   OpenPartitionCommand open;
-  ReadStream::Wanted wanted;
+  ReadSession::Wanted wanted;
 };
 Result<ReadWanted> convert(const v1::ReadRequest& request);
 
 /// Moves the bytes out of `request`.
 Result<AppendCommand> convert(v1::AppendRequest& request);
-void reply(const AppendCommand& done, v1::AppendResponse& response);
+void reply(const AppendSession::Output& done, v1::AppendResponse& response);
 
 void describe(const StreamDescription& in, v1::Stream& out);
 void describe(const GroupReport& in, Instant now, v1::Group& out);

@@ -19,7 +19,7 @@ TEST(StreamConvert, AStartHasItsDefaults) {
   ASSERT_TRUE(wanted.has_value());
   EXPECT_EQ(wanted->id, SubscriptionId{7});
   EXPECT_EQ(wanted->from.place, ReadFrom::Place::next);
-  EXPECT_EQ(wanted->format, ChunkFormat::batches);
+  EXPECT_EQ(wanted->encode_record, nullptr);
   EXPECT_EQ(wanted->credit_batches, 0U);
   EXPECT_FALSE(wanted->skip_gaps);
   EXPECT_TRUE(wanted->command.partitions.empty());
@@ -98,13 +98,13 @@ TEST(StreamConvert, ARequestWithTooManyItemsIsRefused) {
 
 // A refused record names no offset; a duplicate too old to know neither.
 TEST(StreamConvert, OutcomesAreToldAsTheyAre) {
-  AppendCommand done;
-  done.outcomes.push_back(
+  AppendSession::Output done;
+  done.batches.push_back(
       {.partition = PartitionNumber{3}, .offset = Offset{9}, .duplicate = true, .error = {}});
-  done.record_outcomes.push_back({.partition = {},
-                                  .offset = Offset{-1},
-                                  .duplicate = false,
-                                  .error = Error{Errc::disk_full, "full"}});
+  done.records.push_back({.partition = {},
+                          .offset = Offset{-1},
+                          .duplicate = false,
+                          .error = Error{Errc::disk_full, "full"}});
   v1::AppendResponse response;
   reply(done, response);
   EXPECT_EQ(response.batches(0).partition(), 3U);

@@ -6,24 +6,24 @@
 #include <memory>
 #include <utility>
 
-#include "server/grpc/api_state.h"
 #include "server/grpc/status.h"
-#include "server/grpc/stream.h"
+#include "server/grpc/stream_call.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
-/// The gRPC side of a Stream. gRPC owns it until OnDone, where it deletes itself.
+/// The gRPC side of a StreamCall. gRPC owns it until OnDone, where it deletes itself.
 ///
 /// Requests and responses are raw bytes: the hot responses are encoded by hand (queue_wire.h), and
-/// the requests are parsed by the stream into a message that it uses again and again.
+/// the requests are parsed by the call into a message that it uses again and again.
 template <class Reactor>
 class StreamReactor : public Reactor, public StreamPort {
  public:
-  StreamReactor(grpc::CallbackServerContext* context, std::shared_ptr<ApiState> state,
-                Method method, std::shared_ptr<Stream> stream)
-      : context_(context), state_(std::move(state)), method_(method), stream_(std::move(stream)) {
-    state_->counters.streams_open.fetch_add(1, std::memory_order_relaxed);
-    if (!state_->streams.add(stream_)) stream_->end(to_status(shutting_down()));
+  StreamReactor(grpc::CallbackServerContext* context, std::shared_ptr<ServerState> state,
+                Operation operation, std::shared_ptr<StreamCall> call)
+      : context_(context), state_(std::move(state)), operation_(operation), call_(std::move(call)) {
+    state_->counters.sessions_open.fetch_add(1, std::memory_order_relaxed);
+    if (!state_->sessions.add(call_->session())) call_->session()->end(shutting_down());
   }
 
   void write(grpc::ByteBuffer frame) override {
@@ -33,7 +33,7 @@ class StreamReactor : public Reactor, public StreamPort {
   }
   void finish(const grpc::Status& status) override {
     add_retry_hint(*context_, status);
-    state_->counters.ended(method_, status.error_code());
+    state_->counters.ended(operation_, static_cast<std::size_t>(status.error_code()));
     // The reactor may be gone before this returns.
     Reactor::Finish(status);
   }
@@ -41,22 +41,22 @@ class StreamReactor : public Reactor, public StreamPort {
   void cancel() override { context_->TryCancel(); }
   [[nodiscard]] bool is_cancelled() const override { return context_->IsCancelled(); }
 
-  void OnWriteDone(bool ok) override { stream_->on_written(ok); }
-  void OnCancel() override { stream_->on_cancel(); }
+  void OnWriteDone(bool ok) override { call_->on_written(ok); }
+  void OnCancel() override { call_->on_cancel(); }
   void OnDone() override {
-    state_->counters.streams_open.fetch_sub(1, std::memory_order_relaxed);
-    state_->streams.remove(stream_);
+    state_->counters.sessions_open.fetch_sub(1, std::memory_order_relaxed);
+    state_->sessions.remove(call_->session());
     delete this;
   }
 
  protected:
-  Stream& stream() { return *stream_; }
+  StreamCall& call() { return *call_; }
 
  private:
   grpc::CallbackServerContext* context_;
-  std::shared_ptr<ApiState> state_;
-  Method method_;
-  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<ServerState> state_;
+  Operation operation_;
+  std::shared_ptr<StreamCall> call_;
   grpc::ByteBuffer frame_;
 };
 
@@ -73,7 +73,7 @@ class BidiReactor final
  public:
   using StreamReactor::StreamReactor;
   void read() override { StartRead(&request_); }
-  void OnReadDone(bool ok) override { stream().on_read(ok ? &request_ : nullptr); }
+  void OnReadDone(bool ok) override { call().on_read(ok ? &request_ : nullptr); }
 
  private:
   grpc::ByteBuffer request_;

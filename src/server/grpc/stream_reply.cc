@@ -62,9 +62,9 @@ v1::Activity to_proto(Activity activity) {
 
 }  // namespace
 
-void reply(const AppendCommand& done, v1::AppendResponse& response) {
-  for (const BatchOutcome& outcome : done.outcomes) fill(outcome, *response.add_batches());
-  for (const BatchOutcome& outcome : done.record_outcomes) fill(outcome, *response.add_records());
+void reply(const AppendSession::Output& done, v1::AppendResponse& response) {
+  for (const BatchOutcome& outcome : done.batches) fill(outcome, *response.add_batches());
+  for (const BatchOutcome& outcome : done.records) fill(outcome, *response.add_records());
 }
 
 void describe(const StreamDescription& in, v1::Stream& out) {

@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "base/names.h"
-#include "server/grpc/append_stream.h"
 #include "server/grpc/gather.h"
-#include "server/grpc/read_stream.h"
+#include "server/grpc/parse_request.h"
+#include "server/grpc/stream_calls.h"
 #include "server/grpc/stream_convert.h"
 #include "server/grpc/stream_port.h"
-#include "server/grpc/subscription_stream.h"
 #include "server/grpc/unary.h"
+#include "server/session/read_session.h"
+#include "server/session/subscription_session.h"
 
 namespace baton {
 namespace {
@@ -32,7 +33,7 @@ Result<GroupCommand> group_command(const std::string& stream, const std::string&
 
 Reactor* StreamService::CreateStream(Context* context, const v1::CreateStreamRequest* request,
                                      v1::CreateStreamResponse* response) {
-  return run(UnaryCall(context, state_, Method::create_stream), convert(*request),
+  return run(UnaryCall(context, state_, Operation::create_stream), convert(*request),
              [response](const CreateStreamCommand& done) {
                describe(done.description, *response->mutable_stream());
              });
@@ -40,7 +41,7 @@ Reactor* StreamService::CreateStream(Context* context, const v1::CreateStreamReq
 
 Reactor* StreamService::UpdateStream(Context* context, const v1::UpdateStreamRequest* request,
                                      v1::UpdateStreamResponse* response) {
-  return run(UnaryCall(context, state_, Method::update_stream), convert(*request),
+  return run(UnaryCall(context, state_, Operation::update_stream), convert(*request),
              [response](const UpdateStreamCommand& done) {
                describe(done.description, *response->mutable_stream());
              });
@@ -48,13 +49,13 @@ Reactor* StreamService::UpdateStream(Context* context, const v1::UpdateStreamReq
 
 Reactor* StreamService::DeleteStream(Context* context, const v1::DeleteStreamRequest* request,
                                      v1::DeleteStreamResponse* /*response*/) {
-  return run(UnaryCall(context, state_, Method::delete_stream), convert(*request),
+  return run(UnaryCall(context, state_, Operation::delete_stream), convert(*request),
              [](const DeleteStreamCommand&) {});
 }
 
 Reactor* StreamService::ListStreams(Context* context, const v1::ListStreamsRequest* request,
                                     v1::ListStreamsResponse* response) {
-  const UnaryCall call(context, state_, Method::list_streams);
+  const UnaryCall call(context, state_, Operation::list_streams);
   ask_all_shards(call, ListStreamsCommand{.stream = request->prefix(), .descriptions = {}},
                  [response](std::vector<ListStreamsCommand>& answers) {
                    std::vector<StreamDescription> streams;
@@ -71,7 +72,7 @@ Reactor* StreamService::ListStreams(Context* context, const v1::ListStreamsReque
 
 Reactor* StreamService::DescribeStream(Context* context, const v1::DescribeStreamRequest* request,
                                        v1::DescribeStreamResponse* response) {
-  return run(UnaryCall(context, state_, Method::describe_stream), convert(*request),
+  return run(UnaryCall(context, state_, Operation::describe_stream), convert(*request),
              [response](const DescribeStreamCommand& done) {
                describe(done.description, *response->mutable_stream());
              });
@@ -79,7 +80,7 @@ Reactor* StreamService::DescribeStream(Context* context, const v1::DescribeStrea
 
 Reactor* StreamService::InitProducer(Context* context, const v1::InitProducerRequest* request,
                                      v1::InitProducerResponse* response) {
-  return run(UnaryCall(context, state_, Method::init_producer), convert(*request),
+  return run(UnaryCall(context, state_, Operation::init_producer), convert(*request),
              [response](const StartProducerCommand& done) {
                response->set_producer_id(done.started.id.value);
                response->set_producer_epoch(done.started.epoch.value);
@@ -88,7 +89,7 @@ Reactor* StreamService::InitProducer(Context* context, const v1::InitProducerReq
 
 Reactor* StreamService::Append(Context* context, const v1::AppendRequest* request,
                                v1::AppendResponse* response) {
-  const UnaryCall call(context, state_, Method::append);
+  const UnaryCall call(context, state_, Operation::append);
   Result<AppendCommand> command = convert(own(request));
   const Status alive = call.alive(false);
   if (!command.has_value() || !alive.has_value()) {
@@ -97,9 +98,11 @@ Reactor* StreamService::Append(Context* context, const v1::AppendRequest* reques
   }
   submit(state_->broker, *std::move(command), Broker::Admission::bounded,
          [call, response](Command* done) {
-           const AppendCommand* const appended = answer_of<AppendCommand>(done);
+           AppendCommand* const appended = answer_of<AppendCommand>(done);
            if (appended == nullptr) return call.finish(to_status(busy()));
-           reply(*appended, *response);
+           reply({.batches = std::move(appended->outcomes),
+                  .records = std::move(appended->record_outcomes)},
+                 *response);
            call.finish(grpc::Status::OK);
          });
   return call.reactor();
@@ -107,13 +110,13 @@ Reactor* StreamService::Append(Context* context, const v1::AppendRequest* reques
 
 Reactor* StreamService::StoreOffset(Context* context, const v1::StoreOffsetRequest* request,
                                     v1::StoreOffsetResponse* /*response*/) {
-  return run(UnaryCall(context, state_, Method::store_offset), convert(*request),
+  return run(UnaryCall(context, state_, Operation::store_offset), convert(*request),
              [](const StoreOffsetCommand&) {});
 }
 
 Reactor* StreamService::QueryOffset(Context* context, const v1::QueryOffsetRequest* request,
                                     v1::QueryOffsetResponse* response) {
-  return run(UnaryCall(context, state_, Method::query_offset), convert(*request),
+  return run(UnaryCall(context, state_, Operation::query_offset), convert(*request),
              [response](const QueryOffsetCommand& done) {
                if (done.offset.has_value()) {
                  response->set_offset(static_cast<std::int64_t>(done.offset->value));
@@ -124,7 +127,7 @@ Reactor* StreamService::QueryOffset(Context* context, const v1::QueryOffsetReque
 
 Reactor* StreamService::ListGroups(Context* context, const v1::ListGroupsRequest* request,
                                    v1::ListGroupsResponse* response) {
-  const UnaryCall call(context, state_, Method::list_groups);
+  const UnaryCall call(context, state_, Operation::list_groups);
   ask_all_shards(call, ListGroupsCommand{.stream = request->stream(), .groups = {}},
                  [response, state = state_](std::vector<ListGroupsCommand>& answers) {
                    const Instant now = state->broker.now();
@@ -139,7 +142,7 @@ Reactor* StreamService::ListGroups(Context* context, const v1::ListGroupsRequest
 
 Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupRequest* request,
                                       v1::DescribeGroupResponse* response) {
-  return run(UnaryCall(context, state_, Method::describe_group),
+  return run(UnaryCall(context, state_, Operation::describe_group),
              group_command(request->stream(), request->group(), GroupCommand::What::describe),
              [response, state = state_](const GroupCommand& done) {
                const Instant now = state->broker.now();
@@ -151,7 +154,7 @@ Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupR
 
 Reactor* StreamService::EvaluateGroup(Context* context, const v1::EvaluateGroupRequest* request,
                                       v1::EvaluateGroupResponse* response) {
-  return run(UnaryCall(context, state_, Method::evaluate_group),
+  return run(UnaryCall(context, state_, Operation::evaluate_group),
              group_command(request->stream(), request->group(), GroupCommand::What::evaluate),
              [response, state = state_](const GroupCommand& done) {
                const Instant now = state->broker.now();
@@ -163,7 +166,7 @@ Reactor* StreamService::EvaluateGroup(Context* context, const v1::EvaluateGroupR
 
 Reactor* StreamService::SetGroupOffsets(Context* context, const v1::SetGroupOffsetsRequest* request,
                                         v1::SetGroupOffsetsResponse* response) {
-  return run(UnaryCall(context, state_, Method::set_group_offsets), convert(*request),
+  return run(UnaryCall(context, state_, Operation::set_group_offsets), convert(*request),
              [response](const SetGroupOffsetsCommand& done) {
                for (const SetGroupOffsetsCommand::Move& move : done.moves) {
                  v1::GroupOffsetChange& change = *response->add_changes();
@@ -178,54 +181,43 @@ Reactor* StreamService::SetGroupOffsets(Context* context, const v1::SetGroupOffs
 
 Reactor* StreamService::DeleteGroup(Context* context, const v1::DeleteGroupRequest* request,
                                     v1::DeleteGroupResponse* /*response*/) {
-  return run(UnaryCall(context, state_, Method::delete_group),
+  return run(UnaryCall(context, state_, Operation::delete_group),
              group_command(request->stream(), request->group(), GroupCommand::What::forget),
              [](const GroupCommand&) {});
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamService::AppendStream(
     Context* context) {
-  const auto stream = std::make_shared<baton::AppendStream>(state_);
-  auto* const reactor = new BidiReactor(context, state_, Method::append_stream, stream);
-  stream->open(*reactor, true);
+  const auto call = std::make_shared<AppendCall>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Operation::append_stream, call);
+  call->open(*reactor, true);
   return reactor;
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamService::Read(Context* context,
                                                                 const grpc::ByteBuffer* request) {
   v1::ReadRequest parsed;
-  const bool readable =
-      grpc::SerializationTraits<v1::ReadRequest>::Deserialize(&own(request), &parsed).ok();
+  const Status readable = parse_request(own(request), parsed);
   Result<ReadWanted> wanted =
-      readable ? convert(parsed)
-               : Error{Errc::invalid_argument, "the request is not a ReadRequest"};
-  const auto stream = std::make_shared<ReadStream>(
-      state_, wanted.has_value() ? wanted->wanted : ReadStream::Wanted{});
-  auto* const reactor = new WriteReactor(context, state_, Method::read, stream);
+      readable.has_value() ? convert(parsed) : Result<ReadWanted>(readable.error());
+  const auto session = std::make_shared<ReadSession>(
+      state_, wanted.has_value() ? wanted->wanted : ReadSession::Wanted{});
+  const auto call = std::make_shared<ReadCall>(session);
+  auto* const reactor = new WriteReactor(context, state_, Operation::read, call);
   if (!wanted.has_value()) {
-    stream->end(to_status(wanted.error()));
-  } else if (stream->crowded()) {
-    stream->end(to_status({Errc::resource_exhausted,
-                           fmt::format("{} Read calls are open, which is the limit; use Subscribe",
-                                       ReadStream::kOpenMax)}));
-  } else if (!stream->is_ending()) {
-    submit(state_->broker, std::move(wanted->open), Broker::Admission::reserved,
-           [stream](Command* done) {
-             OpenPartitionCommand* const opened = answer_of<OpenPartitionCommand>(done);
-             if (opened == nullptr) return stream->end(to_status(busy()));
-             if (opened->error.has_value()) return stream->end(to_status(*opened->error));
-             stream->start(std::move(opened->opened));
-           });
+    session->end(wanted.error());
+  } else {
+    session->begin(std::move(wanted->open));
   }
-  stream->open(*reactor, false);
+  call->open(*reactor, false);
   return reactor;
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamService::Subscribe(
     Context* context) {
-  const auto stream = std::make_shared<SubscriptionStream>(state_);
-  auto* const reactor = new BidiReactor(context, state_, Method::subscribe, stream);
-  stream->open(*reactor, true);
+  const auto call = std::make_shared<SubscribeCall>(state_);
+  auto* const reactor = new BidiReactor(context, state_, Operation::subscribe, call);
+  call->open(*reactor, true);
   return reactor;
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "server/grpc/api_state.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
@@ -28,7 +28,7 @@ using StreamsBase =
 /// baton.v1.Streams of one server. As QueueService, it never blocks a thread of gRPC.
 class StreamService final : public StreamsBase {
  public:
-  explicit StreamService(std::shared_ptr<ApiState> state) : state_(std::move(state)) {}
+  explicit StreamService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
@@ -69,7 +69,7 @@ class StreamService final : public StreamsBase {
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Subscribe(Context* context) override;
 
  private:
-  std::shared_ptr<ApiState> state_;
+  std::shared_ptr<ServerState> state_;
 };
 
 }  // namespace baton

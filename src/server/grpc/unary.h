@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "server/grpc/api_state.h"
-#include "server/grpc/batch.h"
-#include "server/grpc/calls.h"
 #include "server/grpc/status.h"
+#include "server/session/batch.h"
+#include "server/session/calls.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
@@ -18,15 +18,16 @@ namespace baton {
 /// Call; what it points to is gRPC's, and stays until finish(), which is called once.
 class UnaryCall {
  public:
-  UnaryCall(grpc::CallbackServerContext* context, std::shared_ptr<ApiState> state, Method method)
+  UnaryCall(grpc::CallbackServerContext* context, std::shared_ptr<ServerState> state,
+            Operation operation)
       : context_(context),
         reactor_(context->DefaultReactor()),
         state_(std::move(state)),
-        method_(method),
+        operation_(operation),
         began_(std::chrono::steady_clock::now()) {}
 
   [[nodiscard]] grpc::ServerUnaryReactor* reactor() const { return reactor_; }
-  [[nodiscard]] ApiState& state() const { return *state_; }
+  [[nodiscard]] ServerState& state() const { return *state_; }
 
   /// Why the call is not to be handed over any more, if so. `late` calls are taken in a shutdown,
   /// too: they finish work that was begun.
@@ -42,14 +43,14 @@ class UnaryCall {
   /// Tells the log of a call that has changed what there is.
   template <class Wanted>
   void log_change(const Wanted& done) const {
-    if (!ChangeLog::takes(method_)) return;
-    state_->changes.add(method_, subject_of(done), context_->peer(), state_->broker.now());
+    if (!ChangeLog::takes(operation_)) return;
+    state_->changes.add(operation_, subject_of(done), context_->peer(), state_->broker.now());
   }
 
   void finish(const grpc::Status& status) const {
     add_retry_hint(*context_, status);
-    state_->counters.ended(method_, status.error_code());
-    state_->counters.latencies[static_cast<std::size_t>(method_)].add(
+    state_->counters.ended(operation_, static_cast<std::size_t>(status.error_code()));
+    state_->counters.latencies[static_cast<std::size_t>(operation_)].add(
         std::chrono::steady_clock::now() - began_);
     reactor_->Finish(status);
   }
@@ -57,8 +58,8 @@ class UnaryCall {
  private:
   grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;
-  std::shared_ptr<ApiState> state_;
-  Method method_;
+  std::shared_ptr<ServerState> state_;
+  Operation operation_;
   std::chrono::steady_clock::time_point began_;
 };
 

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "server/grpc/api_limits.h"
 #include "server/grpc/status.h"
 #include "server/grpc/watch_fixture.h"
+#include "server/session/limits.h"
 
 namespace baton::watch_test {
 namespace {
 
-TEST_F(WatchStreamTest, AGoodbyeEndsItAndNobodyIsTold) {
+TEST_F(WatchCallTest, AGoodbyeEndsItAndNobodyIsTold) {
   create_bucket();
   put("me", "1");
   Client other = watch(start());
@@ -26,7 +26,7 @@ TEST_F(WatchStreamTest, AGoodbyeEndsItAndNobodyIsTold) {
   EXPECT_EQ(text(other.port->wait_for(says("+x=1@2"))), "started me=1@1 end@1 +x=1@2");
 }
 
-TEST_F(WatchStreamTest, ACallThatBreaksTellsTheOthersOfItsSession) {
+TEST_F(WatchCallTest, ACallThatBreaksTellsTheOthersOfItsSession) {
   create_bucket();
   put("me", "1");
   Client other = watch(start());
@@ -51,7 +51,7 @@ TEST_F(WatchStreamTest, ACallThatBreaksTellsTheOthersOfItsSession) {
 }
 
 // Cut off without a word: the others hear of it when its lease is over, and not before.
-TEST_F(WatchStreamTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
+TEST_F(WatchCallTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
   create_bucket();
   put("me", "1");
   Client other = watch(start());
@@ -77,14 +77,14 @@ TEST_F(WatchStreamTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
 }
 
 // A broker that shuts down must not make its clients evict each other.
-TEST_F(WatchStreamTest, ABrokerThatEndsTheCallsTellsNobodyOfLostSessions) {
+TEST_F(WatchCallTest, ABrokerThatEndsTheCallsTellsNobodyOfLostSessions) {
   create_bucket();
   put("me", "1");
   Client other = watch(start());
   other.port->wait_for(has_ends(1));
   Client client = watch(start("", {}, "me"));
   client.port->wait_for(has_ends(1));
-  client.stream->end(to_status(shutting_down()));
+  client.stream->session()->end(shutting_down());
   EXPECT_EQ(client.port->wait_for_end().error_code(), grpc::StatusCode::UNAVAILABLE);
   client.port.reset();
   EXPECT_EQ(watches(), 1U);
@@ -93,7 +93,7 @@ TEST_F(WatchStreamTest, ABrokerThatEndsTheCallsTellsNobodyOfLostSessions) {
 }
 
 // Blocked for ever, it must still cost no more than its credit, whatever dies around it.
-TEST_F(WatchStreamTest, HintsToAClientThatDoesNotReadAreBounded) {
+TEST_F(WatchCallTest, HintsToAClientThatDoesNotReadAreBounded) {
   create_bucket();
   Client slow = watch(start());
   slow.port->wait_for(has_ends(1));
@@ -101,8 +101,9 @@ TEST_F(WatchStreamTest, HintsToAClientThatDoesNotReadAreBounded) {
   KvWatchEffect effect;
   effect.watch = KvWatchId{1};  // The first of this broker.
   effect.sessions_lost.assign(3 * limits::kWatchPieces, {.key = "me", .revision = Revision{1}});
-  slow.stream->told(effect);
-  slow.stream->told(effect);
+  auto& session = dynamic_cast<WatchSession&>(*slow.stream->session());
+  session.told(effect);
+  session.told(effect);
   slow.port->set_slow(false);
   const auto lost = [](const Responses& all) {
     std::size_t count = 0;
@@ -116,7 +117,7 @@ TEST_F(WatchStreamTest, HintsToAClientThatDoesNotReadAreBounded) {
   EXPECT_LE(lost(all), 2 * limits::kWatchPieces + limits::kFrameBytes / 32);
 }
 
-TEST_F(WatchStreamTest, ADeletedBucketEndsItAfterItsLastChange) {
+TEST_F(WatchCallTest, ADeletedBucketEndsItAfterItsLastChange) {
   create_bucket();
   Client client = watch(start());
   client.port->wait_for(has_ends(1));
@@ -128,7 +129,7 @@ TEST_F(WatchStreamTest, ADeletedBucketEndsItAfterItsLastChange) {
   EXPECT_EQ(text(client.port->now()), "started end@0 +a=1@1");
 }
 
-TEST_F(WatchStreamTest, WrongRequestsAreRefusedByName) {
+TEST_F(WatchCallTest, WrongRequestsAreRefusedByName) {
   create_bucket();
   const auto refusal = [&](const v1::KvWatchRequest& request) {
     Client client = watch(request);
@@ -157,7 +158,7 @@ TEST_F(WatchStreamTest, WrongRequestsAreRefusedByName) {
   EXPECT_EQ(watches(), 0U);
 }
 
-TEST_F(WatchStreamTest, ACancelledStartLeavesNothingBehind) {
+TEST_F(WatchCallTest, ACancelledStartLeavesNothingBehind) {
   create_bucket();
   for (int i = 0; i < 10; ++i) {
     Client client = watch(start());
@@ -168,7 +169,7 @@ TEST_F(WatchStreamTest, ACancelledStartLeavesNothingBehind) {
   EXPECT_EQ(watches(), 0U);
 }
 
-TEST_F(WatchStreamTest, ABrokerThatIsStoppingEndsItAsUnavailable) {
+TEST_F(WatchCallTest, ABrokerThatIsStoppingEndsItAsUnavailable) {
   create_bucket();
   Client client = connect();
   broker_.refuse();

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "server/grpc/kv_calls.h"
 #include "server/grpc/stream_fixture.h"
-#include "server/grpc/watch_stream.h"
 
 /// Watch calls over a real shard; for tests only.
 namespace baton::watch_test {
@@ -22,14 +22,14 @@ using Responses = std::vector<v1::KvWatchResponse>;
 using Port = TestPort<v1::KvWatchResponse>;
 
 /// A bucket "b", and clients that watch it.
-class WatchStreamTest : public StreamTest {
+class WatchCallTest : public StreamTest {
  protected:
   struct Client {
-    std::shared_ptr<WatchStream> stream;
+    std::shared_ptr<WatchCall> stream;
     std::unique_ptr<Port> port;
   };
   Client connect() {
-    auto stream = std::make_shared<WatchStream>(state_);
+    auto stream = std::make_shared<WatchCall>(state_);
     return {stream, std::make_unique<Port>(broker_, stream, true)};
   }
   Client watch(const v1::KvWatchRequest& request) {

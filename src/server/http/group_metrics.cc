@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/stream/record_batch.h"
-#include "server/grpc/api_limits.h"
-#include "server/grpc/ask_shard.h"
 #include "server/http/families.h"
+#include "server/session/ask_shard.h"
+#include "server/session/limits.h"
 #include "storage/log/partition_reader.h"
 
 namespace baton {

@@ -26,7 +26,7 @@ std::vector<HttpPort::Route> HttpServer::routes() {
   return routes;
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(std::shared_ptr<ApiState> state,
+Result<std::unique_ptr<HttpServer>> HttpServer::start(std::shared_ptr<ServerState> state,
                                                       std::shared_ptr<const ServerFacts> facts,
                                                       const ListenAddress& address,
                                                       std::size_t connections_max) {

@@ -6,15 +6,15 @@
 #include "base/net/connections.h"
 #include "base/net/listen.h"
 #include "base/result.h"
-#include "server/grpc/api_state.h"
 #include "server/http/http_port.h"
+#include "server/session/server_state.h"
 
 namespace baton {
 
 /// `/metrics`, `/healthz` (the process answers) and `/readyz` (it takes work: 200, otherwise 503).
 class HttpServer {
  public:
-  static Result<std::unique_ptr<HttpServer>> start(std::shared_ptr<ApiState> state,
+  static Result<std::unique_ptr<HttpServer>> start(std::shared_ptr<ServerState> state,
                                                    std::shared_ptr<const ServerFacts> facts,
                                                    const ListenAddress& address,
                                                    std::size_t connections_max);
@@ -28,11 +28,11 @@ class HttpServer {
   void stop() { port_->stop(); }
 
  private:
-  HttpServer(std::shared_ptr<ApiState> state, std::shared_ptr<const ServerFacts> facts)
+  HttpServer(std::shared_ptr<ServerState> state, std::shared_ptr<const ServerFacts> facts)
       : state_(std::move(state)), facts_(std::move(facts)) {}
   std::vector<HttpPort::Route> routes();
 
-  std::shared_ptr<ApiState> state_;
+  std::shared_ptr<ServerState> state_;
   std::shared_ptr<const ServerFacts> facts_;
   std::atomic<bool> ready_{false};
   std::unique_ptr<HttpPort> port_;

@@ -16,7 +16,7 @@
 #include "base/net/listen.h"
 #include "base/net/listening.h"
 #include "base/result.h"
-#include "server/grpc/background.h"
+#include "server/session/background.h"
 
 namespace baton {
 

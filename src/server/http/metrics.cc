@@ -137,12 +137,13 @@ constexpr std::array<KvMetric, 8> kKvMetrics = {{
 
 MetricFamily calls(const Counters& counters) {
   MetricFamily family = make_family("baton_api_calls_total", "Calls that ended.", kCounter);
-  for (std::size_t method = 0; method < kMethodNames.size(); ++method) {
+  for (std::size_t method = 0; method < kOperations.size(); ++method) {
     for (std::size_t code = 0; code < Counters::kCodes; ++code) {
       const std::uint64_t count = counters.calls[method][code].load(std::memory_order_relaxed);
       // One series per pair that has happened: most never do.
       if (count == 0) continue;
-      add_value(family, {{"method", std::string(kMethodNames[method])}, {"code", kCodeNames[code]}},
+      add_value(family,
+                {{"method", std::string(kOperations[method].name)}, {"code", kCodeNames[code]}},
                 static_cast<double>(count));
     }
   }
@@ -153,10 +154,10 @@ MetricFamily call_latencies(const Counters& counters) {
   MetricFamily family =
       make_family("baton_api_call_seconds", "Time from the request of a unary call to its answer.",
                   MetricType::Histogram);
-  for (std::size_t method = 0; method < kMethodNames.size(); ++method) {
+  for (std::size_t method = 0; method < kOperations.size(); ++method) {
     const Latencies latencies = counters.latencies[method].read();
     if (latencies.total() == 0) continue;
-    add_latencies(family, {{"method", std::string(kMethodNames[method])}}, latencies);
+    add_latencies(family, {{"method", std::string(kOperations[method].name)}}, latencies);
   }
   return family;
 }
@@ -216,7 +217,7 @@ void add_connections(const ConnectionCounters& counters, std::vector<MetricFamil
 
 }  // namespace
 
-std::string metrics_text(const ApiState& state, const ServerFacts& facts) {
+std::string metrics_text(const ServerState& state, const ServerFacts& facts) {
   std::vector<ShardStats> shards(state.broker.shards());
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
     shards[shard] = state.broker.stats(shard);
@@ -253,7 +254,7 @@ std::string metrics_text(const ApiState& state, const ServerFacts& facts) {
   families.push_back(gauge("baton_api_consumers_open", "Open Lease, Consume and Subscribe streams.",
                            state.counters.consumers_open.load(std::memory_order_relaxed)));
   families.push_back(gauge("baton_api_streams_open", "Open streams of every kind.",
-                           state.counters.streams_open.load(std::memory_order_relaxed)));
+                           state.counters.sessions_open.load(std::memory_order_relaxed)));
   families.push_back(calls(state.counters));
   families.push_back(call_latencies(state.counters));
   add_connections(facts.connections, families);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "server/grpc/api_limits.h"
-#include "server/grpc/ask_shard.h"
+#include "server/session/ask_shard.h"
+#include "server/session/limits.h"
 
 namespace baton {
 namespace {

@@ -1,0 +1,93 @@
+#include "server/grpc/queue_calls.h"
+
+#include <utility>
+
+#include "server/grpc/heartbeat.h"
+#include "server/grpc/parse_request.h"
+#include "server/grpc/queue_convert.h"
+#include "server/grpc/queue_wire.h"
+#include "server/session/limits.h"
+
+namespace baton {
+namespace {
+
+/// The batch that `request` holds. What is wrong with all of it is wrong with each of its messages:
+/// the call lives on.
+Batch<EnqueueCommand> convert_batch(v1::EnqueueRequest& request) {
+  const auto items = static_cast<std::size_t>(request.messages_size());
+  Result<Batch<EnqueueCommand>> batch = convert(request);
+  if (batch.has_value()) return *std::move(batch);
+  Batch<EnqueueCommand> refused;
+  refused.items = items;
+  for (std::size_t i = 0; i < items; ++i) refused.refused.push_back({i, batch.error()});
+  return refused;
+}
+
+}  // namespace
+
+Status EnqueueCall::take(grpc::ByteBuffer& request) {
+  const std::size_t bytes = request.Length();
+  BATON_TRY_STATUS(parse_request(request, request_));
+  Batch<EnqueueCommand> batch = convert_batch(request_);
+  // What a refused or an unusually large batch leaves behind is not kept for the life of the call.
+  if (!batch.refused.empty() || batch.items > limits::kFrameMessages * 4) request_ = {};
+  session_.take(std::move(batch), bytes);
+  return {};
+}
+
+std::string EnqueueCall::next_frame(Lock& lock) {
+  const EnqueueSession::Output results = session_.take_output();
+  lock.unlock();
+  std::string frame;
+  append_enqueued(frame, results);
+  return frame;
+}
+
+void ConsumerCall::attach(AttachCommand command) {
+  queue_ = command.queue;
+  tokens_ = state_->broker.token_seal().of(queue_);
+  session_.attach(std::move(command));
+}
+
+Status ConsumerCall::take(grpc::ByteBuffer& request) {
+  const std::size_t bytes = request.Length();
+  BATON_TRY_STATUS(parse_request(request, request_));
+  if (request_.has_heartbeat()) session_.take_heartbeat(request_.heartbeat().number());
+  if (!session_.is_attached()) {
+    BATON_TRY(AttachCommand command, convert_start(request_));
+    attach(std::move(command));
+    // It went with the command.
+    request_.set_credit(0);
+  } else if (request_.has_start()) {
+    return Error{Errc::invalid_argument, "start is only for the first request of the stream"};
+  }
+  BATON_TRY(ConsumerBatch batch, convert_items(request_, queue_, tokens_));
+  return session_.take(std::move(batch), bytes);
+}
+
+std::string ConsumerCall::next_frame(Lock& lock) {
+  ConsumerSession::Output output = session_.take_output();
+  lock.unlock();
+  if (output.heartbeat.has_value()) {
+    v1::ConsumeResponse answer;
+    *answer.mutable_heartbeat() = to_proto(*output.heartbeat);
+    return answer.SerializeAsString();
+  }
+  std::size_t bytes = 0;
+  for (const Delivery& delivery : output.deliveries) bytes += delivery_bytes(delivery);
+  std::string frame;
+  frame.reserve(bytes);
+  if (output.registered.has_value()) {
+    append_registered(frame, output.registered->consumer_id, output.registered->visibility_timeout);
+  }
+  for (const ConsumerSession::ItemResults& results : output.results) {
+    append_results(frame, ResultField::acks, results.acks);
+    append_results(frame, ResultField::nacks, results.nacks);
+    append_results(frame, ResultField::extends, results.extends);
+  }
+  for (const Delivery& delivery : output.deliveries) append_delivery(frame, delivery, tokens_);
+  if (output.quiesced) append_quiesced(frame);
+  return frame;
+}
+
+}  // namespace baton

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <baton/v1/queues.pb.h>
+
+#include "core/queue/token.h"
+#include "server/grpc/stream_call.h"
+#include "server/session/consumer_session.h"
+#include "server/session/enqueue_session.h"
+
+/// The streaming calls of the Queues service.
+namespace baton {
+
+class EnqueueCall final : public StreamCall {
+ public:
+  explicit EnqueueCall(const std::shared_ptr<ServerState>& state)
+      : EnqueueCall(std::make_shared<EnqueueSession>(state)) {}
+
+ private:
+  explicit EnqueueCall(const std::shared_ptr<EnqueueSession>& session)
+      : StreamCall(session), session_(*session) {}
+
+  Status take(grpc::ByteBuffer& request) override;
+  std::string next_frame(Lock& lock) override;
+
+  EnqueueSession& session_;
+  v1::EnqueueRequest request_;  // Used again and again: its parts keep their memory.
+};
+
+/// Lease and Consume: the responses of both have the same fields.
+class ConsumerCall final : public StreamCall {
+ public:
+  explicit ConsumerCall(std::shared_ptr<ServerState> state)
+      : ConsumerCall(state, std::make_shared<ConsumerSession>(state)) {}
+
+  /// A Lease call's only request.
+  void attach(AttachCommand command);
+
+ private:
+  ConsumerCall(std::shared_ptr<ServerState> state, const std::shared_ptr<ConsumerSession>& session)
+      : StreamCall(session), state_(std::move(state)), session_(*session) {}
+
+  Status take(grpc::ByteBuffer& request) override;
+  std::string next_frame(Lock& lock) override;
+
+  std::shared_ptr<ServerState> state_;
+  ConsumerSession& session_;
+  v1::ConsumeRequest request_;  // Used again and again.
+  // Of the start, and constant from then on.
+  std::string queue_;
+  QueueTokens tokens_;
+};
+
+}  // namespace baton

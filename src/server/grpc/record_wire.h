@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "core/stream/records.h"
+
+/// Records, decoded, as fields of a response: for clients that do not read batches. See
+/// RecordEncoder.
+namespace baton {
+
+/// Field `records` of ReadResponse.
+void append_read_record(std::string& out, RecordView record);
+/// Field `records` of Batch in SubscribeResponse.
+void append_batch_record(std::string& out, RecordView record);
+
+}  // namespace baton

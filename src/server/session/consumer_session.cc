@@ -1,0 +1,291 @@
+#include "server/session/consumer_session.h"
+
+#include <iterator>
+#include <utility>
+
+#include "base/assert.h"
+#include "server/session/calls.h"
+#include "server/session/limits.h"
+
+namespace baton {
+namespace {
+
+/// About what any protocol adds to a message.
+constexpr std::size_t kDeliveryOverheadBytes = 80;
+
+}  // namespace
+
+ConsumerSession::ConsumerSession(std::shared_ptr<ServerState> state)
+    : LeasedSession(std::move(state)) {
+  state_->counters.consumers_open.fetch_add(1, std::memory_order_relaxed);
+}
+
+ConsumerSession::~ConsumerSession() {
+  state_->counters.consumers_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ConsumerSession::attach(AttachCommand command) {
+  BATON_ASSERT(!started_);
+  started_ = true;
+  manual_credit_ = command.credit.has_value();
+  auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
+  command.consumer = state_->broker.next_consumer_number();
+  if (command.consumer_id.empty()) command.consumer_id = state_->make_consumer_id();
+  command.sink = self;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_ = command.queue;
+    consumer_ = command.consumer;
+    consumer_id_ = command.consumer_id;
+    registration_ = Registration::under_way;
+  }
+  submit(
+      state_->broker, std::move(command), Broker::Admission::reserved,
+      [self = std::move(self)](Command* done) { self->attached(answer_of<AttachCommand>(done)); });
+}
+
+void ConsumerSession::attached(AttachCommand* command) {
+  {
+    const std::lock_guard lock(mutex_);
+    BATON_ASSERT(registration_ == Registration::under_way);
+    if (command == nullptr) {
+      registration_ = Registration::over;
+      set_broken(busy());
+    } else if (command->error.has_value()) {
+      registration_ = Registration::over;
+      set_broken(*command->error);
+    } else {
+      registration_ = Registration::attached;
+      registered_due_ = true;
+      visibility_timeout_ = command->visibility_timeout;
+    }
+  }
+  pump();
+}
+
+void ConsumerSession::deliver(std::vector<Delivery> deliveries) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (registration_ == Registration::detaching || registration_ == Registration::over) return;
+    // Those that were on their way when the consumer left are given back by its detach.
+    pending_.insert(pending_.end(), std::make_move_iterator(deliveries.begin()),
+                    std::make_move_iterator(deliveries.end()));
+  }
+  pump();
+}
+
+void ConsumerSession::close(const Error& reason) { end(reason); }
+
+void ConsumerSession::take_heartbeat(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto answer = heard(number, !started_);
+  if (answer.has_value()) answers_.push_back(*answer);
+}
+
+Status ConsumerSession::take(ConsumerBatch batch, std::size_t bytes) {
+  if (batch.credit != 0 && !manual_credit_) {
+    return Error{Errc::invalid_argument, "credit is given, but start did not set manual_credit"};
+  }
+  submit_items(std::move(batch), bytes);
+  return {};
+}
+
+void ConsumerSession::submit_items(ConsumerBatch batch, std::size_t bytes) {
+  const bool acks = batch.acks.items != 0;
+  const bool nacks = batch.nacks.items != 0;
+  const bool extends = batch.extends.items != 0;
+  const bool credit = batch.credit != 0;
+  const bool begun = !batch.begun.empty();
+  if (!acks && !nacks && !extends && !credit && !begun && !batch.quiesce) return;
+  Slot* slot = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    slot = &slots_.emplace_back();
+    slot->bytes = bytes;
+    bytes_ += bytes;
+    // All are counted before the first can end, so that the slot is not taken for complete early.
+    slot->calls_under_way =
+        int{acks} + int{nacks} + int{extends} + int{credit} + int{begun} + int{batch.quiesce};
+  }
+  if (begun) {
+    submit_plain(
+        *slot,
+        BegunCommand{.queue = queue_, .consumer = consumer_, .tokens = std::move(batch.begun)});
+  }
+  if (acks) submit_batch(*slot, &ItemResults::acks, std::move(batch.acks));
+  if (nacks) submit_batch(*slot, &ItemResults::nacks, std::move(batch.nacks));
+  if (extends) submit_batch(*slot, &ItemResults::extends, std::move(batch.extends));
+  if (credit) {
+    submit_plain(*slot,
+                 CreditCommand{.queue = queue_, .consumer = consumer_, .added = batch.credit});
+  }
+  if (batch.quiesce) {
+    submit_plain(*slot, QuiesceCommand{.queue = queue_, .consumer = consumer_});
+  }
+}
+
+/// A command without results.
+template <class Wanted>
+void ConsumerSession::submit_plain(Slot& slot, Wanted command) {
+  auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
+  submit(state_->broker, std::move(command), Broker::Admission::reserved,
+         [self = std::move(self), &slot](Command* done) {
+           {
+             const std::lock_guard lock(self->mutex_);
+             --slot.calls_under_way;
+             if (done == nullptr) {
+               self->dropped_ = true;
+             } else if (std::is_same_v<Wanted, QuiesceCommand>) {
+               // All that is leased to this consumer has arrived here.
+               self->quiet_ = Quiet::due;
+             }
+             self->drop_silent_slots();
+           }
+           self->pump();
+         });
+}
+
+/// Requests that have no results need no output.
+void ConsumerSession::drop_silent_slots() {
+  while (!slots_.empty() && slots_.front().calls_under_way == 0 &&
+         slots_.front().results.items() == 0) {
+    bytes_ -= slots_.front().bytes;
+    slots_.pop_front();
+  }
+}
+
+template <class Wanted>
+void ConsumerSession::submit_batch(Slot& slot, Part part, Batch<Wanted> batch) {
+  const bool refused = batch.settled();
+  {
+    const std::lock_guard lock(mutex_);
+    (slot.results.*part).items = batch.items;
+    (slot.results.*part).refused = std::move(batch.refused);
+    if (refused) --slot.calls_under_way;
+  }
+  if (refused) return;
+  auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
+  submit(state_->broker, std::move(batch.command), Broker::Admission::reserved,
+         [self = std::move(self), &slot, part](Command* done) {
+           {
+             const std::lock_guard lock(self->mutex_);
+             --slot.calls_under_way;
+             if (done == nullptr) {
+               slot.abandoned = true;
+               self->dropped_ = true;
+               self->set_end(busy());
+             } else {
+               (slot.results.*part).outcomes = std::move(answer_of<Wanted>(done)->outcomes);
+             }
+           }
+           self->pump();
+         });
+}
+
+bool ConsumerSession::has_room() const {
+  return slots_.size() < limits::kStreamBatches && bytes_ < limits::kStreamBytes &&
+         answers_.size() < limits::kFrameMessages;
+}
+
+bool ConsumerSession::has_output() const {
+  if (!answers_.empty()) return true;
+  // Nothing comes before the registration, and it is the attach's completion that makes it due.
+  if (registration_ != Registration::attached) return false;
+  if (registered_due_) return true;
+  if (!slots_.empty() && slots_.front().is_complete()) return true;
+  // A consumer that is leaving gets no more messages; they go to the next one, uncounted.
+  return !ending() && (!pending_.empty() || quiet_ == Quiet::due);
+}
+
+ConsumerSession::Output ConsumerSession::take_output() {
+  Output output;
+  if (!answers_.empty()) {
+    output.heartbeat = answers_.front();
+    answers_.pop_front();
+    return output;
+  }
+  if (std::exchange(registered_due_, false)) {
+    output.registered =
+        Registered{.consumer_id = consumer_id_, .visibility_timeout = visibility_timeout_};
+  }
+  while (!slots_.empty() && slots_.front().is_complete()) {
+    bytes_ -= slots_.front().bytes;
+    output.results.push_back(std::move(slots_.front().results));
+    slots_.pop_front();
+  }
+  // The first output confirms; messages follow it.
+  if (!output.registered && !ending()) output.deliveries = take_deliveries();
+  output.quiesced = quiet_ == Quiet::due && !output.registered && pending_.empty();
+  if (output.quiesced) quiet_ = Quiet::told;
+  return output;
+}
+
+std::vector<Delivery> ConsumerSession::take_deliveries() {
+  std::vector<Delivery> deliveries;
+  std::size_t bytes = 0;
+  while (!pending_.empty() && deliveries.size() < limits::kFrameMessages &&
+         (deliveries.empty() || bytes < limits::kFrameBytes)) {
+    bytes += pending_.front().message->bytes().size() + kDeliveryOverheadBytes;
+    in_write_.push_back(pending_.front().token);
+    deliveries.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+  }
+  return deliveries;
+}
+
+void ConsumerSession::written(bool ok) {
+  if (!ok) unwritten_.insert(unwritten_.end(), in_write_.begin(), in_write_.end());
+  in_write_.clear();
+}
+
+bool ConsumerSession::settled() const { return slots_.empty() || slots_.front().abandoned; }
+
+bool ConsumerSession::release(Lock& lock) {
+  if (registration_ != Registration::attached) return false;
+  if (dropped_) {
+    registration_ = Registration::over;
+    return true;
+  }
+  registration_ = Registration::quiescing;
+  auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
+  lock.unlock();
+  submit(state_->broker, QuiesceCommand{.queue = queue_, .consumer = consumer_},
+         Broker::Admission::reserved,
+         [self = std::move(self)](Command* /*done*/) { self->detach(); });
+  lock.lock();
+  return true;
+}
+
+/// Everything leased to this consumer has arrived here: what was not written is known for good.
+void ConsumerSession::detach() {
+  DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}, .orderly = false};
+  {
+    const std::lock_guard lock(mutex_);
+    registration_ = Registration::detaching;
+    command.orderly = quiet_ != Quiet::no || !is_broken();
+    command.unwritten = take_unwritten();
+  }
+  auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
+  submit(state_->broker, std::move(command), Broker::Admission::reserved,
+         [self = std::move(self)](Command* /*done*/) {
+           {
+             const std::lock_guard lock(self->mutex_);
+             self->registration_ = Registration::over;
+           }
+           self->pump();
+         });
+}
+
+bool ConsumerSession::released() const {
+  return registration_ == Registration::none || registration_ == Registration::over;
+}
+
+std::vector<LeaseToken> ConsumerSession::take_unwritten() {
+  BATON_ASSERT(in_write_.empty());
+  std::vector<LeaseToken> tokens = std::move(unwritten_);
+  for (const Delivery& delivery : pending_) tokens.push_back(delivery.token);
+  pending_.clear();
+  return tokens;
+}
+
+}  // namespace baton

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/queue/commands.h"
+#include "server/session/batch.h"
+#include "server/session/leased_session.h"
+#include "server/session/server_state.h"
+
+namespace baton {
+
+/// What a consumer asks for at once, beyond its start. Items that are wrong are refused one by one.
+struct ConsumerBatch {
+  Batch<AckCommand> acks;
+  Batch<NackCommand> nacks;
+  Batch<ExtendCommand> extends;
+  std::vector<LeaseToken> begun;
+  std::uint64_t credit = 0;
+  bool quiesce = false;
+};
+
+/// A consumer of a queue, and the sink that its shard delivers to.
+///
+/// It registers with an AttachCommand; the first output says so, and only then come messages.
+/// What waits to be written is bounded by the consumer's max_in_flight by construction: the shard
+/// leases it no more than that, and every message here is leased. One write is under way at a time;
+/// each takes whatever waits, up to a bound, so outputs grow with the load.
+///
+/// Invariant: each attach that succeeded is followed by a QuiesceCommand, when nothing more will be
+/// written (and by one before, if the client asks for it), and then by exactly one DetachCommand.
+/// Its `unwritten` are the tokens of messages that were never given to the protocol (also those
+/// that were still on their way here), or whose write failed. It is orderly when the client closed
+/// its side or asked for a quiesce, and when it was the broker who ended the session; not when the
+/// connection broke.
+///
+/// Owned and locked as every Session (see there).
+class ConsumerSession final : public LeasedSession, public ConsumerSink {
+ public:
+  explicit ConsumerSession(std::shared_ptr<ServerState> state);
+  ConsumerSession(const ConsumerSession&) = delete;
+  ConsumerSession& operator=(const ConsumerSession&) = delete;
+  ~ConsumerSession() override;
+
+  /// The results of one request's items, in its order.
+  struct ItemResults {
+    Results<ItemOutcome> acks;
+    Results<ItemOutcome> nacks;
+    Results<ItemOutcome> extends;
+
+    [[nodiscard]] std::size_t items() const { return acks.items + nacks.items + extends.items; }
+  };
+  struct Registered {
+    std::string consumer_id;
+    Duration visibility_timeout{0};
+  };
+  /// What is said at once, in this order.
+  struct Output {
+    std::optional<HeartbeatAnswer> heartbeat{};
+    std::optional<Registered> registered{};
+    std::vector<ItemResults> results{};
+    std::vector<Delivery> deliveries{};
+    bool quiesced = false;  // Behind this come no deliveries.
+  };
+
+  /// A heartbeat, ahead of what else its request holds.
+  void take_heartbeat(std::uint64_t number);
+  /// Registers the consumer. Called once, before any items.
+  void attach(AttachCommand command);
+  [[nodiscard]] bool is_attached() const { return started_; }
+  /// Items of a request of `bytes` on the wire. Fails when the request must not be.
+  Status take(ConsumerBatch batch, std::size_t bytes);
+  /// What to say next. With the lock held, which it keeps.
+  Output take_output();
+
+  // From the shard.
+  void deliver(std::vector<Delivery> deliveries) override;
+  void close(const Error& reason) override;
+
+ private:
+  enum class Registration : std::uint8_t { none, under_way, attached, quiescing, detaching, over };
+
+  /// The items of one request, until their results are taken.
+  struct Slot {
+    std::size_t bytes = 0;
+    int calls_under_way = 0;
+    bool abandoned = false;  // The broker dropped a call: these results will never be known.
+    ItemResults results;
+
+    [[nodiscard]] bool is_complete() const { return calls_under_way == 0 && !abandoned; }
+  };
+  enum class Quiet : std::uint8_t { no, due, told };
+  using Part = Results<ItemOutcome> ItemResults::*;
+
+  [[nodiscard]] bool has_room() const override;
+  [[nodiscard]] bool has_output() const override;
+  void written(bool ok) override;
+  [[nodiscard]] bool settled() const override;
+  bool release(Lock& lock) override;
+  [[nodiscard]] bool released() const override;
+
+  void submit_items(ConsumerBatch batch, std::size_t bytes);
+  template <class Wanted>
+  void submit_plain(Slot& slot, Wanted command);
+  template <class Wanted>
+  void submit_batch(Slot& slot, Part part, Batch<Wanted> batch);
+  void drop_silent_slots();
+  void attached(AttachCommand* command);
+  std::vector<Delivery> take_deliveries();
+  std::vector<LeaseToken> take_unwritten();
+  void detach();
+
+  // Only touched while a request is taken.
+  bool started_ = false;
+  bool manual_credit_ = false;
+
+  // Set by attach(), and constant from then on.
+  std::string queue_;
+  ConsumerNumber consumer_;
+  std::string consumer_id_;
+
+  // Under the mutex.
+  Registration registration_ = Registration::none;
+  bool registered_due_ = false;  // The first output is still to be taken.
+  bool dropped_ = false;         // The broker drops calls: it is stopping, and not called any more.
+  Duration visibility_timeout_{0};
+  Quiet quiet_ = Quiet::no;  // The client asked for it, and the shard gives nothing more.
+  std::deque<Slot> slots_;   // In the order of the requests. Elements never move.
+  std::size_t bytes_ = 0;    // Of the slots.
+  std::deque<HeartbeatAnswer> answers_;  // To heartbeats. They go ahead of everything.
+  std::deque<Delivery> pending_;
+  std::vector<LeaseToken> in_write_;   // Of the write under way.
+  std::vector<LeaseToken> unwritten_;  // Of writes that failed.
+};
+
+}  // namespace baton

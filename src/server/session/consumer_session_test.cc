@@ -1,0 +1,241 @@
+#include "server/session/consumer_session.h"
+
+#include <string>
+
+#include "server/session/limits.h"
+#include "server/session/session_fixture.h"
+
+namespace baton {
+namespace {
+
+using Connection = TestConnection<ConsumerSession>;
+using Outputs = std::vector<ConsumerSession::Output>;
+
+class ConsumerSessionTest : public SessionTest {
+ protected:
+  ConsumerSessionTest() {
+    CreateQueueCommand create;
+    create.queue = "jobs";
+    broker_.execute(std::move(create));
+  }
+
+  void send(int count) {
+    EnqueueCommand command;
+    command.queue = "jobs";
+    for (int i = 0; i < count; ++i) {
+      NewMessage message;
+      message.payload = "job" + std::to_string(sent_++);
+      command.messages.push_back(std::move(message));
+    }
+    broker_.execute(std::move(command));
+  }
+  std::unique_ptr<Connection> connect(std::optional<std::uint64_t> credit = std::nullopt) {
+    auto connection =
+        std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
+    connection->request([&](ConsumerSession& session) {
+      AttachCommand attach;
+      attach.queue = "jobs";
+      attach.consumer_id = "me";
+      attach.credit = credit;
+      session.attach(std::move(attach));
+    });
+    return connection;
+  }
+  static std::vector<Delivery> deliveries(const Outputs& outputs) {
+    std::vector<Delivery> all;
+    for (const auto& output : outputs) {
+      all.insert(all.end(), output.deliveries.begin(), output.deliveries.end());
+    }
+    return all;
+  }
+  static ConsumerBatch ack(const std::vector<Delivery>& held) {
+    ConsumerBatch batch;
+    batch.acks.command.queue = "jobs";
+    batch.acks.items = held.size();
+    for (const Delivery& delivery : held) batch.acks.command.tokens.push_back(delivery.token);
+    return batch;
+  }
+  /// What the next consumer gets: its attempts tell what the former one's end has counted.
+  std::vector<std::uint32_t> attempts_of_the_next(std::size_t count) {
+    const auto next = connect();
+    std::vector<std::uint32_t> attempts;
+    while (attempts.size() < count) {
+      for (const Delivery& delivery : deliveries(next->take(1))) {
+        attempts.push_back(delivery.attempt);
+      }
+    }
+    return attempts;
+  }
+
+  int sent_ = 0;
+};
+
+TEST_F(ConsumerSessionTest, TheFirstOutputConfirmsAndMessagesFollow) {
+  send(3);
+  const auto client = connect();
+  const Outputs outputs = client->take(2);
+  ASSERT_TRUE(outputs[0].registered.has_value());
+  EXPECT_EQ(outputs[0].registered->consumer_id, "me");
+  EXPECT_TRUE(outputs[0].deliveries.empty());
+  EXPECT_FALSE(outputs[1].registered.has_value());
+  EXPECT_EQ(outputs[1].deliveries.size(), 3U);
+}
+
+TEST_F(ConsumerSessionTest, CreditBoundsWhatIsDelivered) {
+  send(5);
+  const auto client = connect(2);
+  EXPECT_EQ(deliveries(client->take(2)).size(), 2U);
+  EXPECT_TRUE(client->now().empty());
+  client->request([](ConsumerSession& session) {
+    EXPECT_TRUE(session.take({.acks = {}, .nacks = {}, .extends = {}, .begun = {}, .credit = 1}, 10)
+                    .has_value());
+  });
+  EXPECT_EQ(deliveries(client->take(1)).size(), 1U);
+  EXPECT_TRUE(client->now().empty());
+}
+
+TEST_F(ConsumerSessionTest, CreditWithoutManualCreditIsRefused) {
+  const auto client = connect();
+  client->request([](ConsumerSession& session) {
+    const Status taken =
+        session.take({.acks = {}, .nacks = {}, .extends = {}, .begun = {}, .credit = 1}, 10);
+    ASSERT_FALSE(taken.has_value());
+    EXPECT_EQ(taken.error().code, Errc::invalid_argument);
+  });
+}
+
+TEST_F(ConsumerSessionTest, ResultsComeInTheOrderOfTheRequestsWithThoseRefusedByTheProtocol) {
+  send(2);
+  const auto client = connect();
+  const auto held = deliveries(client->take(2));
+  ASSERT_EQ(held.size(), 2U);
+  client->request([&](ConsumerSession& session) {
+    ConsumerBatch batch = ack({held[0]});
+    // The second item of the request was no token at all.
+    batch.acks.items = 2;
+    batch.acks.refused.push_back({1, {Errc::lease_lost, "none"}});
+    EXPECT_TRUE(session.take(std::move(batch), 10).has_value());
+  });
+  client->request([&](ConsumerSession& session) {
+    EXPECT_TRUE(session.take(ack({held[0], held[1]}), 10).has_value());
+  });
+  std::vector<ConsumerSession::ItemResults> results;
+  while (results.size() < 2) {
+    for (const auto& output : client->take(1)) {
+      results.insert(results.end(), output.results.begin(), output.results.end());
+    }
+  }
+  EXPECT_EQ(results[0].acks.items, 2U);
+  EXPECT_EQ(results[0].acks.refused.size(), 1U);
+  ASSERT_EQ(results[0].acks.outcomes.size(), 1U);
+  EXPECT_FALSE(results[0].acks.outcomes[0].has_value());
+  ASSERT_EQ(results[1].acks.outcomes.size(), 2U);
+  ASSERT_TRUE(results[1].acks.outcomes[0].has_value()) << "acked before";
+  EXPECT_EQ(results[1].acks.outcomes[0]->code, Errc::lease_lost);
+  EXPECT_FALSE(results[1].acks.outcomes[1].has_value());
+}
+
+TEST_F(ConsumerSessionTest, AClientThatDoesNotReadIsNotReadEither) {
+  send(1);
+  const auto client = connect();
+  const auto held = deliveries(client->take(2));
+  client->set_slow(true);
+  std::size_t requests = 0;
+  while (requests < 4 * limits::kStreamBatches) {
+    broker_.turn();
+    if (!client->is_read()) break;
+    client->request(
+        [&](ConsumerSession& session) { EXPECT_TRUE(session.take(ack(held), 10).has_value()); });
+    ++requests;
+  }
+  // One output is under way; behind it as many requests wait as there may be.
+  EXPECT_GE(requests, limits::kStreamBatches);
+  EXPECT_LE(requests, limits::kStreamBatches + 2);
+  client->set_slow(false);
+  std::size_t answered = 0;
+  while (answered < requests) {
+    for (const auto& output : client->take(1)) answered += output.results.size();
+  }
+  EXPECT_EQ(answered, requests);
+}
+
+TEST_F(ConsumerSessionTest, AClosedSideGivesEverythingBackUncounted) {
+  send(3);
+  auto client = connect();
+  EXPECT_EQ(deliveries(client->take(2)).size(), 3U);
+  client->close();
+  EXPECT_TRUE(client->wait_for_end().has_value());
+  client.reset();
+  EXPECT_EQ(attempts_of_the_next(3), std::vector<std::uint32_t>({1, 1, 1}));
+}
+
+TEST_F(ConsumerSessionTest, ABrokenConnectionCountsTheOldestThatWasWritten) {
+  send(3);
+  auto client = connect();
+  EXPECT_EQ(deliveries(client->take(2)).size(), 3U);
+  client->lose();
+  EXPECT_EQ(client->wait_for_end().error().code, Errc::cancelled);
+  client.reset();
+  EXPECT_EQ(attempts_of_the_next(3), std::vector<std::uint32_t>({2, 1, 1}));
+}
+
+TEST_F(ConsumerSessionTest, WhatWasNeverWrittenIsNotCounted) {
+  auto client = connect();
+  client->take(1);
+  client->set_slow(true);
+  send(3);
+  client->take(1);  // Under way, and never ends.
+  client->lose();
+  EXPECT_FALSE(client->wait_for_end().has_value());
+  client.reset();
+  EXPECT_EQ(attempts_of_the_next(3), std::vector<std::uint32_t>({1, 1, 1}));
+}
+
+TEST_F(ConsumerSessionTest, BehindQuiescedComesNoMessage) {
+  send(1);
+  const auto client = connect();
+  EXPECT_EQ(deliveries(client->take(2)).size(), 1U);
+  client->request([](ConsumerSession& session) {
+    ConsumerBatch batch;
+    batch.quiesce = true;
+    EXPECT_TRUE(session.take(std::move(batch), 10).has_value());
+  });
+  const Outputs outputs = client->take(1);
+  EXPECT_TRUE(outputs.back().quiesced);
+  send(2);
+  EXPECT_TRUE(deliveries(client->now()).empty());
+}
+
+TEST_F(ConsumerSessionTest, AHeartbeatIsAnsweredFirstAndItsSilenceEndsTheSession) {
+  send(1);
+  auto connection =
+      std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
+  connection->request([](ConsumerSession& session) {
+    session.take_heartbeat(1);
+    AttachCommand attach;
+    attach.queue = "jobs";
+    session.attach(std::move(attach));
+  });
+  const Outputs outputs = connection->take(3);
+  ASSERT_TRUE(outputs[0].heartbeat.has_value());
+  EXPECT_EQ(outputs[0].heartbeat->number, 1U);
+  EXPECT_EQ(outputs[0].heartbeat->broker_time, broker_.now());
+  EXPECT_TRUE(outputs[1].registered.has_value());
+
+  broker_.pass(SessionTerms{}.broker_lease + std::chrono::milliseconds{1});
+  EXPECT_EQ(connection->wait_for_end().error().code, Errc::unavailable);
+}
+
+TEST_F(ConsumerSessionTest, AQueueThatIsNotThereEndsIt) {
+  auto connection =
+      std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
+  connection->request([](ConsumerSession& session) {
+    AttachCommand attach;
+    attach.queue = "nosuch";
+    session.attach(std::move(attach));
+  });
+  EXPECT_EQ(connection->wait_for_end().error().code, Errc::queue_not_found);
+}
+
+}  // namespace
+}  // namespace baton

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/lease/session_lease.h"
+#include "server/session/server_state.h"
+#include "server/session/session.h"
+
+namespace baton {
+
+/// What a heartbeat is answered.
+struct HeartbeatAnswer {
+  std::uint64_t number = 0;
+  Instant broker_time;
+  SessionTerms terms;
+};
+
+/// A Session whose client may have a lease (core/lease/session_lease.h): when its heartbeats stop,
+/// the session ends, and what it held goes to others. A client that never sends one is known to be
+/// gone only when its connection closes.
+class LeasedSession : public Session {
+ protected:
+  explicit LeasedSession(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
+
+  // With the lock held.
+
+  /// A heartbeat has arrived, perhaps with the first request; answers with what to say to it.
+  /// Nothing: it is refused, and the session ends.
+  std::optional<HeartbeatAnswer> heard(std::uint64_t number, bool with_first_request);
+  [[nodiscard]] bool has_lease() const { return grant_.granted(); }
+  /// The client may be at work until then, for all that is known; none: it has no lease, or the
+  /// lease is over.
+  [[nodiscard]] std::optional<Instant> lease_running() const;
+  /// No heartbeat came in time: the session has been ended.
+  virtual void lease_ended() {}
+
+  /// The end of the lease, as far as it is known now. Any thread, without the lock.
+  [[nodiscard]] std::optional<Instant> known_lease() const;
+
+  std::shared_ptr<ServerState> state_;
+
+ private:
+  void watch_lease(Instant at);
+  void look_at_lease();
+
+  SessionGrant grant_;
+  bool watching_ = false;
+  static constexpr std::int64_t kNone = -1;
+  std::atomic<std::int64_t> until_ns_{kNone};
+};
+
+}  // namespace baton

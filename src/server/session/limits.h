@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "base/limits.h"
+
+/// The bounds of the api layer; those of the product are in base/limits.h.
+namespace baton::limits {
+
+// Each stream. A stream at one of the first two is not read until something is confirmed.
+inline constexpr std::size_t kStreamBatches = 8;
+inline constexpr std::size_t kStreamBytes = 8 * kMiB;
+// One frame to a consumer: whatever waits, up to so much, and always at least one message.
+inline constexpr std::size_t kFrameMessages = 256;
+inline constexpr std::size_t kFrameBytes = 256 * kKiB;
+
+// Streams: what is read from the disk at once, and what may wait to be written to a connection.
+inline constexpr std::size_t kChunkBytes = 1 * kMiB;
+inline constexpr std::uint64_t kChunkBatches = 4096;
+inline constexpr std::size_t kConnectionOutputBytes = 4 * kMiB;
+inline constexpr std::size_t kSubscriptionsPerConnection = 2000;
+inline constexpr std::size_t kItemsPerRequest = 100'000;
+inline constexpr std::uint64_t kCreditMax = std::uint64_t{1} << 40U;
+// Threads that may wait for the disk.
+inline constexpr std::size_t kBackgroundThreads = 2;
+
+// Keys: a page of a list or of a snapshot, below the 4 MiB that a gRPC client accepts by default.
+inline constexpr std::uint32_t kKvListEntries = 1000;
+inline constexpr std::size_t kKvListBytes = 1 * kMiB;
+// What may be on its way to one watch; half of it at least is always free or under way.
+inline constexpr std::uint64_t kWatchChanges = 256;
+inline constexpr std::int64_t kWatchBytes = 1 * kMiB;
+// Hints beyond so many that wait are dropped: they are hints.
+inline constexpr std::size_t kWatchPieces = 4096;
+
+// Queues and groups that /metrics shows one by one.
+inline constexpr std::uint64_t kQueuesInMetrics = 1000;
+inline constexpr std::uint64_t kGroupsInMetrics = 1000;
+
+// Operators' calls.
+// Below the 4 MiB that a gRPC client accepts by default; at least one message is shown.
+inline constexpr std::size_t kPeekBytes = 3 * kMiB;
+inline constexpr double kRedriveRateMin = 0.001;
+inline constexpr double kRedriveRateMax = 1e9;
+
+// The largest request, in bytes on the wire, unless configured.
+inline constexpr std::size_t kRequestBytesDefault = 32 * kMiB;
+
+// What a client that was turned away is told to wait.
+inline constexpr std::chrono::milliseconds kRetryAfter{100};
+
+}  // namespace baton::limits

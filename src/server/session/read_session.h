@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/stream/types.h"
+#include "server/session/chunk.h"
+#include "server/session/server_state.h"
+#include "server/session/session.h"
+#include "server/shard/stream_commands.h"
+#include "server/shard/stream_partition.h"
+
+namespace baton {
+
+/// Where a reader begins.
+struct ReadFrom {
+  enum class Place : std::uint8_t { first, last, next, offset, time };
+  Place place = Place::first;
+  Offset offset;
+  TimestampMs time;
+};
+/// The offset that `from` names in a partition. Reads the disk for a time.
+Result<Offset> resolve(const ReadFrom& from, const PartitionReader& reader);
+
+/// One partition, from an offset on, as fast as the client takes it. A background
+/// thread reads one piece ahead of the write under way.
+///
+/// Owned and locked as every Session (see there).
+class ReadSession final : public Session, public PartitionWaiter {
+ public:
+  struct Wanted {
+    ReadFrom from;
+    std::uint64_t records_max = 0;  // 0 = no limit.
+    bool follow = false;
+    RecordEncoder encode_record = nullptr;
+  };
+
+  // Read sessions of a server that are open at the same time.
+  static constexpr std::size_t kOpenMax = 1000;
+
+  ReadSession(std::shared_ptr<ServerState> state, Wanted wanted)
+      : state_(std::move(state)),
+        wanted_(wanted),
+        crowded_(state_->counters.reads_open.fetch_add(1) >= kOpenMax) {}
+  ReadSession(const ReadSession&) = delete;
+  ReadSession& operator=(const ReadSession&) = delete;
+  ~ReadSession() override { state_->counters.reads_open.fetch_sub(1); }
+
+  /// There are too many already.
+  [[nodiscard]] bool crowded() const { return crowded_; }
+
+  /// Asks the broker for the partition, and reads it. Ends at once when too many sessions read
+  /// already. Called once.
+  void begin(OpenPartitionCommand wanted);
+  /// Begins to read. Called once, by begin() or by a test that has a partition.
+  void start(std::shared_ptr<StreamPartition> partition);
+
+  void wake() override;
+
+  /// What was read. With the lock held, which it releases.
+  Chunk take_output(Lock& lock);
+
+ private:
+  [[nodiscard]] bool has_room() const override { return false; }
+  [[nodiscard]] bool has_output() const override { return ready_.has_value(); }
+  [[nodiscard]] bool settled() const override { return !ready_.has_value(); }
+
+  /// What to read at once: less when many read, for a client that never takes what it asked for
+  /// keeps two such pieces in our memory.
+  [[nodiscard]] std::size_t chunk_bytes() const;
+  void post_read();
+  void read();
+  /// Looks what a read brought; true when another one is to be made at once.
+  bool take_chunk(Result<Chunk> chunk);
+  std::shared_ptr<ReadSession> self() {
+    return std::static_pointer_cast<ReadSession>(shared_from_this());
+  }
+
+  std::shared_ptr<ServerState> state_;
+  Wanted wanted_;
+  bool crowded_;
+  std::shared_ptr<StreamPartition> partition_;  // Constant once started.
+
+  // Only touched by the one read under way, or with the mutex held while there is none.
+  std::unique_ptr<PartitionReader> reader_;
+  std::optional<Offset> offset_;
+  std::uint64_t records_ = 0;
+
+  // Under the mutex.
+  bool reading_ahead_ = false;
+  std::optional<Chunk> ready_;
+};
+
+}  // namespace baton

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "base/result.h"
+
+namespace baton {
+
+/// What a Session may do to its connection: the codec of a protocol. Gone some time after finish().
+class SessionPort {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  SessionPort() = default;
+  SessionPort(const SessionPort&) = delete;
+  SessionPort& operator=(const SessionPort&) = delete;
+  virtual ~SessionPort() = default;
+
+  /// Asks for the next request; it is taken between Session::begin_request() and end_request().
+  virtual void read() = 0;
+  /// Takes the session's next output and begins to write it; Session::on_written() ends that.
+  /// Called with the session's lock, which it releases to encode and to write.
+  virtual void write(Lock& lock) = 0;
+  /// Ends the connection: in order, or with an error (`cancelled`: nobody is there to hear it).
+  virtual void finish(const Status& status) = 0;
+  /// Gives up a write that may never end: the client is gone without a word.
+  virtual void cancel() {}
+  /// The client cancelled, or is gone. May be known before on_cancel() says so.
+  [[nodiscard]] virtual bool is_cancelled() const { return false; }
+};
+
+/// One open session of a client, in any protocol: requests come in as structs, output goes out as
+/// structs, and everything ends in order. What all kinds have in common.
+///
+/// **Ownership.** The connection (a SessionPort) holds the session by shared_ptr; so does every
+/// Call under way, and the shard that delivers to it. Thus the session outlives whoever may still
+/// call it, and the port lives at least until finish() was called on it.
+///
+/// **Threads.** The protocol's threads bring reads, writes and cancellation, the shard's thread
+/// brings outcomes and deliveries. Each changes the state under the mutex and then calls pump().
+/// Only one thread pumps at a time; it alone touches the port, and looks again before it leaves.
+///
+/// Invariant: at most one read and one write are under way, finish() is called exactly once, when
+/// no write is under way, and the port is never touched after it.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Lock = SessionPort::Lock;
+
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  virtual ~Session() = default;
+
+  /// Begins work on `port`; reads requests when `reads`.
+  void open(SessionPort& port, bool reads);
+
+  // From the port.
+
+  /// A request has arrived. False: it is not wanted any more. The kind's own take() comes next.
+  [[nodiscard]] bool begin_request();
+  /// The request was taken, or thrown away.
+  void end_request();
+  /// The client has closed its side, or is gone.
+  void on_closed();
+  void on_written(bool ok);
+  void on_cancel();
+
+  /// Takes no more requests, writes what is still to be confirmed, and ends with `status`.
+  void end(const Status& status);
+  [[nodiscard]] bool is_ending() const {
+    const std::lock_guard lock(mutex_);
+    return ending();
+  }
+
+ protected:
+  // Called with the lock held.
+
+  /// Another request may be read.
+  [[nodiscard]] virtual bool has_room() const = 0;
+  [[nodiscard]] virtual bool has_output() const = 0;
+  virtual void written(bool /*ok*/) {}
+  /// Nothing is left that has to be confirmed before the session ends.
+  [[nodiscard]] virtual bool settled() const = 0;
+  /// Starts to give up what the session holds in the broker; false when there is nothing to start.
+  /// Called when nothing more will be written, also after the end.
+  virtual bool release(Lock& /*lock*/) { return false; }
+  [[nodiscard]] virtual bool released() const { return true; }
+
+  /// As end(), with the lock held and without a pump().
+  void set_end(const Status& status);
+  /// Nothing can or may be written any more: ends without waiting for the broker.
+  void set_broken(const Status& status);
+  /// The same, by our own decision: the write under way is given up.
+  void set_cut_off(const Status& status);
+  [[nodiscard]] bool ending() const { return end_.has_value(); }
+  /// Whether the client is gone, or broke the connection off. One whose connection broke may look
+  /// for a moment like one that closed its side.
+  [[nodiscard]] bool is_broken() const;
+  /// Whether it was the client who ended it, or broke it: not the broker.
+  [[nodiscard]] bool ended_by_client() const;
+
+  /// Does whatever can be done now. Called without the lock, after every change.
+  void pump();
+
+  // mutable: const questions are asked under it, too.
+  mutable std::mutex mutex_;
+
+ private:
+  bool step(Lock& lock);
+  bool step_to_end(Lock& lock);
+
+  SessionPort* port_ = nullptr;  // Never used after finished_ is set.
+  bool pumping_ = false;
+  bool reads_ = false;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool broken_ = false;
+  bool cancel_due_ = false;
+  bool finished_ = false;
+  std::optional<Status> end_;
+};
+
+/// The sessions that are open, so that a shutdown can end them. Thread-safe.
+class OpenSessions {
+ public:
+  /// False when sessions are no longer taken.
+  bool add(const std::shared_ptr<Session>& session);
+  void remove(const std::shared_ptr<Session>& session);
+  /// Takes no more sessions from now on.
+  void close();
+  /// Ends all there are with `status`, after what they have to confirm.
+  void end_all(const Status& status);
+  /// Waits for the last one to end, but not beyond `deadline`.
+  void wait_until_empty(std::chrono::system_clock::time_point deadline);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable empty_;
+  bool closed_ = false;
+  std::set<std::shared_ptr<Session>> sessions_;
+};
+
+/// How a session ends whose client is gone.
+inline Error gone() { return {Errc::cancelled, {}}; }
+
+}  // namespace baton

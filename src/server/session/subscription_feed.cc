@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/logging/log.h"
+#include "server/session/limits.h"
+#include "server/session/subscription_session.h"
+
+/// Seats and delivery of a SubscriptionSession.
+namespace baton {
+namespace {
+
+/// About what something said takes in memory and on the wire.
+std::size_t bytes_of(const SubscriptionSession::Said& said) {
+  constexpr std::size_t kSmall = 64;
+  if (const auto* batch = std::get_if<SubscriptionSession::Batch>(&said)) {
+    return kSmall + batch->chunk.batches.size() + batch->chunk.records.size();
+  }
+  if (const auto* started = std::get_if<SubscriptionSession::Started>(&said)) {
+    return kSmall + 2 * started->partitions.size();
+  }
+  return kSmall;
+}
+
+template <class Told>
+SeatActions tell(Seat& seat, const Told& told, Instant now) {
+  if constexpr (requires { seat.on(told, now); }) {
+    return seat.on(told, now);
+  } else {
+    return seat.on(told);
+  }
+}
+
+}  // namespace
+
+void SubscriptionSession::Feed::wake() {
+  const auto session = owner.lock();
+  if (session == nullptr) return;
+  const std::lock_guard lock(session->mutex_);
+  registered = false;
+  waiting = false;
+  session->schedule(shared_from_this());
+}
+
+void SubscriptionSession::told(const CoordinatorEffects::Effect& effect) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::visit(
+        [this](const auto& what) {
+          if constexpr (requires { what.ticket; }) hear(what);
+        },
+        effect);
+  }
+  finish_turn();
+}
+
+template <class Told>
+void SubscriptionSession::hear(const Told& told) {
+  const auto subscription = find(told.member.subscription);
+  // What was meant for a former subscription of this id must not reach the new one.
+  if (subscription == nullptr || subscription->ticket != told.ticket) return;
+  if constexpr (requires { told.reason; }) {
+    close(*subscription, told.reason, false);
+  } else {
+    const auto feed = subscription->feeds.find(PartitionNumber{told.group.partition});
+    if (feed == subscription->feeds.end() || feed->second->seat == nullptr) return;
+    act(feed->second, tell(*feed->second->seat, told, state_->broker.now()));
+  }
+}
+
+void SubscriptionSession::act(const std::shared_ptr<Feed>& feed, const SeatActions& actions) {
+  Subscription& subscription = *feed->subscription;
+  const SubscriptionId id = subscription.wanted.id;
+  if (actions.stop_delivery) {
+    stop_delivery(*feed);
+    unblock();
+  }
+  if (actions.update.has_value()) {
+    say(Update{
+        .id = id, .partition = feed->number, .seat = *actions.update, .offset = actions.from});
+  }
+  if (actions.start_delivery) {
+    begin_delivery(feed, actions.from.has_value()
+                             ? std::optional(Offset{static_cast<std::int64_t>(actions.from->value)})
+                             : std::nullopt);
+  }
+  if (actions.reply.has_value()) {
+    send_later(StepDownReplyCommand{.stream = subscription.wanted.command.stream,
+                                    .partition = feed->number,
+                                    .group = subscription.wanted.command.group,
+                                    .member = {connection_, id},
+                                    .generation = *actions.reply},
+               [](StepDownReplyCommand*) {});
+  }
+  if (actions.ended.has_value()) {
+    const SubscribeCommand& start = subscription.wanted.command;
+    log_event(LogLevel::warning,
+              fmt::format("event=consumer_ended stream={} group={} partition={} owner={} reason={}",
+                          log_value(start.stream), log_value(start.group), feed->number.value,
+                          log_value(start.owner), log_value(actions.ended->text)));
+    return close(subscription, actions.ended, true);
+  }
+  watch_deadline(feed);
+}
+
+void SubscriptionSession::watch_deadline(const std::shared_ptr<Feed>& feed) {
+  const Instant deadline = feed->seat->deadline();
+  // Whatever else the client says in the meantime: one look at each deadline is enough.
+  if (deadline == Instant::never() || deadline == feed->deadline) return;
+  feed->deadline = deadline;
+  state_->background.post_at(deadline, [weak = std::weak_ptr(feed)] {
+    const auto asked = weak.lock();
+    const auto stream = asked == nullptr ? nullptr : asked->owner.lock();
+    if (stream == nullptr) return;
+    {
+      const std::lock_guard lock(stream->mutex_);
+      if (asked->subscription->closed) return;
+      const SeatActions actions = asked->seat->expire(stream->state_->broker.now());
+      if (!actions.empty()) stream->act(asked, actions);
+    }
+    stream->finish_turn();
+  });
+}
+
+/// A group that begins at the end has its place from now on: a successor that took the end of its
+/// own time for it would miss what came in between.
+void SubscriptionSession::store_beginning(const Feed& feed) {
+  const SubscriptionWanted& wanted = feed.subscription->wanted;
+  StoreOffsetCommand command;
+  command.stream = wanted.command.stream;
+  command.request.group = {wanted.command.stream, feed.number.value, wanted.command.group};
+  command.request.holder = {.member = {connection_, wanted.id}, .epoch = feed.seat->epoch()};
+  command.request.offset =
+      GroupOffset{static_cast<std::uint64_t>(feed.offset.value_or(Offset{0}).value)};
+  send_later(std::move(command), [](StoreOffsetCommand*) {});
+}
+
+void SubscriptionSession::begin_delivery(const std::shared_ptr<Feed>& feed,
+                                         std::optional<Offset> from) {
+  const ReadFrom& otherwise = feed->subscription->wanted.from;
+  feed->offset = from;
+  // Where the end is now, not when the client gives credit.
+  const bool at_end =
+      otherwise.place == ReadFrom::Place::next || otherwise.place == ReadFrom::Place::last;
+  if (!from.has_value() && at_end) {
+    feed->offset = resolve(otherwise, feed->partition->reader()).value_or(Offset{0});
+    if (feed->seat != nullptr) store_beginning(*feed);
+  }
+  // A former run may have waited at the end, and this one begin before it.
+  feed->waiting = false;
+  feed->delivering = true;
+  ++feed->run;
+  schedule(feed);
+}
+
+/// What is not written yet never will be: the client has not heard of it, and cannot give its
+/// credit back.
+void SubscriptionSession::stop_delivery(Feed& feed) {
+  feed.delivering = false;
+  ++feed.run;
+  std::erase_if(pieces_, [&](const Piece& piece) {
+    if (piece.feed != &feed) return false;
+    piece_bytes_ -= piece.bytes;
+    give_back(*feed.subscription, piece.cost);
+    return true;
+  });
+}
+
+void SubscriptionSession::give_back(Subscription& subscription, CreditTaken taken) {
+  subscription.credit_batches += taken.batches;
+  subscription.credit_bytes += taken.bytes;
+}
+
+void SubscriptionSession::schedule(const std::shared_ptr<Feed>& feed) {
+  if (!feed->delivering || feed->reading || feed->waiting || feed->subscription->closed) return;
+  if (!has_credit(*feed->subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) {
+    blocked_.insert(feed);
+    return;
+  }
+  feed->reading = true;
+  post_read(feed, feed->run);
+}
+
+void SubscriptionSession::post_read(const std::shared_ptr<Feed>& feed, std::uint64_t run) {
+  state_->background.post([session = self(), feed, run] { session->read(feed, run); });
+}
+
+void SubscriptionSession::unblock() {
+  if (piece_bytes_ >= limits::kConnectionOutputBytes) return;
+  for (const auto& feed : std::exchange(blocked_, {})) schedule(feed);
+}
+
+/// What to read next; none when the feed's run is over or it has to wait: it no longer reads then.
+std::optional<ChunkWanted> SubscriptionSession::next_wanted(Feed& feed, std::uint64_t run,
+                                                            Lock& lock) {
+  const auto stop = [&]() -> std::optional<ChunkWanted> {
+    // Retention need not wait for a client that does not read.
+    feed.reader.release();
+    feed.reading = false;
+    // What came in the meantime, a new run above all, found this read under way.
+    if (!ending()) schedule(feed.shared_from_this());
+    return std::nullopt;
+  };
+  if (feed.run != run || ending()) return stop();
+  Subscription& subscription = *feed.subscription;
+  if (!feed.offset.has_value()) {
+    lock.unlock();
+    const Result<Offset> from = resolve(subscription.wanted.from, feed.reader);
+    lock.lock();
+    if (feed.run != run) return stop();
+    if (!from.has_value()) {
+      take_failure(feed, from.error());
+      return stop();
+    }
+    feed.offset = *from;
+  }
+  if (!has_credit(subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) return stop();
+  // Taken at once: other feeds of the subscription read at the same time.
+  feed.reserved = {
+      .batches = std::min(limits::kChunkBatches, subscription.credit_batches),
+      .bytes = std::min<std::uint64_t>(limits::kChunkBytes, subscription.credit_bytes)};
+  subscription.credit_batches -= feed.reserved.batches;
+  subscription.credit_bytes -= feed.reserved.bytes;
+  return ChunkWanted{.from = *feed.offset,
+                     .bytes_max = feed.reserved.bytes,
+                     .batches_max = feed.reserved.batches,
+                     .records_max = 0,
+                     .encode_record = subscription.wanted.encode_record};
+}
+
+void SubscriptionSession::read(const std::shared_ptr<Feed>& feed, std::uint64_t run) {
+  std::optional<ChunkWanted> wanted;
+  Generation epoch;
+  {
+    Lock lock(mutex_);
+    wanted = next_wanted(*feed, run, lock);
+    if (feed->seat != nullptr) epoch = feed->seat->epoch();
+  }
+  if (wanted.has_value()) take_chunk(feed, run, read_chunk(feed->reader, *wanted), epoch);
+  finish_turn();
+}
+
+/// Takes what a read brought, and reads on after whoever waits for a thread: one feed with much to
+/// catch up on must not keep the others from theirs.
+void SubscriptionSession::take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run,
+                                     Result<Chunk> chunk, Generation epoch) {
+  const std::lock_guard lock(mutex_);
+  Subscription& subscription = *feed->subscription;
+  give_back(subscription, std::exchange(feed->reserved, {}));
+  bool more = true;  // Of a run that is over, next_wanted() makes an end.
+  if (feed->run == run) {
+    if (!chunk.has_value()) {
+      more = take_failure(*feed, chunk.error());
+    } else if (chunk->empty()) {
+      more = wait_for_more(feed);
+    } else {
+      deliver(*feed, *std::move(chunk), epoch);
+    }
+  }
+  if (more) post_read(feed, run);
+  unblock();
+}
+
+void SubscriptionSession::deliver(Feed& feed, Chunk chunk, Generation epoch) {
+  Subscription& subscription = *feed.subscription;
+  const CreditTaken cost{
+      .batches = std::min<std::uint64_t>(chunk.batch_count, subscription.credit_batches),
+      .bytes = std::min<std::uint64_t>(chunk.bytes, subscription.credit_bytes)};
+  subscription.credit_batches -= cost.batches;
+  subscription.credit_bytes -= cost.bytes;
+  feed.offset = chunk.next;
+  say(Batch{.id = subscription.wanted.id,
+            .partition = feed.number,
+            .epoch = epoch,
+            .chunk = std::move(chunk)},
+      &feed, cost);
+}
+
+bool SubscriptionSession::wait_for_more(const std::shared_ptr<Feed>& feed) {
+  feed->reader.release();
+  if (feed->partition->closed()) {
+    feed->reading = false;
+    close(*feed->subscription, Error{Errc::stream_not_found, "the stream was deleted"}, false);
+    return false;
+  }
+  // One that is registered already is woken by whatever came or comes after that.
+  if (!feed->registered && !feed->partition->wait(feed->offset.value_or(Offset{0}), feed))
+    return true;
+  feed->registered = true;
+  feed->waiting = true;
+  feed->reading = false;
+  return false;
+}
+
+/// True when the feed goes on reading.
+bool SubscriptionSession::take_failure(Feed& feed, const Error& error) {
+  Subscription& subscription = *feed.subscription;
+  const Offset first = feed.reader.first();
+  if (error.code == Errc::offset_out_of_range && subscription.wanted.skip_gaps &&
+      feed.offset.has_value() && *feed.offset < first) {
+    feed.offset = first;
+    return true;
+  }
+  feed.reader.release();
+  feed.reading = false;
+  close(subscription,
+        Error{error.code,
+              fmt::format("stream {}, partition {}: {}", subscription.wanted.command.stream,
+                          feed.number.value, error.text)},
+        true);
+  return false;
+}
+
+void SubscriptionSession::close(Subscription& subscription, const std::optional<Error>& reason,
+                                bool unregister) {
+  if (subscription.closed) return;
+  if (!subscription.started) {
+    subscription.close_when_started = reason;
+    return;
+  }
+  subscription.closed = true;
+  const SubscriptionId id = subscription.wanted.id;
+  UnsubscribeCommand leave{.stream = subscription.wanted.command.stream,
+                           .partitions = {},
+                           .group = subscription.wanted.command.group,
+                           .member = {connection_, id}};
+  for (const auto& [number, feed] : subscription.feeds) {
+    stop_delivery(*feed);
+    blocked_.erase(feed);
+    leave.partitions.push_back(number);
+  }
+  // A feed knows its subscription, which must not keep it alive in turn.
+  subscription.feeds.clear();
+  Closed closed{.id = id, .reason = reason};
+  if (!unregister || leave.group.empty() || leave.partitions.empty()) {
+    say(std::move(closed));
+    subscriptions_.erase(id);
+    return;
+  }
+  // The client learns of the end when the seat is free, and may then use the id again.
+  send_later(std::move(leave), [this, id, closed = std::move(closed)](UnsubscribeCommand*) {
+    say(closed);
+    subscriptions_.erase(id);
+  });
+}
+
+/// Overtakes batches, of which a slow link may have many to carry, but nothing that was said about
+/// a seat: a client whose lease is renewed has heard every word that was said before.
+void SubscriptionSession::say_ahead_of_batches(Said said) {
+  const auto last_word = std::find_if(pieces_.rbegin(), pieces_.rend(),
+                                      [](const Piece& piece) { return piece.feed == nullptr; });
+  const std::size_t bytes = bytes_of(said);
+  piece_bytes_ += bytes;
+  pieces_.insert(last_word.base(), {.said = std::move(said), .bytes = bytes});
+}
+
+void SubscriptionSession::say(Said said, const Feed* feed, CreditTaken cost) {
+  const std::size_t bytes = bytes_of(said);
+  piece_bytes_ += bytes;
+  pieces_.push_back({.said = std::move(said), .bytes = bytes, .feed = feed, .cost = cost});
+}
+
+}  // namespace baton

@@ -1,0 +1,273 @@
+#include "server/session/subscription_session.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/logging/log.h"
+#include "server/session/limits.h"
+
+namespace baton {
+namespace {
+
+/// This process is the only node there is.
+constexpr NodeId kThisNode{1};
+
+}  // namespace
+
+SubscriptionSession::SubscriptionSession(std::shared_ptr<ServerState> state)
+    : LeasedSession(std::move(state)),
+      connection_{kThisNode, ConnectionNumber{state_->next_connection.fetch_add(1)}} {
+  state_->counters.consumers_open.fetch_add(1, std::memory_order_relaxed);
+}
+
+SubscriptionSession::~SubscriptionSession() {
+  state_->counters.consumers_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void SubscriptionSession::take(Request request) {
+  if (request.heartbeat.has_value()) take_heartbeat(*request.heartbeat);
+  requested_ = true;
+  // An offset goes before the reply that follows it: the successor begins where it says.
+  for (Start& item : request.starts) start(std::move(item));
+  for (const Credit& item : request.credits) add_credit(item);
+  for (const StoreOffset& item : request.offsets) store_offset(item);
+  for (const Reply& item : request.replies) take_reply(item);
+  for (const SubscriptionId id : request.unsubscribes) unsubscribe(id);
+  finish_turn();
+}
+
+/// The first one is answered before anything else is said: a client that hears of a seat knows
+/// whether it has a lease.
+void SubscriptionSession::take_heartbeat(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto answer = heard(number, !requested_);
+  if (answer.has_value()) say_ahead_of_batches(*answer);
+}
+
+void SubscriptionSession::finish_turn() {
+  std::vector<std::function<void()>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    due.swap(put_off_);
+  }
+  for (const auto& hand_over : due) hand_over();
+  pump();
+}
+
+void SubscriptionSession::start(Start item) {
+  Result<SubscriptionWanted>& wanted = item.wanted;
+  const SubscriptionId id = item.id;
+  auto subscription = std::make_shared<Subscription>();
+  bool leased = false;
+  {
+    const std::lock_guard lock(mutex_);
+    leased = has_lease();
+    // The connection has ended while its last request was taken: nobody would ever end this one.
+    if (releasing_) return;
+    if (wanted.has_value() && subscriptions_.contains(id)) {
+      wanted =
+          Error{Errc::already_exists,
+                fmt::format("subscription {} is open; close it, or take another id", id.value)};
+    }
+    if (wanted.has_value() && subscriptions_.size() >= limits::kSubscriptionsPerConnection) {
+      wanted =
+          Error{Errc::resource_exhausted, fmt::format("a connection has at most {} subscriptions",
+                                                      limits::kSubscriptionsPerConnection)};
+    }
+    if (!wanted.has_value()) return say(Closed{.id = id, .reason = wanted.error()});
+    subscription->wanted = *std::move(wanted);
+    subscription->credit_batches = subscription->wanted.credit_batches;
+    subscription->credit_bytes = subscription->wanted.credit_bytes;
+    subscription->ticket = state_->broker.next_ticket();
+    subscriptions_[id] = subscription;
+    ++under_way_;
+  }
+  SubscribeCommand command = subscription->wanted.command;
+  command.member = {connection_, id};
+  command.ticket = subscription->ticket;
+  command.has_lease = leased;
+  command.sink = self();
+  send(std::move(command),
+       [this, subscription](SubscribeCommand* done) { started(subscription, done); });
+}
+
+void SubscriptionSession::started(const std::shared_ptr<Subscription>& subscription,
+                                  SubscribeCommand* done) {
+  if (done == nullptr) return;
+  if (!done->error.has_value() && !done->group.empty()) streams_.insert(done->stream);
+  // The connection has ended in the meantime; release() goes on from here.
+  if (subscription->closed) return;
+  subscription->started = true;
+  if (done->error.has_value()) return close(*subscription, done->error, false);
+  Started answer{.id = subscription->wanted.id, .ticket = subscription->ticket, .partitions = {}};
+  for (const SubscribeCommand::Subscribed& part : done->subscribed) {
+    answer.partitions.push_back(part.partition);
+  }
+  say(std::move(answer));
+  const SubscriptionWanted& wanted = subscription->wanted;
+  for (SubscribeCommand::Subscribed& part : done->subscribed) {
+    const std::optional<GroupOffset> stored = part.offset;
+    auto feed = std::make_shared<Feed>(self(), std::move(part));
+    feed->subscription = subscription;
+    subscription->feeds[feed->number] = feed;
+    if (wanted.command.single_active) {
+      feed->seat = std::make_unique<Seat>(
+          Seat::Options{.ticket = subscription->ticket, .ask_offset = wanted.ask_offset});
+    } else {
+      begin_delivery(feed, stored.has_value()
+                               ? std::optional(Offset{static_cast<std::int64_t>(stored->value)})
+                               : std::nullopt);
+    }
+  }
+  const std::optional<std::optional<Error>> end = subscription->close_when_started;
+  if (end.has_value()) close(*subscription, *end, true);
+}
+
+std::shared_ptr<SubscriptionSession::Subscription> SubscriptionSession::find(
+    SubscriptionId id) const {
+  const auto entry = subscriptions_.find(id);
+  return entry == subscriptions_.end() ? nullptr : entry->second;
+}
+
+void SubscriptionSession::add_credit(const Credit& credit) {
+  const std::lock_guard lock(mutex_);
+  const auto subscription = find(credit.id);
+  // One that has just been closed, as the client will learn.
+  if (subscription == nullptr) return;
+  const auto too_much = [](std::uint64_t have, std::uint64_t added) {
+    return added > limits::kCreditMax || have + added > limits::kCreditMax;
+  };
+  if (too_much(subscription->credit_batches, credit.batches) ||
+      too_much(subscription->credit_bytes, credit.bytes)) {
+    return close(*subscription,
+                 Error{Errc::invalid_argument,
+                       fmt::format("credit adds up to more than {}", limits::kCreditMax)},
+                 true);
+  }
+  subscription->credit_batches += credit.batches;
+  subscription->credit_bytes += credit.bytes;
+  unblock();
+}
+
+void SubscriptionSession::store_offset(const StoreOffset& item) {
+  std::optional<StoreOffsetCommand> command;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto subscription = find(item.id);
+    std::optional<Error> error;
+    if (subscription == nullptr) {
+      error = Error{Errc::not_found, fmt::format("there is no subscription {}", item.id.value)};
+    } else if (item.offset < 0) {
+      error = Error{Errc::invalid_argument,
+                    fmt::format("offset is {}; it must not be negative", item.offset)};
+    } else if (subscription->wanted.command.group.empty()) {
+      error = Error{Errc::failed_precondition, "a subscription without a group stores no offsets"};
+    }
+    if (error.has_value()) {
+      return say(OffsetStored{
+          .id = item.id, .partition = item.partition, .offset = item.offset, .error = error});
+    }
+    const SubscribeCommand& start = subscription->wanted.command;
+    command.emplace();
+    command->stream = start.stream;
+    command->request.group = {start.stream, item.partition.value, start.group};
+    command->request.offset = GroupOffset{static_cast<std::uint64_t>(item.offset)};
+    if (start.single_active) {
+      command->request.holder = {.member = {connection_, item.id}, .epoch = item.epoch};
+    }
+    ++under_way_;
+  }
+  send(*std::move(command), [this, item](StoreOffsetCommand* done) {
+    if (done == nullptr) return;
+    const auto offset = static_cast<std::int64_t>(done->stored.value);
+    say(OffsetStored{.id = item.id,
+                     .partition = item.partition,
+                     .offset = done->error.has_value() ? item.offset : offset,
+                     .error = done->error});
+  });
+}
+
+void SubscriptionSession::take_reply(const Reply& reply) {
+  const std::lock_guard lock(mutex_);
+  const auto subscription = find(reply.id);
+  if (subscription == nullptr) return;
+  const auto entry = subscription->feeds.find(reply.partition);
+  if (entry == subscription->feeds.end() || entry->second->seat == nullptr) return;
+  act(entry->second, entry->second->seat->client_replied(reply.generation, reply.offset));
+}
+
+void SubscriptionSession::unsubscribe(SubscriptionId id) {
+  const std::lock_guard lock(mutex_);
+  const auto subscription = find(id);
+  if (subscription != nullptr) close(*subscription, std::nullopt, true);
+}
+
+bool SubscriptionSession::has_room() const {
+  return under_way_ < limits::kFrameMessages && piece_bytes_ < 2 * limits::kConnectionOutputBytes;
+}
+
+/// A client that takes an output kind by kind hears everything in the order in which it was said.
+SubscriptionSession::Output SubscriptionSession::take_output() {
+  Output output;
+  std::size_t bytes = 0;
+  while (!pieces_.empty()) {
+    Piece& piece = pieces_.front();
+    const bool fits = bytes + piece.bytes <= limits::kFrameBytes &&
+                      (output.empty() || piece.said.index() >= output.back().index());
+    if (!output.empty() && !fits) break;
+    bytes += piece.bytes;
+    piece_bytes_ -= piece.bytes;
+    output.push_back(std::move(piece.said));
+    pieces_.pop_front();
+  }
+  return output;
+}
+
+void SubscriptionSession::written(bool /*ok*/) { unblock(); }
+
+bool SubscriptionSession::release(Lock& lock) {
+  if (!releasing_) {
+    releasing_ = true;
+    drop_subscriptions();
+  }
+  // A Start still on its way would come after the connection's end, and stay in its group for good.
+  if (under_way_ != 0 || streams_.empty()) return false;
+  const std::set<std::string> streams = std::exchange(streams_, {});
+  under_way_ += streams.size();
+  // Whoever left in order has unsubscribed before. What is still subscribed now may be at work.
+  const std::optional<Instant> lease = lease_running();
+  lock.unlock();
+  for (const std::string& stream : streams) {
+    send(ConnectionDownCommand{.stream = stream, .connection = connection_, .lease_until = lease},
+         [](ConnectionDownCommand*) {});
+  }
+  lock.lock();
+  return true;
+}
+
+void SubscriptionSession::lease_ended() {
+  for (const auto& [id, subscription] : subscriptions_) {
+    const SubscribeCommand& start = subscription->wanted.command;
+    if (!start.single_active) continue;
+    log_event(LogLevel::warning,
+              fmt::format("event=session_lease_over stream={} group={} owner={}",
+                          log_value(start.stream), log_value(start.group), log_value(start.owner)));
+  }
+}
+
+void SubscriptionSession::drop_subscriptions() {
+  for (const auto& [id, subscription] : subscriptions_) {
+    subscription->closed = true;
+    for (const auto& [number, feed] : subscription->feeds) stop_delivery(*feed);
+    subscription->feeds.clear();
+  }
+  subscriptions_.clear();
+  blocked_.clear();
+}
+
+bool SubscriptionSession::released() const {
+  return releasing_ && under_way_ == 0 && streams_.empty();
+}
+
+}  // namespace baton

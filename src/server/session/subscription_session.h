@@ -1,0 +1,275 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/group/seat.h"
+#include "server/session/calls.h"
+#include "server/session/chunk.h"
+#include "server/session/leased_session.h"
+#include "server/session/read_session.h"
+#include "server/session/server_state.h"
+#include "server/shard/stream_commands.h"
+
+namespace baton {
+
+/// What a subscription asks for, checked.
+struct SubscriptionWanted {
+  SubscriptionId id;
+  SubscribeCommand command;
+  ReadFrom from;
+  std::uint64_t credit_batches = 0;
+  std::uint64_t credit_bytes = 0;
+  RecordEncoder encode_record = nullptr;
+  bool ask_offset = false;
+  bool skip_gaps = false;
+};
+
+/// What was taken of a subscription's credit.
+struct CreditTaken {
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// One connection to the coordinator, with any number of subscriptions, and what is delivered to
+/// them.
+///
+/// Each (subscription, partition) is a Feed. While one delivers, a background thread reads for it,
+/// one piece at a time, as long as there is credit and not too much waits to be written; at the
+/// end of the partition it waits to be woken. A feed of a single-active group has a Seat that says
+/// when it may deliver. Whatever starts or stops a feed gives it a new `run`: a read that was begun
+/// under another one brings nothing, so nothing is delivered after a step-down.
+///
+/// Owned and locked as every Session (see there).
+class SubscriptionSession final : public LeasedSession, public SeatSink {
+ public:
+  explicit SubscriptionSession(std::shared_ptr<ServerState> state);
+  SubscriptionSession(const SubscriptionSession&) = delete;
+  SubscriptionSession& operator=(const SubscriptionSession&) = delete;
+  ~SubscriptionSession() override;
+
+  // What a client asks for at once; the parts are taken in this order.
+  struct Start {
+    SubscriptionId id;
+    Result<SubscriptionWanted> wanted;
+  };
+  struct Credit {
+    SubscriptionId id;
+    std::uint64_t batches = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct StoreOffset {
+    SubscriptionId id;
+    PartitionNumber partition;
+    std::int64_t offset = 0;
+    Generation epoch;
+  };
+  struct Reply {
+    SubscriptionId id;
+    PartitionNumber partition;
+    Generation generation;
+    std::optional<GroupOffset> offset;
+  };
+  struct Request {
+    std::optional<std::uint64_t> heartbeat{};
+    std::vector<Start> starts{};
+    std::vector<Credit> credits{};
+    std::vector<StoreOffset> offsets{};
+    std::vector<Reply> replies{};
+    std::vector<SubscriptionId> unsubscribes{};
+  };
+
+  // What is said to it.
+  struct Started {
+    SubscriptionId id;
+    Ticket ticket;
+    std::vector<PartitionNumber> partitions;
+  };
+  struct Update {
+    SubscriptionId id;
+    PartitionNumber partition;
+    SeatUpdate seat;
+    std::optional<GroupOffset> offset;
+  };
+  struct Batch {
+    SubscriptionId id;
+    PartitionNumber partition;
+    Generation epoch;
+    Chunk chunk;
+  };
+  struct OffsetStored {
+    SubscriptionId id;
+    PartitionNumber partition;
+    std::int64_t offset = 0;
+    std::optional<Error> error;
+  };
+  struct Closed {
+    SubscriptionId id;
+    std::optional<Error> reason;
+  };
+  using Said = std::variant<Started, Update, Batch, OffsetStored, Closed, HeartbeatAnswer>;
+  /// Said in this order. Kinds never go back within an output: a client may take them kind by kind.
+  using Output = std::vector<Said>;
+
+  void take(Request request);
+  /// As much as fits into one output. With the lock held.
+  Output take_output();
+
+  // From the shard.
+  void told(const CoordinatorEffects::Effect& effect) override;
+  [[nodiscard]] std::optional<Instant> lease_until() const override { return known_lease(); }
+
+ private:
+  struct Subscription;
+
+  struct Feed final : PartitionWaiter, std::enable_shared_from_this<Feed> {
+    Feed(std::weak_ptr<SubscriptionSession> session, SubscribeCommand::Subscribed part)
+        : owner(std::move(session)),
+          number(part.partition),
+          partition(std::move(part.opened)),
+          reader(partition->reader()) {}
+    void wake() override;
+
+    const std::weak_ptr<SubscriptionSession> owner;
+    const PartitionNumber number;
+    const std::shared_ptr<StreamPartition> partition;
+    // Only touched by the one read under way.
+    PartitionReader reader;
+
+    // Under the session's mutex.
+    std::shared_ptr<Subscription> subscription;
+    std::unique_ptr<Seat> seat;  // Of a single-active group.
+    bool delivering = false;
+    bool reading = false;
+    bool waiting = false;     // For the partition to grow.
+    bool registered = false;  // With the partition, which will wake it; perhaps for an older run.
+    CreditTaken reserved;     // For the read under way.
+    Instant deadline = Instant::never();  // The last that was watched.
+    std::uint64_t run = 0;
+    std::optional<Offset> offset;  // None: where the Start said.
+  };
+
+  struct Subscription {
+    SubscriptionWanted wanted;
+    Ticket ticket;
+    std::uint64_t credit_batches = 0;
+    std::uint64_t credit_bytes = 0;
+    bool started = false;
+    bool closed = false;
+    // Closed before the broker had answered the Start: then at once.
+    std::optional<std::optional<Error>> close_when_started;
+    std::map<PartitionNumber, std::shared_ptr<Feed>> feeds;
+  };
+
+  struct Piece {
+    Said said;
+    std::size_t bytes = 0;       // About what it takes in memory and on the wire.
+    const Feed* feed = nullptr;  // Of a batch,
+    CreditTaken cost{};          // and what to give back when it is not sent.
+  };
+
+  // As a Session.
+  [[nodiscard]] bool has_room() const override;
+  [[nodiscard]] bool has_output() const override { return !pieces_.empty(); }
+  void written(bool ok) override;
+  [[nodiscard]] bool settled() const override { return pieces_.empty() && under_way_ == 0; }
+  bool release(Lock& lock) override;
+  [[nodiscard]] bool released() const override;
+  void lease_ended() override;
+
+  // subscription_session.cc: what the client asks.
+  void take_heartbeat(std::uint64_t number);
+  void start(Start item);
+  void started(const std::shared_ptr<Subscription>& subscription, SubscribeCommand* done);
+  void add_credit(const Credit& credit);
+  void store_offset(const StoreOffset& item);
+  void take_reply(const Reply& reply);
+  void unsubscribe(SubscriptionId id);
+  void drop_subscriptions();
+  /// Hands a command over that was counted as under way when it was decided, with the lock held:
+  /// so nothing overtakes it. Its end is counted, and `then` runs with the lock held.
+  template <class Wanted, class Then>
+  void send(Wanted command, Then then);
+
+  /// Hands a command over once the lock is released: the broker may answer at once.
+  template <class Wanted, class Then>
+  void send_later(Wanted command, Then then);
+  /// Hands over what was put off, and pumps. Called without the lock, after every change.
+  void finish_turn();
+
+  // subscription_feed.cc: seats and delivery. With the lock held, but read().
+  template <class Told>
+  void hear(const Told& told);
+  void act(const std::shared_ptr<Feed>& feed, const SeatActions& actions);
+  void watch_deadline(const std::shared_ptr<Feed>& feed);
+  void store_beginning(const Feed& feed);
+  void begin_delivery(const std::shared_ptr<Feed>& feed, std::optional<Offset> from);
+  void stop_delivery(Feed& feed);
+  void schedule(const std::shared_ptr<Feed>& feed);
+  void post_read(const std::shared_ptr<Feed>& feed, std::uint64_t run);
+  void unblock();
+  void read(const std::shared_ptr<Feed>& feed, std::uint64_t run);
+  std::optional<ChunkWanted> next_wanted(Feed& feed, std::uint64_t run, Lock& lock);
+  void take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run, Result<Chunk> chunk,
+                  Generation epoch);
+  void deliver(Feed& feed, Chunk chunk, Generation epoch);
+  bool take_failure(Feed& feed, const Error& error);
+  bool wait_for_more(const std::shared_ptr<Feed>& feed);
+  void close(Subscription& subscription, const std::optional<Error>& reason, bool unregister);
+  void say(Said said, const Feed* feed = nullptr, CreditTaken cost = {});
+  void say_ahead_of_batches(Said said);
+  static void give_back(Subscription& subscription, CreditTaken taken);
+  [[nodiscard]] bool has_credit(const Subscription& subscription) const {
+    return subscription.credit_batches > 0 && subscription.credit_bytes > 0;
+  }
+  [[nodiscard]] std::shared_ptr<Subscription> find(SubscriptionId id) const;
+  std::shared_ptr<SubscriptionSession> self() {
+    return std::static_pointer_cast<SubscriptionSession>(shared_from_this());
+  }
+
+  ConnectionId connection_;
+
+  // Under the mutex.
+  std::map<SubscriptionId, std::shared_ptr<Subscription>> subscriptions_;
+  std::set<std::string> streams_;            // Of groups that have members of this connection.
+  std::set<std::shared_ptr<Feed>> blocked_;  // Want to read, but for credit or room.
+  std::deque<Piece> pieces_;
+  std::size_t piece_bytes_ = 0;
+  std::vector<std::function<void()>> put_off_;
+  std::size_t under_way_ = 0;  // Commands.
+  bool requested_ = false;     // The first request was taken.
+  bool releasing_ = false;
+};
+
+template <class Wanted, class Then>
+void SubscriptionSession::send(Wanted command, Then then) {
+  submit(state_->broker, std::move(command), Broker::Admission::reserved,
+         [session = self(), then = std::move(then)](Command* done) mutable {
+           {
+             const std::lock_guard lock(session->mutex_);
+             --session->under_way_;
+             if (done == nullptr) session->set_end(busy());
+             then(answer_of<Wanted>(done));
+           }
+           session->finish_turn();
+         });
+}
+
+template <class Wanted, class Then>
+void SubscriptionSession::send_later(Wanted command, Then then) {
+  ++under_way_;
+  put_off_.emplace_back([session = self(), command = std::move(command), then = std::move(then)] {
+    session->send(command, then);
+  });
+}
+
+}  // namespace baton

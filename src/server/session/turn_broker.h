@@ -1,0 +1,127 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/session/calls.h"
+#include "server/shard/shard.h"
+#include "sim/fake_disk.h"
+#include "sim/fake_store.h"
+#include "storage/journal/journal.h"
+
+namespace baton {
+
+/// A broker of one real shard on a fake disk, which runs its rounds when the test says so, under
+/// the test's clock. Calls come from any thread; turn() is the test's.
+class TurnBroker final : public Broker {
+ public:
+  TurnBroker() { open(); }
+
+  bool submit(std::unique_ptr<Call>& call, Admission /*admission*/) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (refusing_) return false;
+      const auto* command = std::get_if<StreamCommand>(&call->command);
+      if (command != nullptr && std::holds_alternative<ConnectionDownCommand>(*command)) {
+        ++connections_down_;
+      }
+      calls_.push_back(std::move(call));
+    }
+    changed.notify_all();
+    return true;
+  }
+  bool submit_to(std::size_t /*shard*/, std::unique_ptr<Call>& call, Admission admission) override {
+    return submit(call, admission);
+  }
+  [[nodiscard]] std::size_t shards() const override { return 1; }
+  ConsumerNumber next_consumer_number() override { return ConsumerNumber{++consumers_}; }
+  Ticket next_ticket() override { return Ticket{++tickets_}; }
+  [[nodiscard]] ShardStats stats(std::size_t /*shard*/) const override { return shard_->stats(); }
+  Status checkpoint() override { return {}; }
+  [[nodiscard]] Instant now() const override { return Instant{now_.load()}; }
+
+  /// Rounds until nobody waits for one.
+  void turn() {
+    do {
+      std::deque<std::unique_ptr<Call>> calls;
+      {
+        const std::lock_guard lock(mutex_);
+        calls.swap(calls_);
+      }
+      round(calls);
+    } while (waiting() != 0);
+  }
+  /// A command of the test's own, done.
+  template <class Wanted>
+  Wanted execute(Wanted command) {
+    std::optional<Wanted> result;
+    baton::submit(*this, Command(std::move(command)), Admission::reserved, [&](Command* done) {
+      Wanted* const answer = answer_of<Wanted>(done);
+      if (answer != nullptr) result = std::move(*answer);
+    });
+    turn();
+    return *std::move(result);
+  }
+  [[nodiscard]] std::size_t waiting() {
+    const std::lock_guard lock(mutex_);
+    return calls_.size();
+  }
+  [[nodiscard]] std::size_t connections_down() {
+    const std::lock_guard lock(mutex_);
+    return connections_down_;
+  }
+  /// As a broker that is stopping.
+  void refuse() {
+    const std::lock_guard lock(mutex_);
+    refusing_ = true;
+  }
+  void pass(Duration time) { now_ += time.count(); }
+
+  std::condition_variable changed;  // A call came.
+
+ private:
+  void open() {
+    journal_ = *open_file_journal(disk_, "journal", {.segment_bytes = 8192 * 1024});
+    auto shard = Shard::recover(
+        {}, {.journal = *journal_, .store = store_, .disk = disk_, .streams_folder = "streams"},
+        now());
+    if (!shard.has_value()) {
+      ADD_FAILURE() << to_string(shard.error());
+      std::abort();
+    }
+    shard_ = *std::move(shard);
+    shard_->begin_serving(now());
+  }
+  void round(std::deque<std::unique_ptr<Call>>& calls) {
+    ASSERT_TRUE(journal_->prepare().has_value());
+    Held held = shard_->round(calls, {}, now());
+    for (const auto& partition : held.streams.unsynced) ASSERT_TRUE(partition->sync().has_value());
+    ASSERT_TRUE(journal_->sync().has_value());
+    held.release();
+    for (const std::string& folder : held.streams.removed) {
+      ASSERT_TRUE(remove_partition(disk_, folder).has_value());
+    }
+  }
+
+  FakeDisk disk_{1};
+  FakeStore store_{std::make_shared<FakeStoreMedia>(2)};
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Shard> shard_;
+  std::atomic<std::int64_t> now_{1'700'000'000'000'000'000};
+  std::atomic<std::uint64_t> tickets_{0};
+  std::atomic<std::uint64_t> consumers_{0};
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<Call>> calls_;
+  bool refusing_ = false;
+  std::size_t connections_down_ = 0;
+};
+
+}  // namespace baton
