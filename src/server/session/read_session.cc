@@ -31,6 +31,13 @@ Result<Offset> resolve(const ReadFrom& from, const PartitionReader& reader) {
   return reader.first();
 }
 
+ReadSession::ReadSession(std::shared_ptr<ServerState> state, Wanted wanted)
+    : state_(std::move(state)),
+      wanted_(wanted),
+      crowded_(state_->counters.reads_open.fetch_add(1) >= kOpenMax) {}
+
+ReadSession::~ReadSession() { state_->counters.reads_open.fetch_sub(1); }
+
 void ReadSession::begin(OpenPartitionCommand wanted) {
   if (is_ending()) return;
   if (crowded_) {

@@ -40,13 +40,10 @@ class ReadSession final : public Session, public PartitionWaiter {
   // Read sessions of a server that are open at the same time.
   static constexpr std::size_t kOpenMax = 1000;
 
-  ReadSession(std::shared_ptr<ServerState> state, Wanted wanted)
-      : state_(std::move(state)),
-        wanted_(wanted),
-        crowded_(state_->counters.reads_open.fetch_add(1) >= kOpenMax) {}
+  ReadSession(std::shared_ptr<ServerState> state, Wanted wanted);
   ReadSession(const ReadSession&) = delete;
   ReadSession& operator=(const ReadSession&) = delete;
-  ~ReadSession() override { state_->counters.reads_open.fetch_sub(1); }
+  ~ReadSession() override;
 
   /// There are too many already.
   [[nodiscard]] bool crowded() const { return crowded_; }
