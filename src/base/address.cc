@@ -19,7 +19,7 @@ bool is_host(std::string_view host) {
   });
 }
 
-/// Between brackets; a zone ("%eth0") may follow.
+/// Whether `host`, which stands between brackets, is an IPv6 address; a zone ("%eth0") may follow.
 bool is_ipv6(std::string_view host) {
   if (host.empty() || host.size() > kHostBytesMax) return false;
   const std::string_view number = host.substr(0, host.find('%'));

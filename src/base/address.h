@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-/// Where servers are, as people write it.
+/// Addresses of servers, as people write them.
 namespace baton {
 
 inline constexpr std::size_t kHostBytesMax = 253;
@@ -32,7 +32,7 @@ SchemeSplit split_scheme(std::string_view url);
 struct BrokerAddress {
   std::string address{};  // Without the scheme.
   bool is_tls = false;    // batons://
-  bool is_plain = false;  // baton://. Neither: other settings decide.
+  bool is_plain = false;  // baton://. Neither flag: other settings decide.
 };
 /// Fails with invalid_argument, naming the part that is wrong.
 Result<BrokerAddress> parse_broker_address(std::string_view text);

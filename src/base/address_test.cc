@@ -27,7 +27,7 @@ TEST(Address, TheSchemeSaysWhetherItIsTls) {
   EXPECT_EQ(parse_broker_address("unix:/run/baton.sock")->address, "unix:/run/baton.sock");
 }
 
-// Whoever types an address by hand must be told which part of it is wrong.
+// A person who types an address by hand must be told which part of it is wrong.
 TEST(Address, ErrorsNameThePart) {
   EXPECT_EQ(error_of("127.0.0.1:99999"), "address \"127.0.0.1:99999\": port 99999 is above 65535");
   EXPECT_EQ(error_of("a:99999999999999999999"),

@@ -57,7 +57,7 @@ std::optional<std::string> from_base64(std::string_view text) {
     out.push_back(static_cast<char>((bits >> count) & 0xffU));
     bits &= (1U << count) - 1;
   }
-  // What is left over is zero, or it would not come out the same again.
+  // The bits left over must be zero: otherwise encoding the bytes again would give another text.
   if (bits != 0) return std::nullopt;
   return out;
 }

@@ -6,9 +6,9 @@
 
 namespace baton {
 
-/// Bytes where only text may stand, by RFC 4648, padded.
+/// Encodes bytes as text by RFC 4648, with padding.
 std::string base64(std::string_view bytes);
-/// Back; nothing when it is not what base64() writes.
+/// Decodes; nullopt when `text` is not what base64() writes.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace baton

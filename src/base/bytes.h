@@ -44,8 +44,8 @@ class Encoder {
   std::string& out_;
 };
 
-/// Reads what Encoder wrote. Never reads past the end: the first bad read makes the decoder fail
-/// and everything after it answer zero, so a caller checks ok() (or finish()) once, at the end.
+/// Reads what Encoder wrote. Never reads past the end: the first bad read makes the decoder fail,
+/// and every later read returns zero, so a caller checks ok() (or finish()) once, at the end.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : rest_(bytes) {}
@@ -64,7 +64,7 @@ class Decoder {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const std::uint8_t byte = u8();
-      // Only one bit is left for the tenth byte: more would be lost without a word.
+      // The tenth byte has room for one bit only: more would be lost silently.
       if (failed_ || (shift == 63 && byte > 1)) break;
       value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
       if ((byte & 0x80U) == 0) return value;
@@ -83,8 +83,8 @@ class Decoder {
   }
   std::string_view blob() { return raw(varint()); }
 
-  /// A count of things of at least `size_min` bytes each: a count that the bytes left cannot hold
-  /// fails here, before anybody reserves memory for it.
+  /// A count of items of at least `size_min` bytes each. Fails when the bytes left cannot hold that
+  /// many, before a caller reserves memory for them.
   std::uint64_t count(std::size_t size_min) {
     const std::uint64_t value = varint();
     if (size_min != 0 && value > rest_.size() / size_min) failed_ = true;
@@ -95,7 +95,7 @@ class Decoder {
   [[nodiscard]] bool empty() const { return failed_ || rest_.empty(); }
   [[nodiscard]] bool ok() const { return !failed_; }
   void fail() { failed_ = true; }
-  /// Everything was read, and nothing is left over.
+  /// Whether every byte was read without a failure.
   [[nodiscard]] bool finish() const { return !failed_ && rest_.empty(); }
 
  private:

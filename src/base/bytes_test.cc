@@ -109,7 +109,7 @@ TEST(Decoder, AnswersZeroAfterTheFirstBadRead) {
   EXPECT_FALSE(in.finish());
 }
 
-// Half a varint is a number too, and a wrong one.
+// A truncated varint would still read as a number, and a wrong one.
 TEST(Decoder, TruncatedVarintIsZero) {
   Decoder in("\x85");
   EXPECT_EQ(in.varint(), 0U);
@@ -137,7 +137,7 @@ TEST(Decoder, BlobLongerThanTheRestFails) {
   }
 }
 
-// A count is believed before anybody reserves memory for it.
+// A count must be checked before a caller reserves memory for it.
 TEST(Decoder, CountThatCannotFitFails) {
   const std::string three = varint(3) + "abcdef";
   EXPECT_EQ(Decoder(three).count(2), 3U);

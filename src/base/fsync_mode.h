@@ -9,7 +9,7 @@
 
 namespace baton {
 
-/// When what was written is fsynced: before it is confirmed, or later, or when the system likes.
+/// When written data is fsynced: before it is confirmed, at an interval, or when the system likes.
 struct FsyncMode {
   enum class Kind : std::uint8_t { always, interval, never };
   Kind kind = Kind::always;
@@ -20,7 +20,7 @@ struct FsyncMode {
 
 /// Reads "always", "never" or "interval:MS".
 Result<FsyncMode> parse_fsync_mode(std::string_view text);
-/// As parse_fsync_mode() reads it.
+/// The text that parse_fsync_mode() reads.
 std::string to_string(const FsyncMode& mode);
 
 }  // namespace baton

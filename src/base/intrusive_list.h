@@ -6,11 +6,11 @@
 
 namespace baton {
 
-/// A place in one IntrusiveList; what is listed derives from it, once per list (by tag). Knows
-/// whether it is listed, and never outlives its membership.
+/// A link in one IntrusiveList; an item derives from it, once per list (by tag). Knows whether the
+/// item is listed, and never outlives its membership.
 template <class Tag>
 struct ListHook {
-  // The tag only tells lists apart; it is no derived class, as the check believes.
+  // The tag only tells lists apart; it is not a derived class, as the check assumes.
   // NOLINTBEGIN(bugprone-crtp-constructor-accessibility)
   ListHook() = default;
   ListHook(const ListHook&) = delete;
@@ -24,7 +24,7 @@ struct ListHook {
   ListHook* previous = nullptr;
 };
 
-/// A doubly linked list of things that live elsewhere: no allocation, O(1) to add, remove and
+/// A doubly linked list of items that live elsewhere: no allocation, O(1) to add, remove and
 /// rotate.
 template <class T, class Tag>
 class IntrusiveList {
@@ -67,15 +67,15 @@ class IntrusiveList {
     --size_;
   }
 
-  /// Adds it at the end, unless it is listed already.
+  /// Adds the item at the end, unless it is listed already.
   void ensure(T& item) {
     if (!static_cast<Hook&>(item).listed()) push_back(item);
   }
-  /// Removes it, if it is listed.
+  /// Removes the item, if it is listed.
   void drop(T& item) {
     if (static_cast<Hook&>(item).listed()) remove(item);
   }
-  /// The first goes to the end.
+  /// Moves the first item to the end.
   void rotate() {
     T& first = front();
     remove(first);

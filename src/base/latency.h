@@ -11,8 +11,8 @@
 
 namespace baton {
 
-/// Upper bounds of the buckets of every latency histogram: from what memory takes to what a person
-/// would call hanging.
+/// Upper bounds of the buckets of every latency histogram: from the time of a memory access to what
+/// a person would call hanging.
 inline constexpr std::array<Duration, 14> kLatencyBounds = {
     std::chrono::microseconds{100}, std::chrono::microseconds{250},  std::chrono::microseconds{500},
     std::chrono::milliseconds{1},   std::chrono::microseconds{2500}, std::chrono::milliseconds{5},
@@ -20,7 +20,7 @@ inline constexpr std::array<Duration, 14> kLatencyBounds = {
     std::chrono::milliseconds{100}, std::chrono::milliseconds{250},  std::chrono::milliseconds{500},
     std::chrono::seconds{1},        std::chrono::seconds{5}};
 
-/// How many took up to each bound, the last how many took longer; not cumulative.
+/// How many took up to each bound; the last entry: how many took longer. Not cumulative.
 struct Latencies {
   std::array<std::uint64_t, kLatencyBounds.size() + 1> counts{};
   Duration sum{0};

@@ -5,8 +5,8 @@
 
 #include "base/time.h"
 
-/// Every bound of the product, in one place. Those that come in from outside are checked where they
-/// enter; the error names the field and the limit.
+/// Bounds of the product. Values that come in from outside are checked where they enter; the error
+/// names the field and the limit.
 namespace baton::limits {
 
 using std::chrono::hours;

@@ -18,7 +18,7 @@ TEST(Names, NewOnesHaveNoPartThatReadsAsAPath) {
             "queue name has a part '..' between slashes; a part may not be empty, '.' or '..'");
 }
 
-// Whatever an older version has created is still found by its name.
+// Everything that an older version created is still found by its name.
 TEST(Names, OldOnesAreStillNames) {
   EXPECT_TRUE(validate_name("queue name", "../etc", 200).has_value());
 }

@@ -15,7 +15,7 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// What was written, short enough for one line.
+/// The text as written, cut short enough for one line.
 std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
 
 Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
@@ -27,7 +27,7 @@ bool read_all(std::string_view text, T& value) {
   return failure == std::errc{} && stop == text.end() && !text.empty();
 }
 
-/// Whether it is a number, and more than 64 bits hold.
+/// Whether `text` is a number that does not fit into 64 bits.
 bool overflows(std::string_view text) {
   std::uint64_t value = 0;
   const auto [stop, failure] = std::from_chars(text.begin(), text.end(), value);
@@ -45,7 +45,7 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 8> kSizeUnits{{
     {"B", 1},
 }};
 
-/// The bytes in the unit that `text` ends with, which is cut off.
+/// Cuts the unit off the end of `text`, and returns its size in bytes.
 std::uint64_t take_size_unit(std::string_view& text) {
   for (const auto& [unit, bytes] : kSizeUnits) {
     if (!text.ends_with(unit)) continue;

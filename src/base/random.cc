@@ -7,7 +7,7 @@
 namespace baton {
 namespace {
 
-__extension__ using Wide = unsigned __int128;  // Not ISO C++, so -Wpedantic wants the mark.
+__extension__ using Wide = unsigned __int128;  // Not ISO C++: -Wpedantic wants __extension__.
 
 std::uint64_t splitmix(std::uint64_t& state) {
   state += 0x9e3779b97f4a7c15ULL;

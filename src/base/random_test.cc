@@ -9,7 +9,8 @@
 namespace baton {
 namespace {
 
-// Seeds in tests/seeds/ mean these numbers: another generator would make them mean other runs.
+// The seeds in tests/seeds/ stand for these numbers: with another generator they would stand for
+// other runs.
 TEST(Random, TheNumbersOfASeedNeverChange) {
   Random random(0);
   EXPECT_EQ(random.next(), 0x99ec5f36cb75f2b4U);

@@ -4,11 +4,11 @@
 
 namespace baton {
 
-/// What a process ends with when files of its data folder disagree (docs/operating.md).
+/// Exit code of a process whose data folder has files that disagree (docs/operating.md).
 inline constexpr int kExitDamaged = 10;
 
-/// While one lives, an assertion that fails in its thread says that what was read from the disk is
-/// not what any broker wrote: the process does not abort, it names `what` and ends with
+/// While an instance lives, an assertion that fails in its thread means that what was read from the
+/// disk is not what any broker wrote: the process does not abort, but names `what` and exits with
 /// kExitDamaged.
 class ReadingFiles {
  public:
@@ -17,7 +17,7 @@ class ReadingFiles {
   ReadingFiles& operator=(const ReadingFiles&) = delete;
   ~ReadingFiles();
 
-  /// What this thread reads now; null when it reads nothing.
+  /// What this thread is reading; null when it reads nothing.
   static const std::string* now();
 
  private:

@@ -7,8 +7,7 @@
 namespace baton {
 namespace {
 
-// What a disk brought back is no bug of ours: the operator hears which files, and no core is
-// dumped.
+// Damaged files are not a bug of ours: the operator is told which files, and no core is dumped.
 TEST(ReadingFilesDeathTest, AnAssertionOnWhatWasReadNamesTheFiles) {
   EXPECT_EXIT(
       {

@@ -30,7 +30,7 @@ struct Error {
 /// "lease_lost: token 3.17".
 std::string to_string(const Error& error);
 
-/// A T, or the Error that stands in its way. Over std::expected, so that `return Error{...}` works.
+/// A T, or the Error met instead. Built on std::expected, so that `return Error{...}` works.
 template <class T>
 class [[nodiscard]] Result : public std::expected<T, Error> {
  public:

@@ -39,7 +39,7 @@ TEST(Result, TryHandsOnTheValue) {
   EXPECT_EQ(*result, "3");
 }
 
-// Both from the first and from the second step, and across result types.
+// From the first and from the second step, and across result types.
 TEST(Result, TryReturnsTheErrorUnchanged) {
   for (const int number : {3, 6}) {
     const Result<std::string> result = quarter_as_text(number);

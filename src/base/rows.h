@@ -25,7 +25,7 @@ struct RowChange {
   Kind kind;
   Table table;
   std::string key;
-  std::string value;  // For erase_range: the end of the range, itself not erased.
+  std::string value;  // For erase_range: the end of the range, exclusive.
 };
 
 /// Changes that become visible together, applied in order.

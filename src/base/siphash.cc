@@ -34,7 +34,7 @@ struct State {
   }
 };
 
-/// Up to eight bytes, the lowest first.
+/// Reads up to eight bytes, the lowest first.
 template <class Bytes>
 std::uint64_t word_of(const Bytes& bytes, std::size_t from, std::size_t count) {
   std::uint64_t word = 0;

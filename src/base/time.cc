@@ -25,7 +25,8 @@ Error bad_duration(std::string_view text) {
                       text.substr(0, 64))};
 }
 
-/// The nanoseconds in the unit that `text` begins with, and its length; 0 when there is none.
+/// The nanoseconds in the unit that `text` begins with, and the unit's length; 0 if there is no
+/// unit.
 std::pair<std::int64_t, std::size_t> unit_at(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size() && text[length] >= 'a' && text[length] <= 'z') ++length;

@@ -5,7 +5,7 @@
 namespace baton {
 namespace {
 
-/// The line of that number, from 1; empty when there is none.
+/// Line `number` of `text`, counted from 1; empty if there is no such line.
 std::string_view line_of(std::string_view text, int number) {
   for (int i = 1; i < number && !text.empty(); ++i) {
     const std::size_t end = text.find('\n');

@@ -5,8 +5,8 @@
 
 namespace baton {
 
-/// What yaml-cpp says of a document, made clearer where people stumble: over a tab, and over a
-/// value that needs quotes. `line` is from 1. Pure.
+/// yaml-cpp's message about a document, made clearer where people stumble: over a tab, and over a
+/// value that needs quotes. `line` counts from 1. Pure.
 std::string explain_yaml(std::string_view text, int line, std::string_view problem);
 
 }  // namespace baton

@@ -9,14 +9,14 @@
 
 namespace baton {
 
-/// Lets so many log lines of a kind through per interval, and counts those it held back: a
-/// neighbour who misbehaves a thousand times in a second fills no disk. Thread-safe.
+/// Lets a bounded number of log lines of a kind through per interval and counts the rest, so that a
+/// peer that misbehaves a thousand times a second does not fill the disk. Thread-safe.
 class LogGate {
  public:
   explicit LogGate(Duration interval, std::uint64_t lines_max = 1)
       : interval_(interval), lines_max_(lines_max) {}
 
-  /// How many lines were held back before this one; nothing when this one is to be held back, too.
+  /// How many lines were held back before this one; nullopt when this one is to be held back, too.
   /// `now` never goes back.
   std::optional<std::uint64_t> pass(Instant now) {
     const std::lock_guard lock(mutex_);

@@ -29,7 +29,7 @@ bool is_name(std::string_view text) {
   });
 }
 
-/// A number where `text` is one that comes back the same; otherwise the text.
+/// A JSON number if `text` is a number that prints as the same text; otherwise the text.
 Json value_of(std::string_view text) {
   std::int64_t number = 0;
   const auto [stop, failure] = std::from_chars(text.begin(), text.end(), number);
@@ -38,7 +38,7 @@ Json value_of(std::string_view text) {
   return std::string(text);
 }
 
-/// Takes the word at the front of `rest`; one that begins with a quote goes on to the closing one.
+/// Takes the word at the front of `rest`; a word that begins with a quote ends at the closing one.
 std::string take_word(std::string_view& rest) {
   if (!rest.starts_with('"')) {
     const auto end = std::min(rest.find(' '), rest.size());
@@ -57,7 +57,7 @@ std::string take_word(std::string_view& rest) {
   return word;
 }
 
-/// The name of the field that `rest` begins with.
+/// Takes the name of the field that `rest` begins with.
 std::optional<std::string> take_name(std::string_view& rest) {
   const auto equals = rest.find('=');
   if (equals == std::string_view::npos || !is_name(rest.substr(0, equals))) return std::nullopt;
@@ -121,7 +121,7 @@ std::string json_log_line(std::string_view time, std::string_view level, std::st
     } else if (const auto name = take_name(rest)) {
       const bool quoted = rest.starts_with('"');
       const std::string word = take_word(rest);
-      // What the line itself is made of stays.
+      // A field of the message never replaces one that the line itself has.
       line.emplace(*name, quoted ? Json(word) : value_of(word));
     } else {
       const auto end = std::min(rest.find(' '), rest.size());
@@ -142,7 +142,7 @@ std::string log_value(std::string_view value) {
   std::string quoted = "\"";
   for (const char c : value) {
     if (c == '"' || c == '\\') quoted.push_back('\\');
-    // A line stays one line.
+    // A control character must not break the line.
     const bool control = static_cast<unsigned char>(c) < ' ' || c == '\x7f';
     quoted.push_back(control ? ' ' : c);
   }

@@ -8,19 +8,19 @@
 
 namespace baton {
 
-/// What is counted of connections to the gRPC port. Written by the Acceptor and by gRPC's threads,
+/// Counters of the connections to the gRPC port. Written by the Acceptor and by gRPC's threads,
 /// read by any thread.
 struct ConnectionCounters {
   std::atomic<std::uint64_t> max{0};
   std::atomic<std::uint64_t> open{0};
   std::atomic<std::uint64_t> accepted_total{0};
-  std::atomic<std::uint64_t> refused_full_total{0};     // There were `max` already.
-  std::atomic<std::uint64_t> refused_silent_total{0};   // Sent nothing in time.
-  std::atomic<std::uint64_t> refused_foreign_total{0};  // Began with another protocol.
+  std::atomic<std::uint64_t> refused_full_total{0};     // `max` connections were open already.
+  std::atomic<std::uint64_t> refused_silent_total{0};   // The client sent nothing in time.
+  std::atomic<std::uint64_t> refused_foreign_total{0};  // The client spoke another protocol.
   std::atomic<std::uint64_t> handshakes_failed_total{0};
 };
 
-/// What the metrics tell beside what the broker and the services count.
+/// What the metrics show beside the counters of the broker and of the services.
 struct ServerFacts {
   ConnectionCounters connections{};
   std::string version{};
@@ -28,8 +28,8 @@ struct ServerFacts {
 };
 
 /// What is wrong with a connection that begins with `bytes` (at least one, at most a few), for the
-/// operator; empty when nothing is. A gRPC client speaks first: with HTTP/2's preface, or with a
-/// TLS handshake. Pure.
+/// operator; empty when nothing is wrong. A gRPC client speaks first: with HTTP/2's preface, or
+/// with a TLS handshake. Pure.
 std::string_view wrong_greeting(std::string_view bytes, bool tls);
 
 }  // namespace baton

@@ -11,7 +11,7 @@ TEST(WrongGreeting, WhatAClientOfThisPortSaysIsFine) {
   EXPECT_EQ(wrong_greeting("\x16\x03\x01", true), "");
 }
 
-// The operator reads in the log what the client's "Socket closed" does not say.
+// The client only sees "Socket closed"; the operator reads the reason in the log.
 TEST(WrongGreeting, NamesWhatTheClientSpeaksInstead) {
   EXPECT_NE(wrong_greeting("\x16\x03\x01", false).find("speaks TLS"), std::string_view::npos);
   EXPECT_NE(wrong_greeting("PRI * HTTP/2.0", true).find("wants TLS"), std::string_view::npos);

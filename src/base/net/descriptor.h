@@ -24,7 +24,7 @@ class Descriptor {
 
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] bool is_open() const { return number_ >= 0; }
-  /// Gives it up without closing it.
+  /// Gives the descriptor up without closing it.
   int release() { return std::exchange(number_, -1); }
 
  private:

@@ -14,7 +14,8 @@ Error bad_address(std::string_view text, std::string_view why) {
           fmt::format("the address '{}' {}; write HOST:PORT, [IPV6]:PORT or unix:PATH", text, why)};
 }
 
-/// Splits "host:port"; an IPv6 address stands in brackets, or its colons would be taken for ours.
+/// Splits "host:port"; an IPv6 address stands in brackets, so that its colons are not taken for
+/// ours.
 Result<std::pair<std::string_view, std::string_view>> split(std::string_view text) {
   if (text.starts_with('[')) {
     const std::size_t close = text.find("]:");

@@ -15,17 +15,17 @@ struct ListenAddress {
   std::uint16_t port = 0;
   bool unix_socket = false;
 
-  /// Only processes of this machine can reach it.
+  /// Whether only processes of this machine can reach the address.
   [[nodiscard]] bool is_local() const;
-  /// As gRPC takes it.
+  /// The form that gRPC takes.
   [[nodiscard]] std::string to_string() const;
 };
 
 /// Fails with invalid_argument, saying what is wrong with `text`.
 Result<ListenAddress> parse_listen(std::string_view text);
 
-/// Refuses an address that other machines can reach in the clear, unless the operator asked for
-/// just that: whoever connects can read and delete every message.
+/// Refuses an address that other machines can reach in plain text, unless the operator asked for
+/// exactly that: anybody who connects can read and delete every message.
 Status check_listen(const ListenAddress& address, bool tls, bool insecure);
 /// The same for HTTP, which has no TLS, and shows health and metrics.
 Status check_http_listen(const ListenAddress& address, bool insecure);

@@ -18,7 +18,7 @@ TEST(Listen, AddressesThatStayOnThisMachine) {
   }
 }
 
-// Plain text on the network is a choice that an operator makes, not one that happens.
+// Plain text on the network must be the operator's choice, never a default.
 TEST(Listen, BeyondThisMachineNeedsTlsOrInsecure) {
   for (const char* text : {"0.0.0.0:7470", "[::]:7470", "10.0.0.1:1", "example.org:1",
                            "127.example.org:1", "localhost.example.org:1", "[::ffff:10.0.0.1]:1"}) {
@@ -34,7 +34,7 @@ TEST(Listen, BeyondThisMachineNeedsTlsOrInsecure) {
   }
 }
 
-// Advice that cannot be followed is none: HTTP has no TLS.
+// HTTP has no TLS, so the error must not advise to use TLS.
 TEST(Listen, HttpBeyondThisMachineNeedsInsecure) {
   const ListenAddress address = *parse_listen("0.0.0.0:7471");
   const Status refused = check_http_listen(address, false);

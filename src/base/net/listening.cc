@@ -77,8 +77,8 @@ int port_of(int socket) {
   return ntohs(v4.sin_port);
 }
 
-/// A socket that listens on `where`, with `port` in place of its own; closed, with errno set, when
-/// it cannot.
+/// A socket that listens on `where`, with `port` in place of its own; an empty Descriptor, with
+/// errno set, on failure.
 Descriptor listen_at(const addrinfo& where, int port, bool alone) {
   Descriptor socket(
       ::socket(where.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, where.ai_protocol));
@@ -88,7 +88,7 @@ Descriptor listen_at(const addrinfo& where, int port, bool alone) {
   if (where.ai_family == AF_INET6) {
     auto* const v6 = reinterpret_cast<sockaddr_in6*>(&address);  // NOLINT
     v6->sin6_port = htons(static_cast<std::uint16_t>(port));
-    // The wildcard takes both families; of two addresses of one name each has a socket of its own.
+    // The wildcard takes both families; if a name has two addresses, each gets a socket of its own.
     const int only = alone ? 0 : 1;
     ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
   } else {

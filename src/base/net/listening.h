@@ -8,14 +8,14 @@
 
 namespace baton {
 
-/// Sockets that listen, non-blocking: one, or one for each address of a host name.
+/// Listening, non-blocking sockets: one, or one for each address of a host name.
 struct Listening {
   std::vector<Descriptor> sockets;
   int port = 0;  // 0 for a unix socket.
 };
 
-/// Fails with unavailable, saying what stands in the way. A socket file that nobody listens on any
-/// more is replaced.
+/// Fails with unavailable, saying why. A socket file that no process listens on any more is
+/// replaced.
 Result<Listening> listen_on(const ListenAddress& address);
 
 /// "ipv4:127.0.0.1:4711", as gRPC writes peers.

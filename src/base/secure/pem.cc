@@ -61,7 +61,7 @@ Certificate first_certificate(const std::string& text) {
   return found;
 }
 
-/// Whether all of them can be read, the first and those behind it.
+/// Whether every certificate in `text` can be read.
 bool are_whole(const std::string& text) {
   const Bio bio = open(text);
   while (Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) != nullptr) {
@@ -81,7 +81,7 @@ Status check_certificates(const std::string& path, const std::string& text) {
       fmt::format("{} holds {}no certificate (PEM)", path, is_key ? "a private key, and " : ""));
 }
 
-/// Asked for the passphrase of a key: there is nobody to type one.
+/// OpenSSL's callback for the passphrase of a key: there is nobody to type one.
 int no_passphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;

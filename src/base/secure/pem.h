@@ -8,7 +8,7 @@
 
 namespace baton::secure {
 
-/// What the files of TlsOptions hold; empty where none is named.
+/// The contents of the files of TlsOptions; empty where no file is named.
 struct Pem {
   std::string ca{};
   std::string certificate{};
@@ -17,9 +17,9 @@ struct Pem {
   bool operator==(const Pem&) const = default;
 };
 
-/// Reads the files and makes sure that they are what they should be: certificates, and a private
-/// key that fits. Fails with invalid_argument, naming the file and what is wrong: libraries find
-/// out when they connect, and do not say which file it was.
+/// Reads the files and checks that they are what they should be: certificates, and a private key
+/// that fits. Fails with invalid_argument, naming the file and what is wrong: libraries would
+/// notice only when they connect, and not say which file it was.
 Result<Pem> read_pem(const client::TlsOptions& files);
 
 }  // namespace baton::secure

@@ -58,7 +58,7 @@ class Socket {
   }
   [[nodiscard]] int number() const { return number_; }
 
-  /// False: nobody is there within `time`.
+  /// False if nobody answers within `time`.
   [[nodiscard]] bool connect(const addrinfo& where, milliseconds time) const {
     if (number_ < 0) return false;
     if (::connect(number_, where.ai_addr, where.ai_addrlen) != 0 && errno != EINPROGRESS) {
@@ -71,7 +71,7 @@ class Socket {
     if (::getsockopt(number_, SOL_SOCKET, SO_ERROR, &problem, &size) != 0 || problem != 0) {
       return false;
     }
-    // From here on OpenSSL waits, for as long as that.
+    // From here on OpenSSL waits on the socket, for at most `time`.
     const timeval patience{.tv_sec = time.count() / 1000, .tv_usec = (time.count() % 1000) * 1000};
     ::setsockopt(number_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ::setsockopt(number_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -94,14 +94,14 @@ struct FreeSsl {
 
 /// What one try of a handshake has shown.
 struct Handshake {
-  bool is_done = false;                // It came to an end, and the server went on to speak.
-  bool is_agreed = false;              // On our side; the server may refuse us after that.
-  bool is_alert = false;               // The server refused in TLS's own words.
-  bool is_plain = false;               // What came back is not TLS.
-  bool is_silent = false;              // It closed the connection instead of an answer.
-  bool asked_for_certificate = false;  // And we had none.
+  bool is_done = false;                // The handshake was completed, and the server sent data.
+  bool is_agreed = false;              // Completed on our side; the server may still refuse us.
+  bool is_alert = false;               // The server refused with a TLS alert.
+  bool is_plain = false;               // The answer is not TLS.
+  bool is_silent = false;              // The server closed the connection without an answer.
+  bool asked_for_certificate = false;  // The server asked for one, and we had none.
   long verified = X509_V_OK;           // NOLINT(google-runtime-int): OpenSSL's.
-  std::string text{};                  // OpenSSL's.
+  std::string text{};                  // OpenSSL's error.
 };
 
 int on_certificate_wanted(SSL* ssl, X509** /*certificate*/, EVP_PKEY** /*key*/) {
@@ -116,7 +116,7 @@ void take_error(Handshake& found) {
   found.is_plain = reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
                    reason == SSL_R_UNSUPPORTED_PROTOCOL;
   found.is_silent = reason == SSL_R_UNEXPECTED_EOF_WHILE_READING;
-  // Their numbers are 1000 and what TLS gives them.
+  // Reasons of alerts are 1000 plus the alert's number in TLS.
   found.is_alert = reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256;
   if (const char* text = ERR_reason_error_string(error)) found.text = text;
 }
@@ -129,7 +129,7 @@ void expect_name(SSL& ssl, const std::string& name) {
   }
 }
 
-/// With `tls` as the caller would do it; without it trusting anybody, only to see what answers.
+/// With `tls`: as the caller would do it. Without: trusts anybody, only to see what answers.
 Handshake shake_hands(int socket, const std::string& host,
                       const std::optional<client::TlsOptions>& tls) {
   Handshake found;
@@ -148,7 +148,7 @@ Handshake shake_hands(int socket, const std::string& host,
     }
   }
   SSL_CTX_set_client_cert_cb(context.get(), on_certificate_wanted);
-  constexpr std::array<unsigned char, 3> kHttp2{2, 'h', '2'};  // Or gRPC would hang up.
+  constexpr std::array<unsigned char, 3> kHttp2{2, 'h', '2'};  // Without it gRPC would hang up.
   SSL_CTX_set_alpn_protos(context.get(), kHttp2.data(), kHttp2.size());
   const std::unique_ptr<SSL, FreeSsl> ssl(SSL_new(context.get()));
   SSL_set_app_data(ssl.get(), &found);
@@ -157,7 +157,7 @@ Handshake shake_hands(int socket, const std::string& host,
   ERR_clear_error();
   found.is_agreed = SSL_connect(ssl.get()) == 1;
   if (found.is_agreed) {
-    // A server that does not like our certificate says so only now, in TLS 1.3.
+    // In TLS 1.3 a server that refuses our certificate says so only now.
     std::array<char, 1> first{};
     errno = 0;
     found.is_done = !tls || SSL_read(ssl.get(), first.data(), 1) > 0 ||
@@ -178,12 +178,12 @@ std::optional<Error> judge_plain(const Suspect& suspect, const Handshake& found)
       suspect.who, suspect.address, suspect.secure));
 }
 
-/// What a failed handshake says that is not about the server's certificate.
+/// What a failed handshake says, apart from faults of the server's certificate.
 std::optional<Error> judge_refusal(const Suspect& suspect, const client::TlsOptions& tls,
                                    const Handshake& found) {
   const std::string place = fmt::format("{} at {}", suspect.who, suspect.address);
   if (found.is_silent && !found.is_agreed) {
-    // Or it is behind something that has nobody to pass us on to.
+    // Or a proxy answered that has no server to pass us on to.
     return Error{
         Errc::unavailable,
         fmt::format("{} closes the connection instead of answering in TLS: it speaks plain "

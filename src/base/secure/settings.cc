@@ -79,7 +79,7 @@ void take_tls_variables(Settings& settings, Scheme scheme, const Environment& en
   if (scheme == Scheme::plain && !settings.wants_tls()) return;
   take(settings.files.ca_file, "BATON_TLS_CA", environment);
   take(settings.files.server_name, "BATON_TLS_SERVER_NAME", environment);
-  // A certificate is not mixed with the key of another one.
+  // Do not combine a given certificate with the environment's key, or the other way round.
   if (!settings.files.certificate_file.empty() || !settings.files.key_file.empty()) return;
   take(settings.files.certificate_file, "BATON_TLS_CERT", environment);
   take(settings.files.key_file, "BATON_TLS_KEY", environment);

@@ -36,7 +36,8 @@ TEST(SecuritySettings, VariablesCompleteWhatFlagsSay) {
                                                 .server_name = "a.example"}));
 }
 
-// Who has the variables of one server set, and names another one that speaks plain text, gets that.
+// With the variables of one server set, a URL that names another server without TLS means plain
+// text.
 TEST(SecuritySettings, VariablesAskForTlsOnlyWhereTheUrlSaysNothing) {
   const auto wants_tls = [](Scheme scheme) {
     Settings settings;
