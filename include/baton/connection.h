@@ -8,20 +8,20 @@
 
 namespace baton::client {
 
-/// The lease of a consumer's connection, which heartbeats renew: whether what the broker gave to it
-/// may still be worked on. The broker gives nothing to others before this has ended, except where
-/// the connection visibly broke (docs/protocol.md, "Session leases").
+/// The lease of a consumer's connection, renewed by heartbeats: it says whether the consumer may
+/// still work on what the broker gave it. The broker gives nothing of that to others before the
+/// lease has ended, except where the connection visibly broke (docs/protocol.md, "Session leases").
 struct SessionLease {
-  /// Now. A handler that takes long asks before each of its effects.
+  /// At this moment. A handler that takes long asks before each of its effects.
   bool is_valid = false;
-  /// The broker grants leases. Otherwise it is valid as long as the connection stands.
+  /// Whether the broker grants leases. If not, the lease is valid while the connection stands.
   bool is_renewed = false;
-  /// It ends then unless it is renewed before.
+  /// The time after which the lease ends unless it is renewed.
   std::chrono::nanoseconds left{0};
 };
 
-/// How to reach a broker. Every QueueClient, Producer, LeaseStream and Consumer has one connection
-/// of its own, made when first needed.
+/// How to reach a broker. Every client, producer, consumer and reader of the SDK that takes these
+/// options has one connection of its own, made when first needed.
 struct ConnectionOptions {
   /// "host:port", "baton://host:port" or, with TLS, "batons://host:port".
   std::string address = "127.0.0.1:7470";
@@ -31,14 +31,14 @@ struct ConnectionOptions {
   std::chrono::milliseconds deadline{30'000};
 
   /// After a broken connection: wait `min`, then twice as long each time up to `max`, each with a
-  /// jitter of a fifth, so that the clients of a restarted broker do not all come at once.
+  /// jitter of a fifth, so that the clients of a restarted broker do not all reconnect at once.
   std::chrono::milliseconds reconnect_min{50};
   std::chrono::milliseconds reconnect_max{5'000};
-  /// A Producer, LeaseStream or Consumer that could not reach the broker for so long gives up: what
-  /// it holds fails with `unavailable`. 0 = never.
+  /// A producer or consumer that cannot reach the broker for this long gives up: what it holds
+  /// fails with `unavailable`. 0 = never.
   std::chrono::milliseconds give_up_after{0};
 
-  /// HTTP/2 pings notice a peer that vanished without closing. 0 = no pings.
+  /// HTTP/2 pings detect a peer that vanished without closing. 0 = no pings.
   std::chrono::milliseconds keepalive_interval{10'000};
   std::chrono::milliseconds keepalive_timeout{5'000};
 };

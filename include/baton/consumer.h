@@ -21,21 +21,21 @@ namespace baton::client {
 /// What a handler wants done with its message.
 struct Outcome {
   bool acked = true;
-  Retry retry{};         // When not acked.
+  Retry retry{};         // Used when not acked.
   std::string reason{};  // Kept as the last error of a dead letter.
 
   static Outcome ack() { return {}; }
   static Outcome nack(std::string reason, Retry retry = Retry::by_backoff()) {
     return {.acked = false, .retry = retry, .reason = std::move(reason)};
   }
-  /// Gives it back as if it had never been leased: no attempt counted.
+  /// Gives the message back as if it had never been leased: no attempt is counted.
   static Outcome release() { return {.acked = false, .retry = Retry::release(), .reason = {}}; }
 };
 
 /// A message in the hands of a handler. Valid until the handler returns.
 ///
-/// message() belongs to the handler's thread and may be moved out of (but for its token, of which
-/// the consumer has its own); lost() and stopping() may be asked from any thread.
+/// message() belongs to the handler's thread and may be moved from (except for its token, of which
+/// the consumer keeps its own copy); lost() and stopping() may be called from any thread.
 class Delivery {
  public:
   Delivery(LeasedMessage& message, const std::atomic<bool>& lost, const std::atomic<bool>& stopping)
@@ -43,10 +43,10 @@ class Delivery {
 
   [[nodiscard]] LeasedMessage& message() { return *message_; }
   [[nodiscard]] const LeasedMessage& message() const { return *message_; }
-  /// The lease is over: somebody else may hold the message now, and this handler's outcome will be
-  /// refused. A long handler asks now and then, and returns early.
+  /// Whether the lease is over: somebody else may hold the message now, and this handler's outcome
+  /// will be refused. A long handler asks now and then, and returns early.
   [[nodiscard]] bool lost() const { return lost_->load(std::memory_order_acquire); }
-  /// The consumer is being stopped: a long handler may want to return Outcome::release().
+  /// Whether the consumer is being stopped: a long handler may want to return Outcome::release().
   [[nodiscard]] bool stopping() const { return stopping_->load(std::memory_order_acquire); }
 
  private:
@@ -58,18 +58,18 @@ class Delivery {
 struct ConsumerOptions {
   ConnectionOptions connection{};
   std::string queue{};
-  std::string consumer_id{};          // Made by the broker when empty.
-  std::size_t concurrency = 1;        // Handlers that run at once, each on a thread of its own.
+  std::string consumer_id{};          // Empty: the broker chooses one.
+  std::size_t concurrency = 1;        // Handlers that run at once, each on its own thread.
   std::uint32_t max_in_flight = 256;  // Messages held and not yet acked; at least `concurrency`.
   std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
   /// Extends the leases of all messages held (handled or waiting for a handler) at half of their
   /// visibility timeout.
   bool extend_leases = true;
-  /// How long stop() in the destructor takes at most, apart from the handlers that still run.
+  /// How long stop() in the destructor takes at most, not counting handlers that still run.
   std::chrono::milliseconds stop_timeout{10'000};
 
-  /// Told on a thread of the SDK, which must not be blocked; may be empty. Connections that break,
-  /// and outcomes that the broker refused (lease_lost).
+  /// Called on a thread of the SDK, which must not be blocked; may be empty. Reports connections
+  /// that break, and outcomes that the broker refused (lease_lost).
   std::function<void(const Error&)> on_error{};
 };
 
@@ -90,10 +90,10 @@ class Consumer {
 
   struct Stats {
     std::uint64_t handled = 0;
-    std::uint64_t acked = 0;     // By the handler; confirmed or not.
-    std::uint64_t nacked = 0;    // Likewise; exceptions included, releases not.
-    std::uint64_t released = 0;  // Likewise.
-    std::uint64_t lost = 0;      // Leases that ended in our hands.
+    std::uint64_t acked = 0;     // Acked by the handler; confirmed or not.
+    std::uint64_t nacked = 0;    // Including exceptions, not releases.
+    std::uint64_t released = 0;  // Released by the handler.
+    std::uint64_t lost = 0;      // Messages whose lease ended while this consumer held them.
     std::uint64_t extended = 0;
     std::uint64_t reconnects = 0;
   };
@@ -115,20 +115,20 @@ class Consumer {
   Consumer& operator=(const Consumer&) = delete;
   Consumer(Consumer&&) = delete;
   Consumer& operator=(Consumer&&) = delete;
-  /// stop(stop_timeout).
+  /// Calls stop(stop_timeout).
   ~Consumer();
 
-  /// Drains: takes no more, waits for the running handlers, releases what no handler began, waits
-  /// for the broker's results until `timeout`, ends the stream. A second call answers the same.
+  /// Drains: takes no more messages, waits for running handlers, releases what no handler began,
+  /// waits for the broker's results until `timeout`, ends the stream. Later calls return the same.
   Status stop(std::chrono::milliseconds timeout);
-  /// Waits until the consumer ends by itself: refused by the broker (queue_not_found), given up; or
-  /// stopped by another thread. Answers nothing at the timeout.
+  /// Waits until the consumer ends: refused by the broker (queue_not_found), after giving up, or
+  /// stopped by another thread. nullopt when `timeout` passed.
   [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;
   /// Whether the messages of this consumer's present connection may still be worked on, by the
-  /// clock. When it ends, on_error hears lease_lost, no further handler begins, and the consumer
-  /// connects again.
+  /// clock. When the lease ends, on_error is called with lease_lost, no further handler begins, and
+  /// the consumer connects again.
   [[nodiscard]] SessionLease lease() const;
 
  private:

@@ -14,10 +14,10 @@ namespace baton::client {
 
 class KvWatchLink;
 
-/// A running watch. One that reconnects goes on after the last revision it saw, so that no change
-/// is left out and none comes twice; where the broker no longer knows, it says `compacted`.
+/// A running watch. After a reconnect it goes on after the last revision it saw, so that no change
+/// is left out and none comes twice; if the broker lacks those changes, it reports `compacted`.
 ///
-/// Thread-safe. The destructor closes it, as close() with a second.
+/// Thread-safe. The destructor calls close() with a timeout of one second.
 class KvWatch {
  public:
   KvWatch(const KvWatch&) = delete;
@@ -26,16 +26,16 @@ class KvWatch {
   KvWatch& operator=(KvWatch&&) = delete;
   ~KvWatch();
 
-  /// Waits until the broker has taken the watch: whatever changes from now on will be seen. Fails
-  /// with what ended it (bucket_not_found), or with deadline_exceeded.
+  /// Waits until the broker has accepted the watch: every change from then on will be seen. Fails
+  /// with the Error that ended the watch (bucket_not_found), or with deadline_exceeded.
   Status wait_until_started(std::chrono::milliseconds timeout);
   /// The last revision up to which everything was seen; 0 before the first snapshot's end.
   [[nodiscard]] std::uint64_t revision() const;
 
-  /// Says goodbye, so that nobody is told of a lost session, and ends; waits for a callback in
-  /// progress. Idempotent.
+  /// Tells the broker that the watch ends on purpose, so that no session_lost is sent, and ends;
+  /// waits for a callback in progress. Idempotent.
   void close(std::chrono::milliseconds timeout);
-  /// Ends without goodbye, as a crash would.
+  /// Ends without telling the broker, as a crash would.
   void abandon();
 
  private:
@@ -50,7 +50,7 @@ class KvWatch {
 /// together the calls are linearizable.
 ///
 /// An Error of put(), cas() or remove() other than a refusal by the broker (invalid_argument,
-/// bucket_not_found, resource_exhausted, disk_full) means that nobody knows: it may have happened.
+/// bucket_not_found, resource_exhausted, disk_full) leaves open whether the change has happened.
 ///
 /// Thread-safe: any number of threads may call at once, and share one connection. Movable; a
 /// moved-from client may only be destroyed or assigned to. No call may be running when it is
@@ -66,12 +66,12 @@ class KvClient {
   KvClient& operator=(const KvClient&) = delete;
   ~KvClient();
 
-  /// Waits until the broker is connected, trying again as often as it takes until `timeout`.
+  /// Waits until the broker is connected, retrying until `timeout`.
   Status wait_until_ready(std::chrono::milliseconds timeout);
 
   // Buckets.
 
-  /// Creating it again with the same settings is fine; with others it fails with bucket_exists.
+  /// Succeeds if the bucket exists with the same settings; fails with bucket_exists if they differ.
   Result<BucketInfo> create_bucket(std::string_view name, const BucketSettings& settings = {},
                                    const CallOptions& options = {});
   /// Removes the bucket and every key in it. Its watches end.
@@ -82,12 +82,12 @@ class KvClient {
 
   // Keys.
 
-  /// Nothing: there is no such key.
+  /// nullopt if there is no such key.
   Result<std::optional<KvEntry>> get(std::string_view bucket, std::string_view key,
                                      const CallOptions& options = {});
   Result<KvOutcome> put(std::string_view bucket, std::string_view key, std::string_view value,
                         const PutOptions& options = {});
-  /// put() with an expected revision; 0: only if the key is not there.
+  /// put() with an expected revision; 0: only if the key does not exist.
   Result<KvOutcome> cas(std::string_view bucket, std::string_view key, std::uint64_t expected,
                         std::string_view value, PutOptions options = {});
   Result<KvOutcome> remove(std::string_view bucket, std::string_view key,

@@ -22,11 +22,11 @@ struct Registration {
   std::chrono::milliseconds visibility_timeout{0};
 };
 
-/// What became of the items of one ack(), nack() or extend(). Everything that is not listed as a
-/// failure is done.
+/// What became of the items of one ack(), nack() or extend(). Every item that is not listed as a
+/// failure succeeded.
 struct ItemResults {
   struct Failure {
-    std::size_t index = 0;  // In the call's span.
+    std::size_t index = 0;  // Index of the item in the call's span.
     Error error{};
   };
   std::size_t items = 0;
@@ -38,24 +38,24 @@ struct ItemResults {
 struct LeaseStreamOptions {
   ConnectionOptions connection{};
   std::string queue{};
-  std::string consumer_id{};              // Made by the broker when empty.
+  std::string consumer_id{};              // Empty: the broker chooses one.
   std::uint32_t max_in_flight = 0;        // Messages held and not yet acked; 0 = the broker's 256.
   std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
   /// How many messages this consumer works on at a time; 0 = the broker's 1. When the process dies,
-  /// those that it has begun (see begin()) count an attempt, or else so many of the oldest.
+  /// the messages it has begun (see begin()) count an attempt; if none, this many of the oldest.
   std::uint32_t concurrency = 0;
   /// Deliver only what add_credit() asked for (within max_in_flight).
   bool manual_credit = false;
   /// Off: the first broken connection ends the stream.
   bool reconnect = true;
-  /// Beyond so many unconfirmed frames of acks, the next frame waits for one to be confirmed and
-  /// gathers meanwhile. Fewer make frames bigger and cheaper under load.
+  /// Beyond this many unconfirmed frames of acks, the next frame waits for one to be confirmed and
+  /// gathers items meanwhile. Fewer make frames bigger and cheaper under load.
   std::size_t frames_ahead = 4;
 
-  /// Told on a thread of the SDK, which must not be blocked; may be empty.
+  /// Called on a thread of the SDK, which must not be blocked; may be empty.
   std::function<void(const Registration&)> on_connected{};
   std::function<void(const Error&)> on_disconnected{};
-  /// Likewise, of each item that failed and was sent without a callback.
+  /// Likewise, for each item that failed and was sent without a callback.
   std::function<void(const Error&)> on_item_failed{};
 };
 
@@ -64,10 +64,10 @@ class LeaseLink;
 /// A consumer of one queue, pulled by its owner: next() hands out leased messages; ack(), nack()
 /// and extend() go up in frames that gather by themselves.
 ///
-/// After a broken connection the stream reconnects under the same consumer id. Messages that nobody
-/// had taken yet are forgotten and released. Acks without a result are sent again: where the broker
-/// restarted they count, where it released the lease they fail with lease_lost (as does the
-/// repetition of an ack that had been stored while its result was lost).
+/// After a broken connection the stream reconnects under the same consumer id. Messages that next()
+/// had not handed out yet are forgotten and released. Acks without a result are sent again: they
+/// count if the broker had restarted; if it had released the lease, they fail with lease_lost (as
+/// does the repetition of an ack that had been stored while its result was lost).
 ///
 /// Thread-safe. Result callbacks run one at a time, on a thread of the SDK (or, once the stream is
 /// over, on the caller's): they must not block or throw, and may call anything but flush(),
@@ -98,14 +98,14 @@ class LeaseStream {
   /// Waits for the broker to confirm the registration (unknown queue: fails with queue_not_found).
   Result<Registration> wait_until_registered(std::chrono::milliseconds timeout);
 
-  /// The next message; nothing when `timeout` passed or interrupt() was called. An Error means that
+  /// The next message; nullopt when `timeout` passed or interrupt() was called. An Error means that
   /// the stream is over: closed (`cancelled`), refused by the broker, or given up.
   Result<std::optional<LeasedMessage>> next(std::chrono::milliseconds timeout);
-  /// All messages that wait, at most `max` (0 = all), at least one; empty as next() answers
-  /// nothing.
+  /// All messages that wait, at least one and at most `max` (0 = all); empty where next() would
+  /// answer nullopt.
   Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout,
                                                 std::size_t max = 0);
-  /// Makes the next*() that waits now, or the next one to wait, return with nothing at once.
+  /// Makes the next*() that waits now, or the next one to wait, return empty at once.
   void interrupt();
 
   // Asynchronous. Without a callback, failures show in stats() and flush() only. When the stream is
@@ -119,15 +119,15 @@ class LeaseStream {
   void extend(Extension item, ResultCallback callback = {});
   void extend(std::vector<Extension> items, ResultCallback callback = {});
   /// Tells the broker that work on these messages has begun. If this process dies, they count an
-  /// attempt and the others that it holds do not. Has no result; without it the oldest count.
+  /// attempt and the others that it holds do not. Has no result. Without begin(), the oldest count.
   void begin(std::vector<LeaseToken> tokens);
-  /// With manual_credit: lets the broker deliver so many messages more.
+  /// With manual_credit: lets the broker deliver this many messages more.
   void add_credit(std::uint32_t messages);
 
   /// Waits until every item has its result. Answers the first failure since the last flush, or
   /// deadline_exceeded.
   Status flush(std::chrono::milliseconds timeout);
-  /// Releases the messages that nobody took, flushes, ends the stream.
+  /// Releases the messages that were not handed out, flushes, ends the stream.
   Status close(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;

@@ -13,7 +13,7 @@
 
 namespace baton::client {
 
-/// A moment of the broker's clock. Only good for comparing with other moments of that broker.
+/// A moment of the broker's clock. Only comparable with other moments of the same broker.
 using BrokerTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 using Headers = std::map<std::string, std::string>;
 
@@ -62,9 +62,9 @@ struct LeasedMessage {
 /// When a message that was given back is delivered again.
 struct Retry {
   enum class Kind : std::uint8_t {
-    backoff,  // By the queue's retry delays.
+    backoff,  // After the queue's retry delay.
     after,    // After `delay`; 0 = at once.
-    release,  // At once, as if it had never been leased: no attempt counted.
+    release,  // At once, as if never leased: no attempt is counted.
   };
   Kind kind = Kind::backoff;
   std::chrono::milliseconds delay{0};
@@ -87,7 +87,7 @@ struct Nack {
 /// Asks for more time with one leased message.
 struct Extension {
   LeaseToken token{};
-  std::chrono::milliseconds timeout{0};  // From now; 0 = the queue's visibility timeout.
+  std::chrono::milliseconds timeout{0};  // Counted from now; 0 = the queue's visibility timeout.
 };
 
 enum class MessageState : std::uint8_t { unspecified, ready, leased, delayed };
@@ -98,7 +98,7 @@ struct PeekedMessage {
   std::string payload{};
   Headers headers{};
   std::string fairness_key{};
-  std::uint32_t attempts = 0;  // Failed ones, so far.
+  std::uint32_t attempts = 0;  // Failed attempts so far.
   BrokerTime enqueued_at{};
   MessageState state = MessageState::unspecified;
   std::string consumer_id{};  // When leased.

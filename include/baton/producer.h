@@ -19,19 +19,19 @@ struct ProducerOptions {
   ConnectionOptions connection{};
   std::string queue{};
 
-  // A frame is written when the one before it has been, with whatever has gathered meanwhile: an
+  // A frame is written when the one before it has been, with everything that gathered meanwhile: an
   // idle producer sends at once, a busy one sends big frames by itself.
 
-  /// Waits so long for company before writing a frame that is not full. Rarely useful.
+  /// How long a frame that is not full waits for more messages before it is written. Rarely useful.
   std::chrono::microseconds linger{0};
   std::size_t batch_messages_max = 256;
   std::size_t batch_bytes_max = 256UL * 1024;
-  /// Beyond so many unconfirmed frames a frame waits until it is full, or until one of them is
+  /// Beyond this many unconfirmed frames, a frame waits until it is full or until one of them is
   /// confirmed. Fewer make frames bigger and cheaper under load.
   std::size_t frames_ahead = 4;
 
   /// What may be unconfirmed at once; beyond it send() blocks and try_send() fails. A single batch
-  /// that is bigger than these goes alone.
+  /// larger than these limits is sent alone.
   std::size_t in_flight_messages_max = 16'384;
   std::size_t in_flight_bytes_max = 64UL * 1024 * 1024;
 
@@ -47,7 +47,7 @@ class EnqueueLink;
 /// Sends messages to one queue over a stream: batches by itself, reconnects by itself, keeps order.
 ///
 /// Each message is confirmed exactly once: by its callback or future, with the broker's result or
-/// with the Error that ended its way. Confirmations come in the order of sending. While the broker
+/// with the Error that it failed with. Confirmations come in the order of sending. While the broker
 /// is away messages wait (bounded by the in-flight limits) and are sent after the reconnect.
 ///
 /// Thread-safe. Messages of one thread keep their order. Callbacks run one at a time, on a thread
@@ -60,7 +60,7 @@ class Producer {
   using BatchCallback = std::function<void(std::vector<EnqueueResult>)>;
 
   struct Stats {
-    std::uint64_t messages_sent = 0;       // Taken by send() and the like.
+    std::uint64_t messages_sent = 0;       // Accepted by send() and the like.
     std::uint64_t messages_confirmed = 0;  // Stored, or known as duplicates.
     std::uint64_t messages_failed = 0;
     std::uint64_t messages_in_flight = 0;
@@ -82,14 +82,14 @@ class Producer {
   /// flush() only.
   void send(NewMessage message, Callback callback);
   std::future<EnqueueResult> send(NewMessage message);
-  /// Does not block: answers false, and leaves `message` alone, when too much is in flight or the
+  /// Does not block: returns false, and leaves `message` alone, when too much is in flight or the
   /// producer is closed.
   bool try_send(NewMessage& message, Callback callback);
   /// Sends many messages under one lock, with one callback: results in order. The cheapest way.
   /// Blocks while too much is in flight. `callback` may be empty.
   void send_batch(std::vector<NewMessage> messages, BatchCallback callback);
 
-  /// Waits until everything sent before is confirmed or failed. Answers the first failure since the
+  /// Waits until everything sent before is confirmed or failed. Returns the first failure since the
   /// last flush, or deadline_exceeded.
   Status flush(std::chrono::milliseconds timeout);
   /// Refuses further messages, flushes, ends the stream. What is unconfirmed at the timeout fails

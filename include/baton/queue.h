@@ -34,8 +34,8 @@ struct QueueSettings {
   std::optional<std::chrono::milliseconds> dedup_window{};        // [5 min]
   std::optional<std::uint64_t> dedup_ids_max{};                   // [1 000 000]
   std::optional<FairnessCost> fairness_cost{};                    // [message]
-  std::map<std::string, std::uint32_t> weights{};  // Added to those there are; 0 removes the key's.
-  std::map<std::string, Throttle> throttles{};     // Likewise; rate 0 removes.
+  std::map<std::string, std::uint32_t> weights{};                 // Added; 0 removes a weight.
+  std::map<std::string, Throttle> throttles{};                    // Added; rate 0 removes.
 };
 
 struct QueueStats {
@@ -73,7 +73,7 @@ struct RedriveOptions {
   std::string reason_contains{};
   std::string source_queue{};  // Only messages that came from this queue.
   double rate = 0;             // [0 = no limit] Messages a second, 0.001 or more.
-  bool dry_run = false;        // Only count.
+  bool dry_run = false;        // Only count the messages.
 };
 
 struct RedriveReport {

@@ -54,7 +54,7 @@ struct Error {
 /// "lease_lost: the lease ended before the request arrived".
 std::string to_string(const Error& error);
 
-/// A T, or the Error that stands in its way.
+/// A T, or the Error that was met instead.
 template <class T>
 class [[nodiscard]] Result : public std::expected<T, Error> {
  public:

@@ -29,13 +29,13 @@ struct StreamSettings {
 struct PartitionGroup {
   std::string group{};
   std::optional<std::int64_t> offset{};  // The next to read; absent when none was stored.
-  std::uint64_t lag = 0;                 // Records from there (or from the first) to the end.
+  std::uint64_t lag = 0;                 // Records from there (or from the first one) to the end.
 };
 
 struct PartitionInfo {
   std::uint32_t partition = 0;
   std::int64_t first_offset = 0;
-  std::int64_t next_offset = 0;  // That the next record gets.
+  std::int64_t next_offset = 0;  // Offset of the next record to be appended.
   std::uint64_t bytes = 0;
   std::uint32_t segments = 0;
   std::string read_only{};  // Why nothing can be appended; empty when all is well.
@@ -67,15 +67,15 @@ struct NewRecord {
   std::optional<std::string> value{};
   std::vector<RecordHeader> headers{};
   std::optional<RecordTime> timestamp{};  // [now]
-  /// Given: goes there. Absent: by the key's murmur2 hash, as Kafka does; without a key to any.
+  /// Absent: chosen by the key's murmur2 hash, as Kafka does; without a key, any partition.
   std::optional<std::uint32_t> partition{};
 };
 
 /// What became of one NewRecord.
 struct AppendResult {
   std::uint32_t partition = 0;
-  std::int64_t offset = -1;  // -1 when refused, or for a duplicate too old to know.
-  bool duplicate = false;    // It was there already: nothing was stored.
+  std::int64_t offset = -1;  // -1 when refused, or for a duplicate too old to be remembered.
+  bool duplicate = false;    // The record was stored before: nothing was stored now.
   std::optional<Error> error{};
 
   [[nodiscard]] bool ok() const { return !error.has_value(); }
@@ -97,16 +97,16 @@ struct Record {
 struct StartFrom {
   enum class Kind : std::uint8_t { first, last, next, offset, time };
   Kind kind = Kind::first;
-  std::int64_t offset = 0;  // When `kind` says so.
-  RecordTime time{};        // Likewise.
+  std::int64_t offset = 0;  // For Kind::offset.
+  RecordTime time{};        // For Kind::time.
 
   static StartFrom first() { return {}; }
-  /// At the last record there is.
+  /// At the last record.
   static StartFrom last() { return {.kind = Kind::last}; }
-  /// After everything there is.
+  /// After the last record.
   static StartFrom next() { return {.kind = Kind::next}; }
   static StartFrom at(std::int64_t offset) { return {.kind = Kind::offset, .offset = offset}; }
-  /// At the first record that is not older.
+  /// At the first record that is not older than `time`.
   static StartFrom at_time(RecordTime time) { return {.kind = Kind::time, .time = time}; }
 
   bool operator==(const StartFrom&) const = default;
@@ -115,13 +115,13 @@ struct StartFrom {
 /// How a producer compresses its batches.
 enum class RecordCompression : std::uint8_t { none, gzip, snappy, lz4, zstd };
 
-/// What happens when the offset to go on from is no longer there.
+/// What happens when the offset to continue from is no longer retained.
 enum class OnGap : std::uint8_t {
-  close,  // The subscription ends with offset_out_of_range: somebody must decide.
-  first,  // It goes on at the first offset there is; what lay between was never handled.
+  close,  // The subscription ends with offset_out_of_range: an operator must decide.
+  first,  // It continues at the first offset retained; what lay between was not handled.
 };
 
-/// A group's place in one partition.
+/// A group's position in one partition.
 struct StoredOffset {
   std::optional<std::int64_t> offset{};  // The next to read; absent when none was stored.
   std::uint64_t generation = 0;
@@ -130,11 +130,11 @@ struct StoredOffset {
 enum class Connectivity : std::uint8_t { unspecified, connected, disconnected, forgotten };
 enum class Activity : std::uint8_t { unspecified, waiting, active, deactivating };
 
-/// When the seat of a consumer whose connection visibly broke goes to another.
+/// When the seat of a consumer whose connection visibly broke is given to another.
 enum class Handover : std::uint8_t {
-  as_group,  // Asked for: what the group has; of a new group, at_once.
+  as_group,  // In a request: what the group has; for a new group, at_once.
   at_once,
-  strict,  // Only when the lease of its connection is over.
+  strict,  // Only when the lease of its connection has ended.
 };
 
 struct GroupMember {
@@ -145,12 +145,12 @@ struct GroupMember {
   Activity activity = Activity::unspecified;
   BrokerTime since{};
   std::uint64_t ticket = 0;
-  /// How long the broker keeps its seat if nothing more is heard of it. Absent: it sends no
-  /// heartbeats, and has no lease.
+  /// How long the broker keeps the consumer's seat if it hears nothing more. Absent: the consumer
+  /// sends no heartbeats, and has no lease.
   std::optional<std::chrono::milliseconds> lease_left{};
 };
 
-/// One partition's seat of a group: who has it, who waits, how far they have come.
+/// The seat of a group in one partition: who has it, who waits, how far the group has come.
 struct GroupInfo {
   std::string stream{};
   std::uint32_t partition = 0;

@@ -21,21 +21,21 @@ struct ReadOptions {
   std::uint32_t partition = 0;
   StartFrom from{};
   std::uint64_t max_records = 0;  // 0 = no limit.
-  bool follow = false;            // Go on at the end, as records come.
+  bool follow = false;            // At the end, wait for further records.
 };
 
-/// Reads a range of one partition, without a group. One that follows comes back by itself after a
-/// broken connection, where it was.
+/// Reads a range of one partition, without a group. A reader that follows reconnects by itself
+/// after a broken connection, and continues where it was.
 ///
 /// next() is for one thread at a time; stop() and position() may be called from any.
 class StreamReader {
  public:
-  /// The next records, at least one; nothing at the end of the range and after stop(). Blocks until
-  /// there are some. After an error it answers the same one again.
+  /// The next records, at least one; nullopt at the end of the range and after stop(). Blocks until
+  /// there are some. After an error it returns the same error again.
   Result<std::optional<std::vector<Record>>> next();
   /// Ends a next() that waits, and every later one.
   void stop();
-  /// The offset to go on from; -1 as long as nothing was read.
+  /// The offset to continue from; -1 until something was read.
   [[nodiscard]] std::int64_t position() const;
 
   StreamReader(const StreamReader&) = delete;
@@ -53,7 +53,7 @@ class StreamReader {
   std::unique_ptr<State> state_;
 };
 
-/// Where a group is to be moved.
+/// Where to move a group.
 struct SetOffsetOptions {
   StartFrom to = StartFrom::first();
   std::vector<std::uint32_t> partitions{};  // [all]
@@ -61,13 +61,13 @@ struct SetOffsetOptions {
 };
 struct GroupOffsetChange {
   std::uint32_t partition = 0;
-  std::optional<std::int64_t> before{};  // Absent: none was stored.
+  std::optional<std::int64_t> before{};  // Absent: no offset was stored.
   std::int64_t after = 0;
 };
 
 /// Plain calls to a broker: streams, groups and their administration, one-off appends and reads.
 /// Each call blocks until the answer or the deadline, and is tried once. For many records use
-/// StreamProducer, to work on them in a group StreamConsumer.
+/// StreamProducer and, to work on them in a group, StreamConsumer.
 ///
 /// Thread-safe: any number of threads may call at once. Movable; a moved-from client may only be
 /// destroyed or assigned to. No call may be running when it is destroyed; its readers may live on.
@@ -82,14 +82,14 @@ class StreamClient {
   StreamClient& operator=(const StreamClient&) = delete;
   ~StreamClient();
 
-  /// Waits until the broker is connected, trying again as often as it takes until `timeout`.
+  /// Waits until the broker is connected, retrying until `timeout`.
   Status wait_until_ready(std::chrono::milliseconds timeout);
 
   // Streams.
 
   Result<StreamInfo> create_stream(std::string_view name, std::uint32_t partitions = 1,
                                    const StreamSettings& settings = {});
-  /// Changes the settings that are present, live. The number of partitions stays.
+  /// Changes the settings that are present; takes effect at once. The number of partitions stays.
   Result<StreamInfo> update_stream(std::string_view name, const StreamSettings& settings);
   /// Removes the stream, its groups and every byte in it.
   Status delete_stream(std::string_view name);
@@ -99,8 +99,8 @@ class StreamClient {
   // Records.
 
   /// The easy path: the broker makes the batches. One result per record, in order; a bad record
-  /// never fails its neighbours. An Error of the whole call means that nobody knows what became of
-  /// the records, and appending them again may store them twice: a StreamProducer does not.
+  /// never fails its neighbours. An Error of the whole call leaves the outcome of the records
+  /// unknown, and appending them again may store them twice, which StreamProducer avoids.
   Result<std::vector<AppendResult>> append(std::string_view stream,
                                            std::span<const NewRecord> records);
   /// Does not wait for the broker: the reader's first next() does.
@@ -117,11 +117,11 @@ class StreamClient {
   Result<std::vector<GroupInfo>> list_groups(std::string_view stream = {});
   /// One entry per partition.
   Result<std::vector<GroupInfo>> describe_group(std::string_view stream, std::string_view group);
-  /// Drops consumers that are not connected, and fills the seats again.
+  /// Drops consumers that are not connected, and gives their seats to others.
   Result<std::vector<GroupInfo>> evaluate_group(std::string_view stream, std::string_view group);
-  /// Moves a group that has no consumers, in all partitions or in those named: to the first record,
-  /// behind the last one (next), to an offset, or to the first record that is not older than a
-  /// time. All of them, or none. A dry run checks everything and changes nothing.
+  /// Moves the offsets of a group that has no consumers, in all partitions or in those named: to
+  /// the first record, after the last one (next), to an offset, or to the first record that is not
+  /// older than a time. Changes all of them, or none. A dry run checks and changes nothing.
   Result<std::vector<GroupOffsetChange>> set_group_offsets(std::string_view stream,
                                                            std::string_view group,
                                                            const SetOffsetOptions& options);

@@ -15,11 +15,11 @@
 
 namespace baton::client {
 
-/// A place in a partition, and the seat under which it was reached.
+/// A position in a partition, and the epoch of the seat under which it was reached.
 struct StreamPosition {
   std::uint32_t partition = 0;
   std::uint64_t epoch = 0;   // 0 when not single-active.
-  std::int64_t offset = -1;  // The next to read.
+  std::int64_t offset = -1;  // The next offset to read.
 
   bool operator==(const StreamPosition&) const = default;
 };
@@ -27,16 +27,16 @@ struct StreamPosition {
 /// What a handler gets: records of one partition, one after the other, at least one.
 struct RecordBatch {
   std::uint32_t partition = 0;
-  /// The fencing token of a single-active consumer: grows with every change of the seat. Hand it to
-  /// whatever the handler writes to, and let that refuse smaller ones.
+  /// The fencing token of a single-active consumer: grows with every change of the seat. Pass it to
+  /// the system that the handler writes to, and let that system refuse smaller ones.
   std::uint64_t epoch = 0;
   std::vector<Record> records{};
-  /// After the last record. A handler that wants no more sets it to the first record that it did
-  /// not handle: the group goes on there, and this consumer gets no more of the partition.
+  /// The offset after the last record. A handler that wants no more sets it to the first record it
+  /// did not handle: the group continues there, and this consumer is done with the partition.
   std::int64_t next_offset = 0;
-  std::int64_t end_offset = 0;  // Of the partition, when the broker sent this: the lag follows.
+  std::int64_t end_offset = 0;  // Of the partition, when the broker sent this: gives the lag.
 
-  /// After this batch, for StreamConsumer::store_offset().
+  /// The position after this batch, for StreamConsumer::store_offset().
   [[nodiscard]] StreamPosition position() const {
     return {.partition = partition, .epoch = epoch, .offset = next_offset};
   }
@@ -46,52 +46,52 @@ struct RecordBatch {
 struct OffsetStoring {
   /// Off: only store_offset() stores.
   bool automatic = true;
-  std::uint64_t records = 10'000;             // After so many; 0 = not by number.
-  std::chrono::milliseconds interval{1'000};  // So long after the last time; 0 = not by time.
+  std::uint64_t records = 10'000;             // After this many records; 0 = not by number.
+  std::chrono::milliseconds interval{1'000};  // This long after the last time; 0 = not by time.
 };
 
 struct StreamConsumerOptions {
   ConnectionOptions connection{};
   std::string stream{};
   std::vector<std::uint32_t> partitions{};  // [all]
-  /// Whose offsets are stored. May be empty when not single-active: then none are.
+  /// The group whose offsets are stored. May be empty (nothing is stored) if not single-active.
   std::string group{};
   /// On: of all consumers of the group, one at a time gets the records of a partition.
   bool single_active = false;
   /// Single-active only. All consumers of a group must agree; as_group agrees with any.
   Handover handover = Handover::as_group;
-  /// Where a group begins that has stored no offset.
+  /// Where a group without a stored offset begins.
   StartFrom from = StartFrom::next();
   OnGap on_gap = OnGap::close;
-  std::string owner{};  // A label for people: who this is.
+  std::string owner{};  // A label for people: who this consumer is.
 
-  /// What the broker may send ahead of the handlers; given back as they finish.
+  /// How much the broker may send ahead of the handlers; returned to it as they finish.
   std::uint64_t credit_batches = 64;
   std::uint64_t credit_bytes = 16UL * 1024 * 1024;
-  /// Handlers that run at once, each of another partition.
+  /// Handlers that run at once, each for another partition.
   std::size_t concurrency = 1;
   OffsetStoring storing{};
-  /// How long stop() in the destructor takes at most, apart from the handlers that still run.
+  /// How long stop() in the destructor takes at most, not counting handlers that still run.
   std::chrono::milliseconds stop_timeout{10'000};
 
   // Single-active only; may be empty. They run on the handlers' threads, in order with the handlers
   // of their partition.
 
-  /// The seat is ours. `position` tells partition, epoch, and where delivery begins (-1 with
-  /// ask_offset).
+  /// This consumer has the seat. `position` tells partition, epoch, and where delivery begins (-1
+  /// with ask_offset).
   std::function<void(const StreamPosition& position)> on_active{};
   /// The seat is to be given up, or is lost already. The last handler has returned; offsets may
   /// still be stored.
   std::function<void(std::uint32_t partition)> on_step_down{};
-  /// The seat is about to go, or gone (also because the lease of the connection has ended): a
-  /// handler of this partition that waits for something should return. Told at once, on a thread of
-  /// the SDK, which must not be blocked.
+  /// The seat is about to be lost, or is lost (also because the lease of the connection has ended):
+  /// a handler of this partition that waits for something should return. Called at once, on a
+  /// thread of the SDK, which must not be blocked.
   std::function<void(std::uint32_t partition)> on_losing{};
-  /// Given: asked for the offset to begin at, instead of the stored one.
+  /// If set, called for the offset to begin at, instead of using the stored one.
   std::function<std::int64_t(const StreamPosition& position)> ask_offset{};
 
-  /// Told on a thread of the SDK, which must not be blocked; may be empty. Connections that break,
-  /// offsets that could not be stored.
+  /// Called on a thread of the SDK, which must not be blocked; may be empty. Reports connections
+  /// that break, and offsets that could not be stored.
   std::function<void(const Error&)> on_error{};
 };
 
@@ -118,14 +118,14 @@ class StreamConsumer {
   struct Stats {
     std::uint64_t records_handled = 0;
     std::uint64_t batches_handled = 0;
-    std::uint64_t batches_dropped = 0;  // Came for a seat that was gone.
+    std::uint64_t batches_dropped = 0;  // Arrived for a seat that was gone.
     std::uint64_t offsets_stored = 0;
     std::uint64_t seats = 0;  // Held now; all partitions when not single-active.
     std::uint64_t reconnects = 0;
   };
 
-  /// Checks the options, asks the broker about the stream (waiting for it as long as the
-  /// connection's `deadline` says), and starts.
+  /// Checks the options, asks the broker about the stream (waiting for the broker up to the
+  /// connection's `deadline`), and starts.
   static Result<std::unique_ptr<StreamConsumer>> start(StreamConsumerOptions options,
                                                        Handler handler);
 
@@ -133,27 +133,27 @@ class StreamConsumer {
   StreamConsumer& operator=(const StreamConsumer&) = delete;
   StreamConsumer(StreamConsumer&&) = delete;
   StreamConsumer& operator=(StreamConsumer&&) = delete;
-  /// stop(stop_timeout).
+  /// Calls stop(stop_timeout).
   ~StreamConsumer();
 
-  /// Stores an offset and waits until it is confirmed. Fails with stale_epoch when the seat is
-  /// another's by now, with lease_lost when it may be because no heartbeat was acknowledged, with
-  /// deadline_exceeded at the timeout. May be called by handlers.
+  /// Stores an offset and waits until it is confirmed. Fails with stale_epoch when another consumer
+  /// has the seat by now, with lease_lost when that is possible because no heartbeat was
+  /// acknowledged, with deadline_exceeded at the timeout. Handlers may call it.
   Status store_offset(const StreamPosition& position,
                       std::chrono::milliseconds timeout = std::chrono::milliseconds{10'000});
 
-  /// Takes no more, waits for the running handlers, stores their offsets, leaves the group. Answers
-  /// the first offset that could not be stored, or how the consumer had ended before. A second call
-  /// answers the same.
+  /// Takes no more records, waits for the running handlers, stores their offsets, leaves the group.
+  /// Returns the Error of the first offset that could not be stored, or how the consumer had ended
+  /// before. A second call returns the same.
   Status stop(std::chrono::milliseconds timeout);
-  /// Waits until the consumer ends by itself: refused by the broker (offset_out_of_range,
-  /// stream_not_found), given up, a handler that threw; or stopped by another thread. Answers
-  /// nothing at the timeout.
+  /// Waits until the consumer ends: refused by the broker (offset_out_of_range, stream_not_found),
+  /// after giving up, because a handler threw, or stopped by another thread. nullopt when `timeout`
+  /// passed.
   [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;
-  /// Whether the seats that were given to this consumer may still be worked on, by the clock. A
-  /// handler that takes longer than a second asks before each of its effects.
+  /// Whether this consumer may still work on the seats it was given, by the clock. A handler that
+  /// takes longer than a second asks before each of its effects.
   [[nodiscard]] SessionLease lease() const;
 
  private:

@@ -21,20 +21,20 @@ struct StreamProducerOptions {
   /// On: each record is stored EXACTLY ONCE and in order, over reconnects and restarts of the
   /// broker. Off: AT LEAST ONCE, and not necessarily in order when the broker refuses for a while.
   bool idempotent = true;
-  /// A name that outlives the process: whoever starts under it fences off the one before. Empty: an
-  /// identity of its own, which nobody takes away.
+  /// A name that outlives the process: a producer that opens under it fences off the one before.
+  /// Empty: a new identity, which no other producer can take over.
   std::string producer{};
 
-  /// A batch waits so long for company, unless it is full before. While as many batches of its
-  /// partition are unconfirmed as may be (5), it goes on filling up.
+  /// How long a batch that is not full waits for more records. While the partition has the maximum
+  /// number of unconfirmed batches (5), the batch keeps filling up.
   std::chrono::microseconds linger{1'000};
-  /// What a batch should hold, before compression. A larger record goes alone, as far as the
-  /// stream's batch_bytes_max allows.
+  /// Target size of a batch, before compression. A larger record is sent alone, up to the stream's
+  /// batch_bytes_max.
   std::size_t batch_bytes = 64UL * 1024;
   RecordCompression compression = RecordCompression::none;
 
   /// What may be unconfirmed at once; beyond it send() blocks, for at most `send_timeout`, and
-  /// try_send() fails. A single record that is bigger goes alone.
+  /// try_send() fails. A single record that is bigger is sent alone.
   std::size_t buffer_bytes_max = 32UL * 1024 * 1024;
   std::chrono::milliseconds send_timeout{60'000};
 };
@@ -44,17 +44,17 @@ class AppendLink;
 /// Sends records to one stream: chooses their partitions, makes batches, reconnects by itself.
 ///
 /// Each record is confirmed exactly once, by its callback or future: with partition and offset, or
-/// with the Error that ended its way. Confirmations of one partition come in the order of sending.
+/// with the Error that it failed with. Confirmations of one partition come in the order of sending.
 /// While the broker is away records wait, bounded by `buffer_bytes_max`, and are sent after the
-/// reconnect under their old sequence numbers, by which the broker knows those it has already.
+/// reconnect under their old sequence numbers, by which the broker recognises those it has already.
 ///
-/// Keyed records go where Kafka's default partitioner would put them. Records without a key stick
-/// to one partition until its batch is full or sent, then to the next.
+/// Records with a key go to the partition that Kafka's default partitioner would choose. Records
+/// without a key stick to one partition until its batch is full or sent, then to the next.
 ///
-/// A batch that the broker refuses for good fails its records and nobody else's: those behind it
-/// were not stored either, so the producer asks for a new epoch (which also shuts out anything of
-/// the old one that is still on its way) and sends them under it, in order. A producer whose name
-/// somebody else took is over: everything fails with producer_fenced.
+/// A batch that the broker refuses for good fails its own records only: those behind it were not
+/// stored either, so the producer asks for a new epoch (which also shuts out batches of the old
+/// epoch that are still on their way) and sends them under it, in order. A producer whose name
+/// another process took over is finished: everything fails with producer_fenced.
 ///
 /// Thread-safe. Records of one thread keep their order within a partition. Callbacks run one at a
 /// time, on a thread of the SDK (or, for a record refused at once, on the caller's): they must not
@@ -65,19 +65,19 @@ class StreamProducer {
   using Callback = std::function<void(AppendResult)>;
 
   struct Stats {
-    std::uint64_t records_sent = 0;       // Taken by send() and the like.
+    std::uint64_t records_sent = 0;       // Accepted by send() and the like.
     std::uint64_t records_confirmed = 0;  // Stored, or known as duplicates.
     std::uint64_t records_failed = 0;
     std::uint64_t bytes_in_flight = 0;
     std::uint64_t batches_written = 0;
     std::uint64_t batches_resent = 0;
     std::uint64_t frames_written = 0;
-    std::uint64_t epochs = 0;  // Asked for after a refused batch.
+    std::uint64_t epochs = 0;  // New epochs asked for after a refused batch.
     std::uint64_t reconnects = 0;
   };
 
   /// Checks the options, asks the broker for the stream's partitions and for an identity. Waits for
-  /// the broker as long as the connection's `deadline` says.
+  /// the broker up to the connection's `deadline`.
   static Result<std::unique_ptr<StreamProducer>> open(StreamProducerOptions options);
 
   StreamProducer(const StreamProducer&) = delete;
@@ -90,11 +90,11 @@ class StreamProducer {
   /// resource_exhausted. `callback` may be empty: then failures show in stats() and flush() only.
   void send(NewRecord record, Callback callback);
   std::future<AppendResult> send(NewRecord record);
-  /// Does not block: answers false, and leaves `record` alone, when too much is unconfirmed or the
+  /// Does not block: returns false, and leaves `record` alone, when too much is unconfirmed or the
   /// producer is closed.
   bool try_send(NewRecord& record, Callback callback);
 
-  /// Waits until everything sent before is confirmed or failed, without lingering. Answers the
+  /// Waits until everything sent before is confirmed or failed, without lingering. Returns the
   /// first failure since the last flush, or deadline_exceeded.
   Status flush(std::chrono::milliseconds timeout);
   /// Refuses further records, flushes, ends the stream. What is unconfirmed at the timeout fails

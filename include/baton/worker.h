@@ -12,21 +12,21 @@
 
 namespace baton::client {
 
-/// Times of a worker. All workers of a group should use the same; each one's own lease counts.
+/// Timing of a worker. All workers of a group should use the same; each one's own lease counts.
 struct WorkerTiming {
-  std::chrono::nanoseconds lease{};          // So long after a silence others may take over.
-  std::chrono::nanoseconds heartbeat{};      // 100 ms to two fifths of the lease.
-  std::chrono::nanoseconds resync{};         // The whole group is read anew so often.
-  std::chrono::nanoseconds drain{};          // For work in progress when a partition moves.
-  std::chrono::nanoseconds static_grace{};   // Partitions of a static id wait so long for it.
-  std::chrono::nanoseconds reclaim_grace{};  // Before work begins again on one just given up.
+  std::chrono::nanoseconds lease{};  // Others may take over after this long without a heartbeat.
+  std::chrono::nanoseconds heartbeat{};      // From 100 ms to two fifths of the lease.
+  std::chrono::nanoseconds resync{};         // How often the whole group is read anew.
+  std::chrono::nanoseconds drain{};          // Time for work in progress when a partition moves.
+  std::chrono::nanoseconds static_grace{};   // How long the partitions of a static id wait for it.
+  std::chrono::nanoseconds reclaim_grace{};  // Pause before taking back a partition given up.
 };
 
-/// No heartbeat and no resync may be shorter.
+/// The minimum of the heartbeat and of the resync interval.
 inline constexpr std::chrono::milliseconds kWorkerIntervalMin{100};
 
-/// The named settings: "default", "reference", "fast". A store at nats:// or natss:// has a longer
-/// lease by default.
+/// The named settings: "default", "reference", "fast". For a store at nats:// or natss:// the
+/// default lease is longer.
 Result<WorkerTiming> worker_timing(const std::string& profile, const std::string& store_url);
 
 struct WorkerOptions {
@@ -35,13 +35,13 @@ struct WorkerOptions {
   std::string store = "baton://127.0.0.1:7470";
   SecurityOptions security{};  // The store's: TLS, and a login for NATS and etcd.
   std::string group;
-  std::string id;  // Empty: made up from the host's name, the process and chance.
+  std::string id;  // Empty: made from the host's name, the process id and chance.
   std::uint32_t partitions = 0;
   std::uint32_t weight = 1;
-  /// Under this id a worker that restarts finds its partitions as it left them.
+  /// Whether a worker that restarts under this id gets back the partitions it had.
   bool static_id = false;
-  /// What the work writes to checks epochs. Then work may go on while the store is away, and a
-  /// worker whose connection breaks is replaced within a fraction of a second (Baton's own store).
+  /// Whether what the work writes to checks epochs. If so, work may continue while the store is
+  /// away, and (in Baton's store) a worker whose connection breaks is replaced within a second.
   bool fenced = false;
   std::optional<WorkerTiming> timing;  // Absent: the default profile.
 };
@@ -50,28 +50,28 @@ struct WorkerOptions {
 /// at once and not throw. All but acquired() are optional, as long as stopped() is called.
 ///
 /// None of them may wait for the worker's end, which cannot come before they return: leave() fails
-/// here, wait_for() does not wait, and destroying the Worker ends the process. begin_leave() is
-/// for them.
+/// here, wait_for() does not wait, and destroying the Worker ends the process. Use begin_leave() in
+/// a callback.
 ///
-/// The first calls may come before Worker::start() has returned: whoever calls stopped() from here
-/// needs the Worker that it returns, and has to leave that call to a thread that has it.
+/// The first calls may come before Worker::start() has returned the Worker: a callback that wants
+/// to call stopped() leaves that to a thread that has the Worker.
 struct WorkerCallbacks {
-  /// Begin with this partition. Everything written on its behalf carries the epoch.
+  /// Begin work on this partition. Everything written on its behalf carries the epoch.
   std::function<void(std::uint32_t partition, std::uint64_t epoch)> acquired;
-  /// Finish what is under way, take nothing new, and call stopped() before the deadline.
+  /// Finish the work in progress, take nothing new, and call stopped() before the deadline.
   std::function<void(std::uint32_t partition, std::uint64_t epoch,
                      std::chrono::nanoseconds time_left)>
       revoking;
-  /// Stop at once, and call stopped(): another may hold it by now.
+  /// Stop at once, and call stopped(): another worker may hold the partition by now.
   std::function<void(std::uint32_t partition, std::uint64_t epoch, const std::string& why)> lost;
-  /// What is held may be worked on until then (nanoseconds of CLOCK_BOOTTIME).
+  /// The partitions held may be worked on until this time (nanoseconds of CLOCK_BOOTTIME).
   std::function<void(std::chrono::nanoseconds deadline)> renewed;
-  /// For the log.
+  /// A line for the log.
   std::function<void(bool warning, const std::string& text)> note;
 };
 
-/// A member of a group of workers that divide partitions among themselves: each partition is with
-/// exactly one of them, and is somebody else's soon after its worker leaves, dies or falls silent.
+/// A member of a group of workers that divide partitions among themselves: each partition belongs
+/// to exactly one of them, and moves to another soon after its worker leaves, dies or falls silent.
 ///
 /// Thread-safe. The destructor ends as a crash would, and others take over after the lease: call
 /// leave() first.
@@ -79,31 +79,31 @@ class Worker {
  public:
   struct Stats {
     std::uint64_t store_requests = 0;
-    std::uint32_t held = 0;  // Partitions.
+    std::uint32_t held = 0;  // Number of partitions.
     bool blind = false;
   };
 
-  /// Opens the store, which must be there, and joins in the background.
+  /// Opens the store, which must be reachable, and joins in the background.
   static Result<std::unique_ptr<Worker>> start(const WorkerOptions& options,
                                                WorkerCallbacks callbacks);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// The work on a partition that was acquired with `epoch` has ended: after revoking() or lost(),
-  /// or by itself (it is then acquired again). Once for each acquired(); an epoch that has passed
-  /// changes nothing.
+  /// Says that the work on a partition that was acquired with `epoch` has ended: after revoking()
+  /// or lost(), or by itself (it is then acquired again). Call it once for each acquired(); an
+  /// epoch that has passed changes nothing.
   void stopped(std::uint32_t partition, std::uint64_t epoch);
-  /// The question before each effect on the world: may this be done now, under this epoch?
+  /// Ask before each effect on the world: may it happen now, under this epoch?
   [[nodiscard]] bool may_act(std::uint32_t partition, std::uint64_t epoch) const;
 
   /// Revokes everything, hands it over once stopped, and ends. `for_good`: even a static id gives
-  /// its partitions away. Waits for the end; the error says what was left undone. Not from a
-  /// callback: failed_precondition.
+  /// its partitions away. Waits for the end; the error says what was left undone. In a callback it
+  /// fails with failed_precondition.
   Status leave(bool for_good = false);
-  /// Begins to leave, and does not wait.
+  /// Begins to leave, without waiting for the end.
   void begin_leave(bool for_good = false);
-  /// Waits for the end, by leave() or by an error; none after `time`.
+  /// Waits for the end, by leave() or by an error; nullopt after `time`.
   std::optional<Status> wait_for(std::chrono::nanoseconds time);
 
   [[nodiscard]] const std::string& id() const;

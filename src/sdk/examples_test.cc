@@ -29,7 +29,7 @@ client::Status create_and_send(const client::ConnectionOptions& connection) {
   messages.push_back({.payload = "first", .fairness_key = "tenant-7"});
   messages.push_back({.payload = "second", .delay = 5s});
   auto results = queues->enqueue("orders", std::move(messages));
-  if (!results) return results.error();  // Nobody knows what became of them.
+  if (!results) return results.error();  // It is unknown what became of them.
   for (const client::EnqueueResult& result : *results) {
     if (!result.ok()) std::printf("refused: %s\n", client::to_string(*result.error).c_str());
   }
@@ -43,7 +43,7 @@ client::Status produce(const client::ConnectionOptions& connection) {
   for (int i = 0; i < 1000; ++i) {
     client::NewMessage message;
     message.payload = std::to_string(i);
-    message.dedup_id = "order-" + std::to_string(i);  // Exactly once, over reconnects too.
+    message.dedup_id = "order-" + std::to_string(i);  // Stored exactly once, also over reconnects.
     (*producer)->send(std::move(message), [](client::EnqueueResult result) {
       if (!result.ok()) std::printf("lost: %s\n", client::to_string(*result.error).c_str());
     });

@@ -22,15 +22,15 @@ client::Status take_the_lead(const client::ConnectionOptions& connection) {
   if (!kv) return kv.error();
   if (auto made = kv->create_bucket("leases"); !made) return made.error();
 
-  // Whoever writes first is the leader, until the key goes or somebody removes it.
+  // The process that writes first is the leader, until the key expires or is removed.
   auto taken = kv->cas("leases", "leader", 0, "worker-1", {.ttl = 30s, .deadline = 2s});
-  if (!taken) return taken.error();  // Nobody knows whether it happened: read the key.
+  if (!taken) return taken.error();  // It is unknown whether it happened: read the key.
   if (!taken->done) {
     std::printf("the leader is %s\n",
                 taken->current ? taken->current->value.c_str() : "gone again");
     return {};
   }
-  // Renewing is a write like any other: it fails if somebody else has written meanwhile.
+  // Renewing is a write like any other: it fails if another process has written meanwhile.
   auto renewed = kv->cas("leases", "leader", taken->revision, "worker-1", {.ttl = 30s});
   if (!renewed) return renewed.error();
   std::printf("renewed: %s\n", renewed->done ? "yes" : "no");
@@ -52,7 +52,7 @@ client::Status watch_workers(client::KvClient& kv, std::map<std::string, std::st
                         });
   if (!watch) return watch.error();
   if (auto started = (*watch)->wait_until_started(5s); !started) return started.error();
-  snapshot.wait(false);  // `workers` is complete, and changes from here on.
+  snapshot.wait(false);  // `workers` is complete; from here on it changes.
   (*watch)->close(1s);   // Says goodbye. The destructor does so, too.
   return {};
 }

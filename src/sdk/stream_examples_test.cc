@@ -29,7 +29,7 @@ client::Status create_and_append(const client::ConnectionOptions& connection) {
   records.push_back({.key = "user-7", .value = "signed in"});
   records.push_back({.value = "restarted", .headers = {{.name = "host", .value = "a1"}}});
   auto results = streams->append("events", records);
-  if (!results) return results.error();  // Nobody knows what became of them.
+  if (!results) return results.error();  // It is unknown what became of them.
   for (const client::AppendResult& result : *results) {
     if (!result.ok()) std::printf("refused: %s\n", client::to_string(*result.error).c_str());
   }
@@ -80,7 +80,7 @@ client::Status consume_records(const client::ConnectionOptions& connection,
   };
   auto consumer = client::StreamConsumer::start(options, [](const client::RecordBatch& batch) {
     for (const client::Record& record : batch.records) {
-      // batch.epoch is the fencing token for whatever this writes to.
+      // batch.epoch is the fencing token for the system that this writes to.
       std::printf("%u@%ld\n", record.partition, static_cast<long>(record.offset));
     }
   });

@@ -8,8 +8,8 @@
 
 namespace baton::client {
 
-/// How long to wait before the next try: `min`, doubled with each failure up to `max`, each less up
-/// to a fifth. Not thread-safe.
+/// How long to wait before the next try: `min`, doubled with each failure up to `max`, each time
+/// shortened by up to a fifth. Not thread-safe.
 class Backoff {
  public:
   using Wait = std::chrono::microseconds;

@@ -6,8 +6,8 @@
 
 namespace baton::client {
 
-/// Time since the machine started, which goes on while the process is stopped and while the machine
-/// sleeps: a lease must not last longer because nobody looked.
+/// Time since the machine started. It goes on while the process is stopped and while the machine
+/// sleeps: a lease must not last longer because the process did not run.
 inline Instant boot_now() {
   timespec time{};
   clock_gettime(CLOCK_BOOTTIME, &time);

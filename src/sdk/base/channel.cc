@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::chrono::seconds kExplainWithin{2};
 
-/// What the address and the options say together.
+/// What the address and the options together ask for.
 struct Target {
   std::string address;
   std::optional<TlsOptions> tls;
@@ -42,9 +42,9 @@ int as_int(std::chrono::milliseconds duration) {
 
 grpc::ChannelArguments make_arguments(const ConnectionOptions& options) {
   grpc::ChannelArguments arguments;
-  // Connections of their own: two streams of a process do not share one socket's throughput.
+  // A connection per channel: two streams of a process do not share one socket's throughput.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // What one frame may hold is bounded by the in-flight limits that the broker keeps.
+  // The size of a frame is bounded by the in-flight limits that the broker keeps.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   // gRPC must not wait longer than our own backoff does, or a stream could not reconnect in time.

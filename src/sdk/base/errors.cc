@@ -15,7 +15,7 @@
 namespace baton::client {
 namespace {
 
-// The public enum repeats the numbers of base/errc.def, which users do not install.
+// The public enum repeats the numbers of base/errc.def, which is not installed.
 constexpr bool same(Code code, Errc errc) {
   return static_cast<std::uint32_t>(code) == static_cast<std::uint32_t>(errc);
 }
@@ -97,7 +97,7 @@ std::string unavailable_text(std::string_view message, std::string_view address)
   return fmt::format("lost the connection to the broker at {}: {}", address, lower_first(message));
 }
 
-/// The broker's own error, if the call brought one.
+/// The broker's own error, if the status carries one.
 std::optional<v1::Error> details_of(const grpc::Status& status) {
   v1::Status details;
   if (!details.ParseFromString(status.error_details())) return std::nullopt;

@@ -13,15 +13,15 @@ class Error;
 
 namespace baton::client {
 
-/// An Error of our own making; its name follows from the code.
+/// An Error that the SDK itself reports; its name follows from the code.
 Error make_error(Code code, std::string text);
 /// An item's error, as the broker sent it.
 Error from_proto(const v1::Error& error);
-/// A failed call. The broker's own Error, when the status carries one in its details; otherwise
+/// The Error of a failed call: the broker's own if the status carries one in its details; otherwise
 /// what gRPC says, with the address where the broker could not be reached.
 Error from_grpc(const grpc::Status& status, std::string_view address);
-/// Whether a stream that ended so is worth opening again. Refusals are not: the answer would be the
-/// same.
+/// Whether a stream that ended with `status` is worth opening again. After a refusal it is not: the
+/// answer would be the same.
 bool is_worth_retrying(const grpc::Status& status);
 
 }  // namespace baton::client

@@ -19,13 +19,13 @@
 
 namespace baton::client {
 
-/// A Link whose calls have a lease each (lease/session_lease.h): it sends heartbeats, and when none
-/// of them was acknowledged for the time of the lease it takes the connection for lost, although
-/// nothing says so: the broker will give what it gave to this call to others.
+/// A Link whose calls have a lease each (lease/session_lease.h). It sends heartbeats; when none was
+/// acknowledged for the time of the lease, it treats the connection as lost, although it still
+/// stands: the broker will give to others what it gave to this call.
 ///
-/// The derived class asks may_work() by the clock whenever it hands something out: a process that
-/// was stopped finds its lease over before any timer has gone off. A broker that acknowledges
-/// nothing grants no lease, and what it gives is worked on for as long as the connection stands.
+/// The derived class calls may_work() whenever it hands something out: a process that was stopped
+/// finds its lease over before any timer has fired. A broker that acknowledges no heartbeat grants
+/// no lease, and what it gives may be worked on while the connection stands.
 template <class Request, class Response>
 class LeasedLink : public Link<Request, Response> {
  protected:
@@ -35,19 +35,19 @@ class LeasedLink : public Link<Request, Response> {
   LeasedLink(ConnectionOptions connection, bool reconnect)
       : Base(std::move(connection), reconnect) {}
 
-  // All under the lock.
+  // All of these run under the lock.
 
-  /// To be called by session_opened().
+  /// Called by session_opened().
   void begin_lease() {
     hold_ = {};
     in_session_ = true;
     heartbeat_due_ = true;
     if (!looks_ && !this->closing_) look_again();
   }
-  /// To be called by disconnected().
+  /// Called by disconnected().
   void close_lease() { in_session_ = false; }
   [[nodiscard]] bool heartbeat_is_due() const { return heartbeat_due_; }
-  /// To be called by next_frame(), with the frame that goes out; whether it put something in.
+  /// Called by next_frame() with the frame to send; returns whether a heartbeat was added.
   bool fill_heartbeat(Request& frame) {
     if (!std::exchange(heartbeat_due_, false)) return false;
     const Instant now = boot_now();
@@ -55,7 +55,7 @@ class LeasedLink : public Link<Request, Response> {
     frame.mutable_heartbeat()->set_number(hold_.send(now));
     return true;
   }
-  /// To be called by received(), before anything else in the response is looked at.
+  /// Called by received(), before anything else in the response is read.
   void take_heartbeat(const Response& response) {
     if (!response.has_heartbeat()) return;
     using std::chrono::milliseconds;
@@ -66,12 +66,12 @@ class LeasedLink : public Link<Request, Response> {
     hold_.acknowledged(ack.number(), {ack.broker_time_ns()}, terms, boot_now());
   }
 
-  /// Whether what the broker gave may still be worked on, at this moment.
+  /// Whether what the broker gave may still be worked on now.
   [[nodiscard]] bool may_work() const {
     return in_session_ && (!hold_.granted() || hold_.holds(boot_now()));
   }
   [[nodiscard]] bool lease_has_ended() const { return hold_.has_ended(boot_now()); }
-  /// The broker's time is not later than this; nothing when it does not tell.
+  /// An upper bound of the broker's present time; nullopt when the broker does not tell it.
   [[nodiscard]] std::optional<Instant> broker_time_at_most() const {
     return hold_.broker_time_at_most(boot_now());
   }
@@ -81,9 +81,9 @@ class LeasedLink : public Link<Request, Response> {
     if (lease.is_valid && lease.is_renewed && until) lease.left = *until - boot_now();
     return lease;
   }
-  /// The lease is over. What else is to be done about it than to give the session up.
+  /// Called when the lease has ended. Overridden to do more than give up the session.
   virtual void lease_ended(Lock& lock) { give_up_session(lock); }
-  /// Takes the connection for lost.
+  /// Treats the connection as lost.
   void give_up_session(Lock& lock) { this->break_session(lock, lost_error()); }
   [[nodiscard]] Error lost_error() const {
     return make_error(

@@ -27,15 +27,15 @@ namespace baton::client {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// A bidirectional stream that comes back: opens a call, writes one frame at a time, reads, and
-/// when the call ends opens the next one after a backoff. What goes over it is the derived class's.
+/// A bidirectional stream that reconnects: opens a call, writes one frame at a time, reads, and
+/// when the call ends opens the next one after a backoff. The derived class decides what is sent.
 ///
 /// The derived class keeps its state under `mutex_` too. It calls shutdown() in its destructor,
-/// after which no reaction runs any more. No thread of its own: reactions run on gRPC's.
+/// after which no reaction runs any more. The link has no thread: reactions run on gRPC's.
 ///
 /// Invariant: at most one session, and at most one write of it, at a time. A session exists until
-/// its OnDone has run to the end, so `session_ == nullptr` under the lock means that nobody is
-/// inside.
+/// its OnDone has returned, so `session_ == nullptr` under the lock means that no reaction is
+/// running.
 template <class Request, class Response>
 class Link {
  public:
@@ -56,16 +56,16 @@ class Link {
 
   /// Starts the call: stub->async()->Method(context, reactor).
   virtual void begin_call(grpc::ClientContext* context, Reactor* reactor) = 0;
-  /// Under the lock. Whether a call is needed now.
+  /// Under the lock. Returns whether a call is needed now.
   [[nodiscard]] virtual bool wants_session() const = 0;
-  /// Under the lock. A new session is open: nothing has been sent on it.
+  /// Under the lock. A new session is open, and nothing has been sent on it.
   virtual void session_opened() {}
   /// Under the lock. The next frame, kept alive and unchanged until frame_written(); or nullptr.
   virtual const Request* next_frame() = 0;
   virtual void frame_written() {}
-  /// Without the lock, one at a time.
+  /// Without the lock, called for one response at a time.
   virtual void received(Response& response) = 0;
-  /// Without the lock, after the last received() of the session. `over`: there will be no other.
+  /// Without the lock, after the last received() of the session. `over`: no other session follows.
   virtual void disconnected(const Error& error, bool over) = 0;
 
   /// Opens a session if one is wanted and there is none, and writes if there is something to write.
@@ -93,7 +93,7 @@ class Link {
                });
   }
 
-  /// Ends the stream and waits until nobody is inside. Until `deadline` the broker may end it in
+  /// Ends the stream and waits until no reaction runs. Until `deadline` the broker may end it in
   /// its own time (`gracefully`); then it is cancelled. Idempotent.
   void shutdown(Lock& lock, bool gracefully, SteadyClock::time_point deadline) {
     closing_ = true;
@@ -104,18 +104,18 @@ class Link {
       pump(lock);
       changed_.wait_until(lock, deadline, [&] { return is_quiet(); });
     }
-    // Under the lock, for the session may not end meanwhile; gRPC runs no reaction on this thread.
+    // Under the lock, so that the session does not end meanwhile; gRPC runs no reaction here.
     if (session_ != nullptr) session_->context.TryCancel();
     changed_.wait(lock, [&] { return is_quiet() && alarms_pending_ == 0; });
   }
-  /// What befalls that which is still unanswered then.
+  /// The Error of everything that is still unanswered at shutdown.
   static Error closed_error() {
     return make_error(Code::unavailable, "it was closed before the broker answered");
   }
   /// Under the lock: cancels the derived class's own alarms.
   virtual void cancel_alarms() {}
 
-  /// The broker answered: it is there.
+  /// The broker answered: resets the backoff.
   void mark_alive(Lock& /*lock*/) {
     if (alive_) return;
     alive_ = true;
@@ -123,7 +123,7 @@ class Link {
     down_since_.reset();
     if (sessions_ > 1) ++reconnects_;
   }
-  /// Ends the session as broken: the broker said something it may not say, or `why`.
+  /// Ends the session as broken: the broker violated the protocol, or `why`.
   void break_session(Lock& /*lock*/, std::optional<Error> why = std::nullopt) {
     if (session_ == nullptr) return;
     if (why && !broken_why_) broken_why_ = std::move(why);
@@ -132,7 +132,7 @@ class Link {
 
   const ConnectionOptions connection_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // Anything that somebody may wait for.
+  std::condition_variable changed_;  // Any change that a thread may wait for.
   // All below under mutex_.
   std::optional<Error> over_;  // Why there will be no other session.
   bool closing_ = false;
@@ -148,7 +148,7 @@ class Link {
     void begin() {
       link_.begin_call(&context, this);
       this->StartRead(&response_);
-      // Writes come from other threads than the reactions'.
+      // Writes come from other threads than the reactions.
       this->AddHold();
       this->StartCall();
     }
@@ -181,7 +181,7 @@ class Link {
     ++sessions_;
     alive_ = false;
     reading_ = true;
-    // Counts as a write until the call has begun, so that nobody writes and the hold stays.
+    // Counts as a write until the call has begun, so that nothing else writes and the hold stays.
     writing_ = true;
     writable_ = false;
     lock.unlock();
@@ -251,8 +251,8 @@ class Link {
     Session* const session = std::exchange(session_, nullptr);
     ending_ = true;
     lock.unlock();
-    // Before anybody may destroy the link: the context shares the channel, and a channel must not
-    // meet its end on one of gRPC's own threads.
+    // Before the link may be destroyed: the context shares the channel, and a channel must not be
+    // destroyed on one of gRPC's own threads.
     delete session;  // NOLINT
     lock.lock();
     ending_ = false;

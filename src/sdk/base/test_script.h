@@ -13,10 +13,10 @@
 #include <baton/v1/queues.pb.h>
 #include <baton/v1/status.pb.h>
 
-/// What the scripts of test brokers are written with.
+/// Building blocks for the scripts of test brokers.
 namespace baton::client {
 
-/// Something that one thread sets and others wait for. A test that waits longer than this is hung.
+/// A flag that one thread sets and others wait for. A test that waits longer than this hangs.
 class Gate {
  public:
   void open() {
@@ -44,7 +44,7 @@ class Log {
     entries_.push_back(std::move(entry));
     changed_.notify_all();
   }
-  /// The entries, when there are at least `count`; fewer after 20 s.
+  /// The entries as soon as there are at least `count`; fewer after 20 s.
   std::vector<T> wait(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds{20}, [&] { return entries_.size() >= count; });

@@ -28,7 +28,7 @@ struct KvCalls {
   KvCalls(ConnectionOptions connection, std::shared_ptr<grpc::Channel> over)
       : options(std::move(connection)), channel(std::move(over)), stub(v1::Kv::NewStub(channel)) {}
 
-  /// One call; `method` is the stub's. Without a deadline of its own it has the connection's.
+  /// One call; `method` is the stub's. Without a deadline of its own it uses the connection's.
   template <class Request, class Response>
   Result<Response> call(grpc::Status (KvStub::*method)(grpc::ClientContext*, const Request&,
                                                        Response*),

@@ -67,7 +67,7 @@ TEST_F(KvClientTest, ARefusedCompareAndSetIsAnAnswer) {
   EXPECT_TRUE(client_.remove(bucket_, "k", {.expected_revision = 2})->done);
 }
 
-// What a lock is built from.
+// A lock is built from this.
 TEST_F(KvClientTest, RacingCompareAndSetsHaveOneWinnerEach) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 20;

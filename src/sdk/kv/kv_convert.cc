@@ -9,7 +9,7 @@ namespace {
 
 BrokerTime time_of(std::int64_t ns) { return BrokerTime(std::chrono::nanoseconds(ns)); }
 
-/// Without the value.
+/// The entry without its value.
 KvEntry head_of(const v1::KvEntry& in) {
   KvEntry out{.key = in.key(),
               .value = {},

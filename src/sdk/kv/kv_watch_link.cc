@@ -92,7 +92,7 @@ void KvWatchLink::received(v1::KvWatchResponse& response) {
     mark_alive(lock);
     take_heartbeat(response);
     if (lease_has_ended()) return give_up_session(lock);
-    // An answered heartbeat alone does not say that the watch was taken.
+    // An answered heartbeat alone does not mean that the watch was accepted.
     session_live_ = session_live_ || response.has_started();
     started_ = started_ || response.has_started();
     changed_.notify_all();
@@ -107,7 +107,7 @@ void KvWatchLink::tell_snapshot(v1::KvWatchResponse& response) {
   const bool from_scratch = response.has_started() && !response.started().resumed();
   if (response.has_compacted() || (from_scratch && shown_)) {
     {
-      // Broken before its end, a snapshot has to begin anew.
+      // A snapshot that broke before its end has to begin anew.
       const Lock lock(mutex_);
       complete_to_.reset();
     }
@@ -134,7 +134,7 @@ void KvWatchLink::tell_changes(v1::KvWatchResponse& response) {
     KvWatchEvent event = event_of(kind_of(change.kind()));
     event.entry = take(*change.mutable_entry());
     event.revision = event.entry.revision;
-    // Whoever resumes from here gets what follows it: all before it has been told.
+    // A watch that resumes after this revision misses nothing: all before it has been reported.
     if (!in_snapshot_) set_revision(event.revision);
     tell(std::move(event));
   }
@@ -183,7 +183,7 @@ void KvWatchLink::close(std::chrono::milliseconds timeout) {
   Lock lock(mutex_);
   closed_ = true;
   changed_.notify_all();
-  // A broker that has not even taken the watch need not hear of its end.
+  // A broker that has not even accepted the watch need not be told of its end.
   goodbye_due_ = session_live_;
   shutdown(lock, session_live_, SteadyClock::now() + timeout);
 }

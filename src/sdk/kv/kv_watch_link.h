@@ -14,13 +14,13 @@
 
 namespace baton::client {
 
-/// One Watch call after the other, each going on after the last revision that was complete.
+/// One Watch call after the other, each resuming after the last revision that was complete.
 ///
-/// Events are told on the thread that reads: while the callback runs nothing more is read, and gRPC
-/// tells the broker to wait.
+/// The callback runs on the thread that reads: while it runs nothing more is read, and gRPC makes
+/// the broker wait.
 ///
-/// A watch that names a session has a lease: the others hear that the session is lost only when
-/// this side has known for a second that it may be.
+/// A watch that names a session has a lease: other watches are told that the session is lost only
+/// when this side has known for a second that it may be.
 class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
  public:
   KvWatchLink(ConnectionOptions connection, KvWatchOptions options, KvWatchCallback callback,
@@ -57,16 +57,16 @@ class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
   std::unique_ptr<v1::Kv::Stub> stub_;
   v1::KvWatchRequest frame_;
 
-  // Only touched by the thread that reads.
+  // Used only by the thread that reads.
   bool in_snapshot_ = false;
-  bool shown_ = false;  // Something was told that a new snapshot would replace.
+  bool shown_ = false;  // Events were reported that a new snapshot would replace.
   bool told_of_loss_ = false;
 
   // Under mutex_.
   std::optional<std::uint64_t> complete_to_;  // What to resume after.
   bool start_sent_ = false;
-  bool started_ = false;       // The broker has taken it, once at least.
-  bool session_live_ = false;  // The broker has taken it on this session.
+  bool started_ = false;       // The broker has accepted the watch at least once.
+  bool session_live_ = false;  // The broker has accepted the watch on this session.
   bool closed_ = false;
   bool goodbye_due_ = false;
 };

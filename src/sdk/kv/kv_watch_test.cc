@@ -1,4 +1,4 @@
-// Watches of the SDK: against a real broker, and against one whose words the test chooses.
+// Watches of the SDK: against a real broker, and against one that is scripted by the test.
 
 #include <baton/kv_client.h>
 
@@ -131,14 +131,14 @@ v1::KvWatchResponse end_of_snapshot(std::uint64_t revision) {
   response.mutable_snapshot_end()->set_revision(revision);
   return response;
 }
-/// Reads until the client says goodbye or is gone.
+/// Reads until the client says goodbye or has disconnected.
 grpc::Status wait_for_goodbye(WatchCall& call) {
   v1::KvWatchRequest request;
   while (call.Read(&request) && !request.goodbye()) continue;
   return grpc::Status::OK;
 }
 
-// Half a snapshot is no state to go on from: a key shown there may be gone by now.
+// Half a snapshot is not a state to resume from: a key shown there may be gone by now.
 TEST(KvWatchScript, ASnapshotThatBreaksBeginsAnew) {
   TestKv broker;
   broker.on_watch = [](int number, WatchCall& call) {
@@ -160,7 +160,7 @@ TEST(KvWatchScript, ASnapshotThatBreaksBeginsAnew) {
   EXPECT_EQ((*watch)->revision(), 6U);
 }
 
-// Nothing that it watches for has changed in a long time: it resumes from where the others are.
+// No key that it watches has changed for long: it resumes from the bucket's revision all the same.
 TEST(KvWatchScript, ItResumesAfterTheLastRevisionThatWasComplete) {
   TestKv broker;
   broker.on_watch = [](int number, WatchCall& call) {
@@ -207,7 +207,7 @@ TEST(KvWatchScript, CompactedIsPassedOn) {
   EXPECT_EQ(seen.wait_for("end@9"), "compacted a=@9 end@9");
 }
 
-// Whoever closes it may already be taking apart what the callback uses.
+// A caller that closes a watch may already be destroying what the callback uses.
 TEST(KvWatchScript, WhatComesAfterItsGoodbyeIsNotTold) {
   TestKv broker;
   broker.on_watch = [](int /*number*/, WatchCall& call) {

@@ -31,7 +31,7 @@
 /// Brokers for tests of the Kv SDK.
 namespace baton::client {
 
-/// A real broker in this process, on a folder of its own: killed and started as the test likes.
+/// A real broker in this process, on a folder of its own: the test kills and starts it at will.
 class RealBroker {
  public:
   RealBroker() {
@@ -99,7 +99,7 @@ class RealBroker {
   std::unique_ptr<ApiServer> api_;
 };
 
-/// Tests that share one broker, each with a bucket of its own: starting one takes a second.
+/// Tests that share one broker, each with its own bucket: starting a broker takes a second.
 class SharedBrokerTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { broker_ = std::make_unique<RealBroker>(); }
@@ -114,7 +114,7 @@ class SharedBrokerTest : public testing::Test {
   KvClient client_ = broker_->client();
 };
 
-/// A broker that does what the test's script says. It gets the number of the call, from 1.
+/// A broker that does what the test's script says. The script gets the call's number, from 1.
 class TestKv final : public v1::Kv::Service {
  public:
   using WatchCall = grpc::ServerReaderWriter<v1::KvWatchResponse, v1::KvWatchRequest>;
@@ -167,7 +167,7 @@ class Seen {
   [[nodiscard]] KvWatchCallback callback() {
     return [this](const KvWatchEvent& event) { words_.add(word(event)); };
   }
-  /// The words once there are so many.
+  /// The words as soon as there are `count` of them.
   std::string wait(std::size_t count) { return join(words_.wait(count)); }
   /// The words once the last one is `last`.
   std::string wait_for(const std::string& last) {

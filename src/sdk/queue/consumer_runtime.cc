@@ -12,9 +12,9 @@ namespace {
 // Long enough to cost nothing, short enough not to overflow a clock.
 constexpr std::chrono::milliseconds kNoRenewal = std::chrono::hours{1};
 
-// How often the broker is told what handlers have in hand. What ends sooner is never told: if the
-// process dies within that time, the broker takes the oldest messages for those in hand, and is
-// right, since handlers take them in order.
+// How often the broker is told which messages handlers work on. A message that ends sooner is never
+// reported: if the process dies within that time, the broker counts the oldest messages instead,
+// and is right, since handlers take them in order.
 constexpr std::chrono::milliseconds kMarkEvery{20};
 
 }  // namespace
@@ -73,7 +73,7 @@ void ConsumerRuntime::feed() {
     visibility_ = link_.visibility_timeout();
     const std::optional<Error> over =
         messages ? std::nullopt : std::optional<Error>(messages.error());
-    // Also at the end: what came last is given back.
+    // Also at the end: the last messages are given back.
     if (messages && !messages->empty()) take(*std::move(messages), session);
     {
       const std::lock_guard lock(mutex_);
@@ -89,7 +89,7 @@ void ConsumerRuntime::feed() {
   }
 }
 
-/// What became of the leases while the connection was away: the extension's answer tells.
+/// Whether the leases survived the reconnect is told by the answer to the extension.
 void ConsumerRuntime::forget_marks() {
   for (Renewal& renewal : renewals_) renewal.due = SteadyClock::now();
   const std::lock_guard lock(mutex_);
@@ -116,7 +116,8 @@ void ConsumerRuntime::take(std::vector<LeasedMessage> messages, std::uint64_t se
   const std::size_t count = messages.size();
   auto batch = std::make_shared<Batch>(std::move(messages), session);
   if (options_.extend_leases) {
-    // Finished batches are forgotten when they come due, or when there are too many of them.
+    // Finished batches are dropped when their renewal comes due, or when there are too many of
+    // them.
     if (renewals_.size() > 2 * std::size_t{options_.max_in_flight}) {
       std::erase_if(renewals_, [](const Renewal& renewal) { return renewal.batch.expired(); });
     }
@@ -187,9 +188,9 @@ void ConsumerRuntime::renew(const BatchPointer& batch) {
   auto told = [this, batch, indices = std::move(indices)](const ItemResults& results) {
     for (const ItemResults::Failure& failure : results.failures) {
       Held& held = batch->held[indices[failure.index]];
-      // The ack of a handler that just finished overtook the extension: nothing is lost.
+      // The ack of a handler that just finished overtook the extension: no lease is lost.
       if (failure.error.code != Code::lease_lost || held.finished) continue;
-      if (held.lost.exchange(true)) continue;  // Two extensions may be on their way at once.
+      if (held.lost.exchange(true)) continue;  // Two extensions may be in flight at once.
       counters_.lost.fetch_add(1, std::memory_order_relaxed);
       report(failure.error);
     }
@@ -221,7 +222,7 @@ void ConsumerRuntime::handle(Held& held) {
     link_.add_credit(1);
     return;
   }
-  // Cut off since it came: it may be another's by now.
+  // The connection was cut off since the message came: another consumer may hold it by now.
   if (!link_.may_begin(held.session)) {
     held.finished = true;
     counters_.released.fetch_add(1, std::memory_order_relaxed);
@@ -247,7 +248,7 @@ Outcome ConsumerRuntime::run_handler(Held& held) {
 void ConsumerRuntime::finish(Held& held, Outcome outcome) {
   held.finished = true;
   held.message = {};
-  if (held.lost) {  // Whatever the handler says, the broker would refuse it.
+  if (held.lost) {  // The broker would refuse the handler's outcome.
     link_.add_credit(1);
     return;
   }
@@ -286,14 +287,14 @@ Status ConsumerRuntime::stop(std::chrono::milliseconds timeout) {
   const std::lock_guard stopping(stop_mutex_);
   if (stopped_) return *stopped_;
   link_.pause();
-  link_.forget_failure();  // on_error was told; the answer is about the drain.
+  link_.forget_failure();  // on_error was called; the result is about the drain only.
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     work_.notify_all();
   }
   release_waiting();
-  // The feeder goes on extending the leases of the handlers that still run.
+  // The feeder keeps extending the leases of the handlers that still run.
   for (std::thread& worker : workers_) worker.join();
   {
     const std::lock_guard lock(mutex_);
@@ -301,7 +302,7 @@ Status ConsumerRuntime::stop(std::chrono::milliseconds timeout) {
   }
   link_.interrupt();
   feeder_.join();
-  // Came between the swap above and the feeder's look at stopping_.
+  // Messages that came between the swap above and the feeder's check of stopping_.
   release_waiting();
   stopped_ = link_.close(timeout);
   const std::lock_guard lock(mutex_);

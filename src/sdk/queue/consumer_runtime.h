@@ -24,8 +24,8 @@ namespace baton::client {
 /// tells the broker what has been begun, and `concurrency` workers, which run the handler.
 /// Thread-safe; joins all of them in stop().
 ///
-/// Invariant: each message taken from the stream is finished exactly once, which gives its credit
-/// back: acked, nacked, released, or found lost.
+/// Invariant: each message taken from the stream is finished exactly once, which returns its
+/// credit: acked, nacked, released, or found lost.
 class ConsumerRuntime {
  public:
   ConsumerRuntime(ConsumerOptions options, Consumer::Handler handler,
@@ -44,25 +44,25 @@ class ConsumerRuntime {
  private:
   struct Held {
     LeasedMessage message;
-    LeaseToken token;           // The handler may move its message away.
-    std::uint64_t session = 0;  // Of the link, in which it came.
+    LeaseToken token;           // A copy: the handler may move its message away.
+    std::uint64_t session = 0;  // The link's session in which it came.
     std::atomic<bool> lost = false;
     std::atomic<bool> finished = false;
   };
   /// Messages that came together, and whose leases are extended together. Lives as long as one of
-  /// them waits for a handler or is in the hands of one.
+  /// them waits for a handler or is being handled.
   struct Batch {
     Batch(std::vector<LeasedMessage> messages, std::uint64_t session);
 
     std::vector<Held> held;
-    std::size_t begun = 0;  // Under mutex_: so many have been given to a worker.
+    std::size_t begun = 0;  // Under mutex_: how many were given to a worker.
   };
   using BatchPointer = std::shared_ptr<Batch>;
-  /// What a worker has in hand.
+  /// What a worker is working on.
   struct Hand {
-    BatchPointer batch;  // Null while it waits.
+    BatchPointer batch;  // Null while the worker waits.
     std::size_t index = 0;
-    bool marked = false;  // The broker was told that it was begun.
+    bool marked = false;  // The broker was told that the message was begun.
   };
   struct Renewal {
     SteadyClock::time_point due;
@@ -79,7 +79,7 @@ class ConsumerRuntime {
 
   LeaseStreamOptions stream_options();
 
-  // The feeder's.
+  // Run by the feeder.
   void feed();
   void take(std::vector<LeasedMessage> messages, std::uint64_t session);
   void forget_marks();
@@ -89,7 +89,7 @@ class ConsumerRuntime {
   void mark_begun();
   void end(const Error& error);
 
-  // The workers'.
+  // Run by the workers.
   void work(Hand& hand);
   void handle(Held& held);
   Outcome run_handler(Held& held);
@@ -102,7 +102,7 @@ class ConsumerRuntime {
   const Consumer::Handler handler_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> was_connected_ = false;
-  std::atomic<bool> reconnected_ = false;  // Since the feeder looked last.
+  std::atomic<bool> reconnected_ = false;  // Since the feeder's last check.
   Counters counters_;
 
   mutable std::mutex mutex_;
@@ -110,14 +110,14 @@ class ConsumerRuntime {
   std::condition_variable ended_;     // For wait().
   std::deque<BatchPointer> waiting_;  // Under mutex_. Each has a message that no worker began.
   std::vector<Hand> hands_;           // Under mutex_. One for each worker.
-  std::optional<Status> result_;      // Under mutex_. How it ended.
+  std::optional<Status> result_;      // Under mutex_. How the consumer ended.
   bool feeder_stops_ = false;         // Under mutex_.
 
-  // The feeder's own.
+  // Used by the feeder only.
   std::deque<Renewal> renewals_;  // In order of time.
   SteadyClock::duration visibility_{};
   SteadyClock::time_point next_mark_{};
-  std::mutex stop_mutex_;  // Held by the one who stops; no one else waits for it but to stop.
+  std::mutex stop_mutex_;          // Held while stopping; only other calls of stop() wait for it.
   std::optional<Status> stopped_;  // Under stop_mutex_.
 
   LeaseLink link_;

@@ -35,7 +35,7 @@ TEST(Consumer, RunsTheHandlerAndAcks) {
       for (const auto& token : dialog.last.acks()) acked.add(token);
       dialog.answer();
     }
-    EXPECT_EQ(dialog.credit, 19U);  // One back for each.
+    EXPECT_EQ(dialog.credit, 19U);  // One returned for each message.
     return grpc::Status::OK;
   };
   Log<std::string> handled;
@@ -73,7 +73,7 @@ TEST(Consumer, RunsAsManyHandlersAtOnceAsAsked) {
   EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
 }
 
-// If the process dies now, these two may be why; the third nobody has looked at.
+// If the process dies now, these two may be the cause; the third was not begun.
 TEST(Consumer, TellsTheBrokerHowManyItHandlesAtATimeAndWhichItHasBegun) {
   Log<std::string> begun;
   TestBroker broker;
@@ -102,7 +102,7 @@ TEST(Consumer, TellsTheBrokerHowManyItHandlesAtATimeAndWhichItHasBegun) {
   EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
 }
 
-// The reason of a poison message is what its owner will look for in the dead-letter queue.
+// The owner of a poison message looks for the reason in the dead-letter queue.
 TEST(Consumer, AnExceptionIsANackWithItsText) {
   Log<v1::NackItem> nacked;
   TestBroker broker;
@@ -148,7 +148,7 @@ TEST(Consumer, ExtendsWhatItHoldsAtHalfOfItsTime) {
     dialog.deliver({"running", "waiting"});
     while (dialog.read()) {
       dialog.answer();
-      // Both, twice: the one in the handler and the one behind it.
+      // Both, twice: the message in the handler and the one that waits.
       if (dialog.extends.size() >= 4) extended.open();
       for (const auto& token : dialog.last.acks()) acked.add(token);
     }
@@ -191,7 +191,7 @@ TEST(Consumer, ALostLeaseIsToldToTheHandlerAndSkippedByTheNext) {
                                 handled.add(delivery.message().payload);
                                 inside.open();
                                 if (delivery.message().payload == "c") return;
-                                // A handler that looks now and then; both losses are known
+                                // A handler that checks now and then; both losses are known
                                 // together.
                                 errors.wait(2);
                                 EXPECT_TRUE(delivery.lost());
@@ -204,7 +204,7 @@ TEST(Consumer, ALostLeaseIsToldToTheHandlerAndSkippedByTheNext) {
   EXPECT_EQ(consumer->stats().lost, 2U);
 }
 
-// A deployment must neither lose the work of running handlers nor sit on messages it will not
+// A deployment must neither lose the work of running handlers nor keep messages that it will not
 // handle.
 TEST(Consumer, StopFinishesRunningHandlersAndReleasesTheRest) {
   Log<std::string> acked;
@@ -249,7 +249,7 @@ TEST(Consumer, StopWaitsNoLongerThanItsTimeoutForResults) {
     ConsumeDialog dialog(call);
     dialog.accept();
     dialog.deliver({"a"});
-    while (dialog.read()) {  // And never answers.
+    while (dialog.read()) {  // Never answers.
     }
     return grpc::Status::OK;
   };
@@ -277,7 +277,7 @@ TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
       return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dying");
     }
     EXPECT_EQ(dialog.start.consumer_id(), "made-by-broker");
-    // What is not used up: 256 less the one in the handler's hands.
+    // Credit that is not used up: 256 less the one message in the handler.
     EXPECT_EQ(dialog.credit, 255U);
     return dialog.answer_all({"t-a"});
   };

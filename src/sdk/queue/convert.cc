@@ -24,12 +24,12 @@ BrokerTime instant(std::int64_t ns) { return BrokerTime(std::chrono::nanoseconds
 
 template <class Wire>
 void take_headers(Wire& message, Headers& out) {
-  // Most messages have none, and mutable_headers() would allocate the map.
+  // Most messages have no headers, and mutable_headers() would allocate the map.
   if (message.headers().empty()) return;
   for (auto& [name, value] : *message.mutable_headers()) out.emplace(name, std::move(value));
 }
 
-// All but the strings that a caller may want to move.
+// Everything except the strings that a caller may want to move.
 void fill(const NewMessage& message, v1::NewMessage& out) {
   if (!message.headers.empty()) {
     auto& headers = *out.mutable_headers();

@@ -4,10 +4,10 @@
 #include <baton/queue.h>
 #include <baton/v1/queues.pb.h>
 
-/// Between the public structs and the wire schema. The hot ones move their strings.
+/// Conversions between the public structs and the wire schema. The hot ones move their strings.
 namespace baton::client {
 
-/// What a message counts against the bounds on bytes.
+/// The bytes that a message counts against the bounds on bytes.
 std::size_t message_bytes(const NewMessage& message);
 
 void to_proto(NewMessage&& message, v1::NewMessage& out);

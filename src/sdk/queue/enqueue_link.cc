@@ -16,7 +16,7 @@ EnqueueLink::EnqueueLink(ProducerOptions options, const std::shared_ptr<grpc::Ch
     : Link(options.connection, true),
       options_(std::move(options)),
       stub_(v1::Queues::NewStub(channel)) {
-  channel->GetState(true);  // Connects meanwhile.
+  channel->GetState(true);  // Starts connecting.
 }
 
 EnqueueLink::~EnqueueLink() { (void)close(std::chrono::milliseconds{0}); }
@@ -164,7 +164,7 @@ void EnqueueLink::keep(FramePointer frame) {
   if (!frame || kept_.size() >= limits::kFramesKept || frame->bytes > options_.batch_bytes_max) {
     return;
   }
-  // The messages and their strings stay allocated inside: the next ones cost no allocation.
+  // The messages and their strings stay allocated: the next ones cost no allocation.
   frame->request.clear_messages();
   frame->waiters.clear();
   frame->bytes = 0;
@@ -304,7 +304,7 @@ Status EnqueueLink::close(std::chrono::milliseconds timeout) {
   Lock lock(mutex_);
   shutdown(lock, messages_in_flight_ == 0, deadline);
   lock.unlock();
-  // What waited for a session that never came.
+  // Fails what waited for a session that never came.
   disconnected(closed_error(), true);
   return flushed;
 }

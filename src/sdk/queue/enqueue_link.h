@@ -20,10 +20,10 @@
 namespace baton::client {
 
 /// The producer's side of EnqueueStream. Messages go straight into the frame that will carry them;
-/// a frame is kept until it is confirmed, so that it can be sent again as it is. Thread-safe.
+/// a frame is kept until it is confirmed, so that it can be sent again unchanged. Thread-safe.
 ///
-/// Invariant: frames_ is in sending order; the first sent_ of it are sent and unconfirmed, the last
-/// is open for more when it is not among them.
+/// Invariant: frames_ is in sending order; its first sent_ frames are sent and unconfirmed; the
+/// last one accepts more messages if it is not sent.
 class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
  public:
   EnqueueLink(ProducerOptions options, const std::shared_ptr<grpc::Channel>& channel);
@@ -47,7 +47,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
     std::size_t expected = 0;
     Producer::BatchCallback callback;
   };
-  /// Whom the next `messages` messages of a frame belong to: one of the two, or nobody.
+  /// The owner of the next `messages` messages of a frame: one of the two, or none.
   struct Waiter {
     std::size_t messages = 0;
     Producer::Callback callback;
@@ -79,10 +79,10 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
   void add(NewMessage&& message, std::size_t bytes);
   void add_single(NewMessage&& message, std::size_t bytes, Producer::Callback callback);
   void keep(FramePointer frame);
-  /// Without the lock. `next` makes the result of the next message of the frame.
+  /// Without the lock. `next` makes the result of the frame's next message.
   template <class Next>
   static void tell(Waiter& waiter, Next&& next);
-  /// Without the lock: tells the frame's waiters, then accounts for it.
+  /// Without the lock: calls the frame's waiters, then updates the counters.
   template <class Results>
   void settle(FramePointer frame, Results&& result_of);
   void fail(std::deque<FramePointer> frames, const Error& error);
@@ -93,7 +93,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
   std::deque<FramePointer> frames_;
   std::size_t sent_ = 0;
   std::vector<FramePointer> kept_;
-  FramePointer retired_;  // Confirmed before its write was done; gRPC may still look at it.
+  FramePointer retired_;  // Confirmed before its write was done; gRPC may still read it.
   std::size_t messages_in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
   std::size_t flushes_ = 0;

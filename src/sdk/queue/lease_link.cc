@@ -49,7 +49,7 @@ void LeaseLink::session_opened() {
 
 void LeaseLink::fill_start(v1::ConsumeStart& start) const {
   start.set_queue(options_.queue);
-  // The id that the broker made the first time: what it kept for us is ours only under that id.
+  // The id that the broker chose the first time: it keeps our leases under that id only.
   start.set_consumer_id(registration_ ? registration_->consumer_id : options_.consumer_id);
   start.set_max_in_flight(options_.max_in_flight);
   start.set_max_in_flight_bytes(options_.max_in_flight_bytes);
@@ -145,7 +145,7 @@ template <class Item, class Results>
 std::size_t LeaseLink::answer(Lane<Item>& lane, const Results& results, Callbacks& callbacks) {
   std::size_t answered = 0;
   for (const v1::ItemResult& result : results) {
-    if (lane.sent() == 0) break;  // An answer to nothing; the broker would have to be broken.
+    if (lane.sent() == 0) break;  // An answer to nothing: the broker is broken.
     std::optional<Error> error;
     if (result.has_error()) error = from_proto(result.error());
     lane.answer(std::move(error), [&](auto group) { complete(std::move(group), callbacks); });
@@ -161,7 +161,7 @@ void LeaseLink::fail(Lane<Item>& lane, const Error& error, Callbacks& callbacks)
   }
 }
 
-// Those who wait for items to be answered must find the callbacks finished too.
+// A thread that waits for items to be answered must find their callbacks finished too.
 void LeaseLink::run_unlocked(Lock& lock, Callbacks& callbacks) {
   ++running_;
   lock.unlock();
@@ -188,7 +188,7 @@ void LeaseLink::received(v1::ConsumeResponse& response) {
       callbacks.add([this, registration = *registration_] { options_.on_connected(registration); });
     }
   }
-  // Those that come when the lease is over stay the broker's, and go to others with the rest.
+  // Messages that come when the lease is over are not taken: the broker gives them to others.
   if (!messages.empty() && !lease_has_ended()) hold(std::move(messages));
   if (response.quiesced()) quiesced_ = true;
   count_answered(answer(acks_, response.acks(), callbacks) +
@@ -259,7 +259,8 @@ void LeaseLink::disconnected(const Error& error, bool over) {
   extends_.unsend();
   begun_.clear();
   credit_unsent_ += std::exchange(credit_open_, 0);
-  // Nobody saw them. Whether the broker released them or, restarted, keeps them for us, is unknown.
+  // These were not handed out. It is unknown whether the broker released them or, after a restart,
+  // keeps them for us.
   if (credit_mode_ != Credit::broker) credit_unsent_ += untaken_.size() - taken_;
   release_untaken();
   if (over) {
@@ -466,7 +467,7 @@ Status LeaseLink::close(std::chrono::milliseconds timeout) {
   Lock lock(mutex_);
   shutdown(lock, items() == 0, deadline);
   lock.unlock();
-  // What waited for a session that never came.
+  // Fails what waited for a session that never came.
   disconnected(closed_error(), true);
   return flushed;
 }

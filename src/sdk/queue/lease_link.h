@@ -23,7 +23,7 @@
 
 namespace baton::client {
 
-/// Calls to make once the lock is gone, in order.
+/// Callbacks to call in order once the lock is released.
 class Callbacks {
  public:
   void add(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
@@ -36,8 +36,8 @@ class Callbacks {
   std::vector<std::function<void()>> callbacks_;
 };
 
-/// Items of one kind on their way up, and their results on the way down: the broker answers each
-/// kind in the order it was sent. Not thread-safe.
+/// Items of one kind on their way to the broker, and their results: the broker answers each kind in
+/// the order it was sent. Not thread-safe.
 ///
 /// Invariant: the first sent() items are sent and unanswered; groups cover the items exactly.
 template <class Item>
@@ -47,7 +47,7 @@ class Lane {
     std::size_t unanswered = 0;
     ItemResults results;
     LeaseStream::ResultCallback callback;
-    bool is_quiet = false;  // Nobody cares whether it fails.
+    bool is_quiet = false;  // Failures are ignored.
   };
 
   void add(Item item, LeaseStream::ResultCallback callback) {
@@ -71,7 +71,7 @@ class Lane {
   [[nodiscard]] std::size_t size() const { return items_.size(); }
   [[nodiscard]] std::size_t sent() const { return sent_; }
   [[nodiscard]] std::size_t unsent() const { return items_.size() - sent_; }
-  /// Gives the next `max` unsent items to `write`, in order.
+  /// Passes the next `max` unsent items to `write`, in order.
   template <class Write>
   std::size_t send(std::size_t max, Write&& write) {
     const std::size_t count = std::min(max, unsent());
@@ -79,10 +79,10 @@ class Lane {
     sent_ += count;
     return count;
   }
-  /// The stream broke: everything is to be sent again.
+  /// The stream broke: everything has to be sent again.
   void unsend() { sent_ = 0; }
 
-  /// The result of the oldest item. A group that is complete goes to `complete`.
+  /// Takes the result of the oldest item. A group that is complete is passed to `complete`.
   template <class Complete>
   void answer(std::optional<Error> error, Complete&& complete) {
     Group& group = groups_.front();
@@ -99,8 +99,8 @@ class Lane {
   }
 
  private:
-  // Items that nobody asks about share a group, and its cost, until it is sent: groups must end, or
-  // their failures would never be told.
+  // Items without a callback share a group, and its cost, until it is sent: groups must end, or
+  // their failures would never be reported.
   [[nodiscard]] bool can_join_last_group() const {
     return !groups_.empty() && !groups_.back().callback && !groups_.back().is_quiet &&
            groups_.back().unanswered <= unsent();
@@ -111,18 +111,18 @@ class Lane {
   std::size_t sent_ = 0;
 };
 
-/// Who gives the broker credit for further messages.
+/// Who grants the broker credit for further messages.
 enum class Credit : std::uint8_t {
   broker,    // Nobody: max_in_flight is the bound.
-  manual,    // The user, by add_credit().
-  returned,  // max_in_flight at first; each ack and nack gives one back, until pause().
+  manual,    // The user, with add_credit().
+  returned,  // max_in_flight at first; each ack and nack returns one, until pause().
 };
 
-/// The consumer's side of Consume: buffers what comes, gathers what goes, forgets nothing over a
-/// reconnect. Thread-safe; see LeaseStream for the rules of the callbacks.
+/// The consumer's side of Consume: buffers incoming messages, gathers outgoing items, and forgets
+/// nothing over a reconnect. Thread-safe; see LeaseStream for the rules of the callbacks.
 ///
 /// What came in a call is handed out only while the lease of that call is valid, and not when its
-/// own deadline may have passed at the broker: it may be another consumer's by then.
+/// own deadline may have passed at the broker: another consumer may hold it by then.
 class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeResponse> {
  public:
   LeaseLink(LeaseStreamOptions options, Credit credit,
@@ -133,12 +133,12 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   LeaseLink(LeaseLink&&) = delete;
   LeaseLink& operator=(LeaseLink&&) = delete;
 
-  /// Opens the stream. Apart from the constructor, so that callbacks find their owner complete.
+  /// Opens the stream. Not in the constructor, so that callbacks find their owner complete.
   void start();
 
   Result<Registration> wait_until_registered(std::chrono::milliseconds timeout);
   Result<std::optional<LeasedMessage>> next(std::chrono::milliseconds timeout);
-  /// `session` takes the number of the session that they came in, for may_begin().
+  /// `session` receives the number of the session in which they came, for may_begin().
   Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout, std::size_t max,
                                                 std::uint64_t* session = nullptr);
   void interrupt();
@@ -147,26 +147,26 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   void ack(std::vector<LeaseToken> tokens, LeaseStream::ResultCallback callback);
   void nack(Nack item, LeaseStream::ResultCallback callback);
   void nack(std::vector<Nack> items, LeaseStream::ResultCallback callback);
-  /// `is_quiet`: failures are the callback's matter alone, not flush()'s.
+  /// `is_quiet`: failures are reported to the callback only, not to flush().
   void extend(std::vector<Extension> items, LeaseStream::ResultCallback callback,
               bool is_quiet = false);
-  /// Says so to the broker as soon as it can. Forgotten when the connection breaks first.
+  /// Tells the broker as soon as possible. Forgotten if the connection breaks first.
   void begin(std::vector<LeaseToken> tokens);
   void add_credit(std::uint32_t messages);
-  /// Gives no more credit back, and asks the broker to deliver nothing more.
+  /// Returns no more credit, and asks the broker to deliver nothing more.
   void pause();
-  /// The broker's, or its default as long as it has not told.
+  /// The broker's value, or its default until the broker has told it.
   [[nodiscard]] std::chrono::milliseconds visibility_timeout() const;
-  /// flush() answers only failures from now on.
+  /// flush() reports only failures from now on.
   void forget_failure();
 
   Status flush(std::chrono::milliseconds timeout);
   Status close(std::chrono::milliseconds timeout);
   LeaseStream::Stats stats() const;
   SessionLease lease() const;
-  /// Whether what came in this session may be begun now.
+  /// Whether messages that came in this session may be begun now.
   [[nodiscard]] bool may_begin(std::uint64_t session) const;
-  /// Gives a message back that nobody began. Nobody cares whether it was another's already.
+  /// Gives back a message that was not begun. A failure, because it was lost already, is ignored.
   void give_back(LeaseToken token);
 
  private:
@@ -181,7 +181,7 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
     return acks_.unsent() + nacks_.unsent() + extends_.unsent();
   }
   [[nodiscard]] std::size_t items() const { return acks_.size() + nacks_.size() + extends_.size(); }
-  /// No message can come any more that the broker would count as attempted when the stream ends.
+  /// Whether no message can come any more that would count an attempt when the stream ends.
   [[nodiscard]] bool is_quiesced() const { return !quiesce_ || quiesced_ || !in_session_; }
   [[nodiscard]] bool frame_is_due() const;
   [[nodiscard]] std::optional<Error> ended() const;
@@ -190,11 +190,11 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   void give_credit_back(std::size_t messages);
   bool wait_for_messages(Lock& lock, std::chrono::milliseconds timeout);
   void release_untaken();
-  /// What waits here may be others' by now.
+  /// Drops the messages that wait here if others may hold them by now.
   void drop_if_cut_off(Lock& lock);
-  /// Its deadline may have passed at the broker.
+  /// Whether the message's deadline may have passed at the broker.
   [[nodiscard]] bool may_have_expired(const LeasedMessage& message) const;
-  /// Takes those out of `messages`, and gives them back.
+  /// Takes expired messages out of `messages`, and gives them back.
   void drop_expired(std::vector<LeasedMessage>& messages);
   void release(std::span<LeasedMessage> messages);
   void hold(std::vector<LeasedMessage> messages);
@@ -217,31 +217,31 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   const LeaseStreamOptions options_;
   const Credit credit_mode_;
   const std::unique_ptr<v1::Queues::Stub> stub_;
-  v1::ConsumeRequest frame_;  // Untouched while writing_.
-  // Apart from changed_, so that results do not wake those who wait for messages.
+  v1::ConsumeRequest frame_;  // Not changed while writing_.
+  // Separate from changed_, so that results do not wake threads that wait for messages.
   std::condition_variable arrived_;
   // All below under mutex_.
   Lane<LeaseToken> acks_;
   Lane<Nack> nacks_;
   Lane<Extension> extends_;
-  std::vector<LeaseToken> begun_;  // Not yet told.
+  std::vector<LeaseToken> begun_;  // Not yet reported to the broker.
   std::vector<LeasedMessage> untaken_;
-  std::size_t taken_ = 0;                     // So many at the front of untaken_ are gone already.
-  std::optional<Registration> registration_;  // Of the last session that got so far.
+  std::size_t taken_ = 0;                     // How many at the front of untaken_ are handed out.
+  std::optional<Registration> registration_;  // Of the last session that was registered.
   bool start_sent_ = false;
-  std::uint64_t session_ = 0;  // Counts them.
+  std::uint64_t session_ = 0;  // Number of the current session.
   std::uint64_t credit_unsent_ = 0;
-  std::uint64_t credit_open_ = 0;          // Sent, and not yet used by a delivery.
-  std::deque<std::uint64_t> frames_open_;  // Of each unanswered frame: items sent up to its end.
+  std::uint64_t credit_open_ = 0;          // Granted, and not yet used by a delivery.
+  std::deque<std::uint64_t> frames_open_;  // For each unanswered frame: items sent up to its end.
   std::uint64_t items_written_ = 0;        // On this session.
   std::uint64_t items_answered_ = 0;       // On this session.
   std::size_t flushes_ = 0;
-  std::size_t running_ = 0;  // Callbacks not finished: the items they are about still count.
+  std::size_t running_ = 0;  // Callbacks in progress: their items still count.
   bool interrupted_ = false;
   bool paused_ = false;
   bool in_session_ = false;
-  bool quiesce_ = false;       // Nothing more is wanted, on this session or another.
-  bool quiesce_sent_ = false;  // On this session; quiesced_ likewise.
+  bool quiesce_ = false;       // No more messages are wanted, on any session.
+  bool quiesce_sent_ = false;  // On this session, as is quiesced_.
   bool quiesced_ = false;
   bool closed_ = false;
   std::optional<Error> first_failure_;

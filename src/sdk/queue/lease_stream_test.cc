@@ -113,8 +113,9 @@ TEST(LeaseStream, GathersAcksWhileFramesAreUnanswered) {
   EXPECT_EQ(frames.now(), (std::vector<int>{1, 100}));
 }
 
-// The broker keeps a returning consumer's leases under its id, and its acks must not be lost. What
-// nobody took is given back, for it may or may not have been released already.
+// The broker keeps a returning consumer's leases under its id, and its acks must not be lost.
+// Messages that were not handed out are given back, because it is unknown whether they were
+// released already.
 TEST(LeaseStream, ReturnsUnderItsIdSendsAcksAgainAndReleasesTheUntaken) {
   std::promise<ConsumeDialog*> second;
   Gate checked;
@@ -247,7 +248,7 @@ TEST(LeaseStream, CloseReleasesTheUntakenAndWaitsForResults) {
   EXPECT_EQ(stream->next(seconds{20}).error().code, Code::cancelled);
 }
 
-// The broker counts an attempt for what was on its way to a consumer that went.
+// The broker counts an attempt for a message on its way to a consumer that disconnects.
 TEST(LeaseStream, CloseReleasesWhatStillComes) {
   Log<std::string> released;
   TestBroker broker;

@@ -158,7 +158,7 @@ TEST(Producer, ABadMessageDoesNotFailItsNeighbours) {
   const Status flushed = producer->flush(seconds{20});
   ASSERT_FALSE(flushed.has_value());
   EXPECT_EQ(flushed.error().code, Code::queue_full);
-  EXPECT_TRUE(producer->flush(seconds{20}).has_value());  // Told once.
+  EXPECT_TRUE(producer->flush(seconds{20}).has_value());  // Reported once.
 }
 
 TEST(Producer, SendsUnconfirmedMessagesAgainInOrderAfterAReconnect) {
@@ -167,7 +167,7 @@ TEST(Producer, SendsUnconfirmedMessagesAgainInOrderAfterAReconnect) {
   broker.on_enqueue_stream = [&](int number, EnqueueCall& call) {
     v1::EnqueueRequest request;
     if (number == 1) {
-      // Confirms one frame, takes another, and dies.
+      // Confirms one frame, takes another, and breaks the connection.
       call.Read(&request);
       call.Write(confirm(request));
       call.Read(&request);
@@ -241,7 +241,7 @@ TEST(Producer, BoundsWhatIsInFlight) {
   EXPECT_FALSE(producer->try_send(eleventh, {}));
   EXPECT_EQ(eleventh.payload, "10");
   EXPECT_EQ(producer->stats().messages_in_flight, 10U);
-  // Blocks until the gate opens; opening it is what lets the thread end.
+  // Blocks until the gate opens; only then can the thread end.
   std::thread blocked([&] { producer->send(std::move(eleventh), {}); });
   answer.open();
   blocked.join();

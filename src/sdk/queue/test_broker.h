@@ -21,7 +21,7 @@
 namespace baton::client {
 
 /// A broker that does what the test's scripts say, on an abstract Unix socket. Each streaming
-/// script gets the number of its call, from 1.
+/// script gets the number of its call, counted from 1.
 class TestBroker final : public v1::Queues::Service {
  public:
   using EnqueueCall = grpc::ServerReaderWriter<v1::EnqueueResponse, v1::EnqueueRequest>;

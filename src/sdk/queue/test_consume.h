@@ -9,14 +9,14 @@
 
 namespace baton::client {
 
-/// One Consume call as a script sees it: reads requests, keeps what they asked for, and answers.
+/// One Consume call as a script sees it: reads requests, records their content, and answers.
 class ConsumeDialog {
  public:
   explicit ConsumeDialog(TestBroker::ConsumeCall& call) : call_(call) {}
 
   /// Reads the start and confirms the registration.
   void accept(std::uint64_t visibility_ms = 30'000) {
-    if (!read()) return;  // A client that is gone already.
+    if (!read()) return;  // The client has disconnected already.
     ASSERT_TRUE(last.has_start());
     start = last.start();
     v1::ConsumeResponse response;
@@ -37,7 +37,7 @@ class ConsumeDialog {
     }
     call_.Write(response);
   }
-  /// Reads the next request; false at its end.
+  /// Reads the next request; false at the end of the call.
   bool read() {
     last.Clear();
     if (!call_.Read(&last)) return false;
@@ -48,7 +48,7 @@ class ConsumeDialog {
     for (const auto& token : last.begun()) begun.push_back(token);
     return true;
   }
-  /// Answers every item of the last request as done, but those whose token is in `lost`.
+  /// Answers every item of the last request as done, except those whose token is in `lost`.
   void answer(const std::vector<std::string>& lost = {}) {
     v1::ConsumeResponse response;
     const auto add = [&](auto* results, const std::string& token) {

@@ -10,13 +10,13 @@ namespace baton::client {
 void AppendLink::ask_for_epoch() {
   if (asking_ || closing_) return;
   asking_ = true;
-  // The one before has let go of the lock for the last time.
+  // The thread before has released the lock for the last time.
   if (asker_.joinable()) asker_.join();
   asker_ = std::thread([this] { asker(); });
 }
 
 /// Asks until there is an answer (the broker may be away just now), and again if the window asks
-/// again meanwhile. Lets go of the lock for the last time right after asking_ is false.
+/// again meanwhile. Releases the lock for the last time right after asking_ is false.
 void AppendLink::asker() {
   Lock lock(mutex_);
   while (window_.phase() == AppendWindow::Phase::asking && !closing_ && !over_) {
@@ -37,7 +37,7 @@ void AppendLink::asker() {
   asking_ = false;
 }
 
-/// The broker will not give one: nothing can be sent any more.
+/// The broker refuses a new epoch: nothing can be sent any more.
 void AppendLink::end(Lock& lock, const Error& error) {
   over_ = error;
   break_session(lock);

@@ -67,7 +67,7 @@ std::optional<Error> AppendLink::wait_for_room(Lock& lock, std::size_t cost) {
   const auto ready = [&] { return closed_ || over_ || has_room(cost); };
   if (!ready()) {
     ++waiting_;
-    advance(lock);  // Nobody lingers for company that cannot come.
+    advance(lock);  // Open batches go at once: no record can join them now.
     changed_.wait_until(lock, SteadyClock::now() + options_.send_timeout, ready);
     --waiting_;
   }
@@ -303,7 +303,7 @@ Status AppendLink::close(std::chrono::milliseconds timeout) {
   changed_.notify_all();
   lock.unlock();
   if (asker_.joinable()) asker_.join();
-  // What waited for a session that never came.
+  // Fails what waited for a session that never came.
   disconnected(closed_error(), true);
   return flushed;
 }

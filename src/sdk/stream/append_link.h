@@ -22,7 +22,7 @@
 
 namespace baton::client {
 
-/// What the broker told before a producer begins.
+/// What the broker said before a producer begins.
 struct AppendTerms {
   std::uint32_t partitions = 1;
   std::size_t batch_bytes_max = 0;
@@ -32,7 +32,7 @@ struct AppendTerms {
 /// The producer's side of AppendStream: records into the accumulator, closed batches through the
 /// window onto the wire, results back to their callbacks. Thread-safe.
 ///
-/// Its one thread of its own, `asker_`, lives only while a new epoch is asked for.
+/// The only thread of its own, `asker_`, lives while a new epoch is asked for.
 class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
  public:
   AppendLink(StreamProducerOptions options, const AppendTerms& terms,
@@ -71,7 +71,7 @@ class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
   void violated(Lock& lock, const Error& error);
   [[nodiscard]] std::optional<std::uint64_t> oldest_unsettled() const;
   std::vector<AppendWindow::Settled> give_up(const Error& error);
-  /// Without the lock: tells the records' callbacks, then accounts for them.
+  /// Without the lock: calls the records' callbacks, then updates the counters.
   void settle(std::vector<AppendWindow::Settled> settled);
 
   // A new epoch.
@@ -83,15 +83,15 @@ class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
   const StreamProducerOptions options_;
   const std::uint32_t partitions_;
   const std::unique_ptr<v1::Streams::Stub> stub_;
-  v1::AppendRequest frame_;  // Untouched while writing_.
+  v1::AppendRequest frame_;  // Not changed while writing_.
   // All below under mutex_.
   BatchAccumulator accumulator_;
   AppendWindow window_;
   std::multiset<std::uint64_t> unsettled_;  // The first record of each closed batch.
   std::size_t bytes_in_flight_ = 0;
   std::size_t flushes_ = 0;
-  std::size_t waiting_ = 0;  // Senders without room.
-  int violations_ = 0;       // In a row.
+  std::size_t waiting_ = 0;  // Threads that wait for room.
+  int violations_ = 0;       // Consecutive ones.
   bool closed_ = false;
   bool linger_pending_ = false;
   bool rest_pending_ = false;

@@ -44,7 +44,7 @@ bool AppendWindow::may_send(std::uint32_t partition) const {
          at.batches.size() == at.outstanding;
 }
 
-/// The first that is to be sent now. Those of unknown fate come before those never sent.
+/// The first batch to be sent now. Batches of unknown fate come before those never sent.
 PendingBatch* AppendWindow::next_of(const Partition& partition) const {
   for (const PendingBatchPointer& batch : partition.batches) {
     if (batch->fate == Fate::unknown) return batch.get();
@@ -83,7 +83,7 @@ void AppendWindow::send(Partition& partition, PendingBatch& batch) {
 std::span<PendingBatch* const> AppendWindow::next_frame(std::size_t bytes_max) {
   Frame frame;
   std::size_t bytes = 0;
-  // One batch of each partition in turn, until the frame is full.
+  // Takes one batch of each partition in turn, until the frame is full.
   while (!ready_.empty() && frame.size() < limits::kAppendFrameBatches) {
     auto next = ready_.lower_bound(turn_);
     if (next == ready_.end()) next = ready_.begin();
@@ -115,7 +115,7 @@ Status AppendWindow::check(const Frame& frame, std::span<const AppendResult> res
                         fmt::format("the broker answered for partition {} instead of {}",
                                     results[i].partition, partition));
     }
-    // Batches go out in the order of their sequence, so that of duplicates too the offsets grow.
+    // Batches go out in the order of their sequence numbers, so the offsets of duplicates grow too.
     const bool known = results[i].ok() && results[i].offset >= 0;
     if (known && results[i].offset < partitions_[partition].offset_min) {
       return make_error(Code::internal,
@@ -169,7 +169,7 @@ void AppendWindow::settle(PendingBatch& batch, const AppendResult& result,
   refresh(number);
 }
 
-/// Decides what a result means for the window. True: the batch was not stored, and goes again.
+/// Decides what a result means for the window. True: the batch was not stored, and is sent again.
 bool AppendWindow::takes_again(PendingBatch& batch, const AppendResult& result) {
   if (!result.error) return false;
   const Code code = result.error->code;
@@ -179,7 +179,7 @@ bool AppendWindow::takes_again(PendingBatch& batch, const AppendResult& result) 
   }
   const bool gap = identity_ && code == Code::sequence_gap;
   const bool busy = code == Code::unavailable;
-  // Those behind a refused batch are no worse for it: only what begins the trouble counts.
+  // Batches behind a refused one are not at fault: only the first refusal counts.
   const bool innocent = gap && phase_ == Phase::draining;
   if ((gap || busy) && (innocent || ++batch.tries < limits::kBatchTriesMax)) {
     drain(gap && !innocent);
@@ -233,7 +233,7 @@ void AppendWindow::session_broke() {
   }
   frames_.clear();
   for (std::uint32_t i = 0; i < partitions_.size(); ++i) {
-    // Another broker's offsets may begin lower, if it lost what was never synced.
+    // Another broker's offsets may begin lower, if it lost records that were never synced.
     partitions_[i].offset_min = 0;
     refresh(i);
   }

@@ -26,18 +26,18 @@ namespace baton::client {
 /// its partition's sequence, and the ones behind it come back as sequence_gap. Then the window
 /// drains: it sends only what may have been stored already (its fate must be known under the old
 /// epoch), and when nothing is in flight any more it asks for a new epoch and begins at 0.
-/// Numbering the rest anew within the old epoch would be simpler and wrong: a copy of one of them,
-/// still in the broker's hands from a broken session, could fill the hole.
+/// Renumbering the rest within the old epoch would be simpler but wrong: a copy of one of them that
+/// the broker still has from a broken session could fill the hole.
 ///
 /// Invariant: at most kProducerBatchesRemembered batches of a partition are in flight or of unknown
-/// fate, so that the broker still knows each of them when it comes again.
+/// fate, so that the broker still remembers each of them when it is sent again.
 class AppendWindow {
  public:
   enum class Phase : std::uint8_t {
     open,      // Sends.
     draining,  // Waits for the answers that are still out.
-    resting,   // Drained; to be resumed after a while: the broker could not take a batch.
-    asking,    // Drained; to be given a new epoch.
+    resting,   // Drained; resumed after a while: the broker could not store a batch.
+    asking,    // Drained; waits for a new epoch.
   };
   /// A batch whose result is known.
   struct Settled {
@@ -54,17 +54,17 @@ class AppendWindow {
   AppendWindow(std::uint32_t partitions, std::optional<Identity> identity);
 
   void add(PendingBatchPointer batch);
-  /// Whether a batch of this partition would go out at once.
+  /// Whether a batch of this partition would be sent at once.
   [[nodiscard]] bool may_send(std::uint32_t partition) const;
-  /// The batches of the next frame, now in flight; nothing when none may be sent.
+  /// The batches of the next frame, now in flight; empty when none may be sent.
   std::span<PendingBatch* const> next_frame(std::size_t bytes_max);
 
-  /// The broker's answer to the oldest frame. Fails, and changes nothing, when it cannot be one:
-  /// the session is to be broken then.
+  /// Takes the broker's answer to the oldest frame. Fails, and changes nothing, when it cannot be
+  /// one: the caller then breaks the session.
   Result<std::vector<Settled>> answered(std::span<const AppendResult> results);
-  /// What was in flight may or may not have been stored.
+  /// Batches in flight may or may not have been stored.
   void session_broke();
-  /// Gives everything back, unsettled.
+  /// Returns every batch, without a result.
   std::vector<PendingBatchPointer> clear();
 
   [[nodiscard]] Phase phase() const { return phase_; }
@@ -73,7 +73,7 @@ class AppendWindow {
   /// After asking.
   void begin_epoch(const Identity& identity);
 
-  /// Set when the producer is over: somebody else has its name.
+  /// Set when another producer has taken the name: this one is finished.
   [[nodiscard]] const std::optional<Error>& fenced() const { return fenced_; }
   [[nodiscard]] bool empty() const { return batches_ == 0; }
   [[nodiscard]] std::size_t frames_in_flight() const { return frames_.size(); }
@@ -84,7 +84,7 @@ class AppendWindow {
     std::deque<PendingBatchPointer> batches;
     std::size_t outstanding = 0;  // In flight or of unknown fate.
     std::int32_t next_sequence = 0;
-    std::int64_t offset_min = 0;  // On this session: that the next batch has at least.
+    std::int64_t offset_min = 0;  // On this session: lowest offset that the next batch can have.
   };
   using Frame = std::vector<PendingBatch*>;
 
@@ -102,7 +102,7 @@ class AppendWindow {
   std::vector<Partition> partitions_;
   std::optional<Identity> identity_;
   std::set<std::uint32_t> ready_;  // Partitions that have something to send.
-  std::uint32_t turn_ = 0;         // Who sends first next time.
+  std::uint32_t turn_ = 0;         // The partition that sends first next time.
   std::deque<Frame> frames_;
   std::size_t batches_ = 0;
   std::size_t outstanding_ = 0;

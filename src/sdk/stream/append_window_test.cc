@@ -62,7 +62,7 @@ TEST_F(Window, NumbersRecordsPerPartition) {
   EXPECT_EQ(send(), Sent{});
 }
 
-// More than the broker remembers could not be told from duplicates.
+// The broker could not tell more batches than it remembers from duplicates.
 TEST_F(Window, KeepsAtMostFiveBatchesOfAPartitionInFlight) {
   for (int i = 0; i < 7; ++i) add({std::to_string(i)});
   EXPECT_EQ(send(), (Sent{"0:0 0", "0:1 1", "0:2 2", "0:3 3", "0:4 4"}));
@@ -98,7 +98,7 @@ TEST_F(Window, SendsEverythingUnconfirmedAgainAsItWas) {
   EXPECT_EQ(settled[0].offset, 3);
 }
 
-// Those behind a refused batch were not stored, and only the refused one is at fault.
+// Batches behind a refused one were not stored, and only the refused one is at fault.
 TEST_F(Window, ARefusedBatchFailsAloneAndTheRestGoesOnUnderANewEpoch) {
   for (const char* value : {"a", "bad", "c"}) add({value});
   send();
@@ -113,7 +113,7 @@ TEST_F(Window, ARefusedBatchFailsAloneAndTheRestGoesOnUnderANewEpoch) {
   EXPECT_EQ(settled[1].error->code, Code::invalid_argument);
   EXPECT_EQ(window_.phase(), Phase::draining);
   add({"e"}, 1);
-  EXPECT_EQ(send(), Sent{});  // Nobody begins anything before the new epoch.
+  EXPECT_EQ(send(), Sent{});  // Nothing new is sent before the new epoch.
   EXPECT_TRUE(answer({refused(Code::sequence_gap)}).empty());
   ASSERT_EQ(window_.phase(), Phase::asking);
   window_.begin_epoch(kSecond);

@@ -62,7 +62,7 @@ Status BatchAccumulator::add(const NewRecord& record, std::size_t cost,
   const auto partition = partition_of(record);
   if (!partition) return partition.error();
   Open& open = open_for(*partition);
-  // The cost is never less than what the record takes in the batch, but for many small headers.
+  // The cost is never less than what the record takes in the batch, except with many small headers.
   if (!open.builder.empty() && open.builder.bytes() + cost > options_.batch_bytes) {
     full.push_back(close(*partition));
   }
@@ -94,13 +94,13 @@ PendingBatchPointer BatchAccumulator::close(std::uint32_t partition) {
   batch->first_record = open.first_record;
   batch->callbacks = std::move(open.callbacks);
   auto bytes = open.builder.finish(options_.compression);
-  // Compressors fail on nothing that a builder holds.
+  // Compressors cannot fail on what a builder holds.
   BATON_ASSERT(bytes.has_value());
   batch->bytes = *std::move(bytes);
   open.callbacks.clear();
   open.cost = 0;
   first_records_.erase(open.first_record);
-  // A batch's worth each: spread, and still few batches.
+  // A batch's worth for each partition: spread over all, and still few batches.
   if (partition == sticky_) sticky_ = (sticky_ + 1) % options_.partitions;
   return batch;
 }

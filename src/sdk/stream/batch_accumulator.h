@@ -21,18 +21,18 @@ namespace baton::client {
 
 /// A batch on its way, from the time it was closed until its result is known.
 struct PendingBatch {
-  /// What is known of it at the broker.
+  /// What is known about the batch at the broker.
   enum class Fate : std::uint8_t {
-    unsent,     // Not there.
+    unsent,     // Not stored.
     in_flight,  // Sent on this session.
     unknown,    // Sent on a session that broke.
-    rejected,   // Not there, and not to be sent before the window starts anew.
+    rejected,   // Not stored, and not to be sent before the window starts anew.
   };
 
   std::uint32_t partition = 0;
   std::string bytes{};
   std::int32_t count = 0;
-  std::size_t cost = 0;  // Against the bound on bytes.
+  std::size_t cost = 0;  // Counted against the bound on bytes.
   std::uint64_t first_record = 0;
   std::vector<StreamProducer::Callback> callbacks{};  // One per record, some empty.
   Fate fate = Fate::unsent;
@@ -51,22 +51,22 @@ class BatchAccumulator {
   struct Options {
     std::uint32_t partitions = 1;
     std::size_t batch_bytes = 64UL * 1024;
-    std::size_t batch_bytes_max = 1024UL * 1024;  // That the broker takes.
+    std::size_t batch_bytes_max = 1024UL * 1024;  // The broker's limit.
     std::chrono::microseconds linger{0};
     Compression compression = Compression::none;
   };
 
   explicit BatchAccumulator(const Options& options);
 
-  /// Takes a record whose timestamp is set. Batches that it found full come back in `full`. Fails
-  /// with the record's fault, and `callback` is left alone then.
+  /// Takes a record whose timestamp is set. Batches that were full are returned in `full`. Fails
+  /// with the record's fault, and then leaves `callback` alone.
   Status add(const NewRecord& record, std::size_t cost, StreamProducer::Callback& callback,
              Time now, std::vector<PendingBatchPointer>& full);
   /// Closes and returns the batches that have waited long enough (`all`: every one), of partitions
-  /// that `may_send` names; the others go on filling up.
+  /// for which `may_send` is true; the others keep filling up.
   std::vector<PendingBatchPointer> take_due(Time now, bool all,
                                             const std::function<bool(std::uint32_t)>& may_send);
-  /// When take_due() has something for a partition that may send; nothing without open batches.
+  /// When take_due() has something for a partition that may send; nullopt without open batches.
   [[nodiscard]] std::optional<Time> next_due(
       const std::function<bool(std::uint32_t)>& may_send) const;
 
@@ -98,7 +98,7 @@ class BatchAccumulator {
   std::deque<Opened> opened_;
   std::set<std::uint64_t> first_records_;  // Of the open batches.
   std::uint64_t records_ = 0;
-  std::uint32_t sticky_ = 0;  // Where records without a key go.
+  std::uint32_t sticky_ = 0;  // The partition for records without a key.
 };
 
 }  // namespace baton::client

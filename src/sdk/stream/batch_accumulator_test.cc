@@ -46,7 +46,7 @@ TEST_F(Accumulator, ABatchWaitsForCompanyAndNoLonger) {
   EXPECT_EQ(accumulator_.next_due(always), std::nullopt);
 }
 
-// While its partition may not send, a batch is better off growing.
+// While its partition may not send, a batch keeps growing.
 TEST_F(Accumulator, ABatchThatCannotGoFillsUp) {
   ASSERT_TRUE(add({.value = "a"}).has_value());
   EXPECT_TRUE(accumulator_.take_due(kStart + milliseconds{9}, false, never).empty());

@@ -14,7 +14,7 @@ void PartitionSeat::started(std::uint64_t subscription) {
   subscription_ = subscription;
   if (rules_.single_active) return;
   seat_ = Seat::active;
-  // Without a session nothing could be stored; with one, what was handled meanwhile can.
+  // Without a session nothing could be stored; now what was handled meanwhile can be.
   settle();
 }
 
@@ -31,14 +31,14 @@ void PartitionSeat::update(const Update& update) {
 
 void PartitionSeat::take_seat(const Update& update) {
   const bool same = update.generation == epoch_;
-  // A repeat after a cut, or one that a newer one overtook.
+  // A repetition after a break, or an update that a newer one overtook.
   if (seat_ == Seat::active && same) return;
   if (update.generation < epoch_) return;
   if (seat_ != Seat::none) leave_seat(Code::stale_epoch);
   seat_ = Seat::active;
   settled_ = false;
   if (same) {
-    // Nobody else had it in between: what was handed out then must not be again.
+    // No other consumer had the seat in between: what was handed out must not be handed out again.
     floor_.offset = std::max(floor_.offset, update.offset.value_or(-1));
   } else {
     epoch_ = update.generation;
@@ -59,7 +59,7 @@ void PartitionSeat::step_down(std::uint64_t generation) {
     step_generation_ = std::max(step_generation_, generation);
     return;
   }
-  // Without the seat there is nothing to finish but whatever still runs, and nothing to store.
+  // Without the seat, only the running handler has to finish, and there is nothing to store.
   settled_ = seat_ == Seat::none;
   seat_ = Seat::stepping_down;
   step_generation_ = generation;
@@ -88,7 +88,7 @@ void PartitionSeat::leave_seat(Code why) {
 
 void PartitionSeat::lost() {
   leave_seat(Code::unavailable);
-  // The broker knows nothing of them any more.
+  // The broker has forgotten the credit.
   credit_ = {};
   stored_ignored_ = 0;
   subscription_ = 0;
@@ -105,7 +105,7 @@ void PartitionSeat::drop_queue() {
 
 bool PartitionSeat::deliver(RawBatch batch) {
   const bool wanted = seat_ == Seat::active && batch.epoch == epoch_ && !stopping_ && !halted_;
-  // The broker did not say where it begins: here. A successor must not begin later.
+  // The broker did not say where delivery begins: here. A successor must not begin later.
   if (wanted && rules_.single_active && handled_ < 0) handled_ = batch.first_offset;
   queue_.push_back(std::move(batch));
   if (!wanted) drop_queue();
@@ -160,7 +160,7 @@ void PartitionSeat::handled(const SeatTask& task, Time now) {
     credit_.batches += task.batch.cost.batches;
     credit_.bytes += task.batch.cost.bytes;
   }
-  // The seat was given anew since: what the old one handled is not this one's.
+  // The seat was given anew since: records handled under the old epoch do not count for this one.
   if (task.epoch != epoch_) return;
   halted_ = halted_ || task.failed || task.stopped;
   floor_.time = task.floor.time;
@@ -226,7 +226,7 @@ bool PartitionSeat::stored(std::int64_t offset, const std::optional<Error>& erro
     --stored_ignored_;
     return false;
   }
-  // Answers come in the order of the stores; the broker may keep another offset than it was told.
+  // Answers come in the order of the stores; the broker may keep another offset than the one sent.
   if (!outstanding_) return false;
   outstanding_.reset();
   done_ticket_ = outstanding_ticket_;
@@ -264,7 +264,7 @@ void PartitionSeat::stop() {
 }
 
 bool PartitionSeat::is_done() const {
-  // Without single_active the seat comes back with the connection, and the offset can be stored.
+  // Without single_active the seat returns with the connection, and the offset can be stored.
   const bool owes =
       !rules_.single_active && rules_.has_group && rules_.storing.automatic && handled_ >= 0;
   if (owes && !settled_) return false;

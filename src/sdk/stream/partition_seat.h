@@ -14,7 +14,7 @@
 
 namespace baton::client {
 
-/// What a subscription may still get, or gets back.
+/// How much a subscription may still receive, or gets back.
 struct CreditAmount {
   std::uint64_t batches = 0;
   std::uint64_t bytes = 0;
@@ -22,7 +22,7 @@ struct CreditAmount {
   bool operator==(const CreditAmount&) const = default;
 };
 
-/// A delivery as it came.
+/// A delivery, not decoded yet.
 struct RawBatch {
   std::uint64_t subscription = 0;
   std::uint64_t epoch = 0;
@@ -33,25 +33,25 @@ struct RawBatch {
   CreditAmount cost{};
 };
 
-/// Something for a worker to do.
+/// A task for a worker.
 struct SeatTask {
   enum class Kind : std::uint8_t { activate, handle, step_down };
   Kind kind = Kind::handle;
   std::uint32_t partition = 0;
   std::uint64_t epoch = 0;
-  std::int64_t offset = -1;   // To activate: where delivery begins. The answer of ask_offset.
-  RawBatch batch{};           // To handle.
-  ReadFloor floor{};          // Likewise: below it, it was handed out before. Changed by decoding.
-  std::uint64_t records = 0;  // How many were handled.
+  std::int64_t offset = -1;  // For activate: where delivery begins. ask_offset changes it.
+  RawBatch batch{};          // For handle.
+  ReadFloor floor{};  // For handle: lower offsets were handed out before. Decoding changes it.
+  std::uint64_t records = 0;  // How many records were handled.
   bool failed = false;        // The handler threw: nothing was handled.
   bool stopped = false;       // The handler wanted no more: batch.next_offset says how far it came.
 };
 
-/// What one consumer holds and owes on one partition: whether the seat is its, which batches wait
-/// for a handler, which offset is to be stored, which step-down is to be answered. Pure: time is an
-/// argument. Not thread-safe.
+/// What one consumer holds and owes on one partition: whether it has the seat, which batches wait
+/// for a handler, which offset has to be stored, which step-down has to be answered. Pure: time is
+/// an argument. Not thread-safe.
 ///
-/// One task at a time, in order. A step-down lets the handler under way finish, drops the batches
+/// One task at a time, in order. A step-down lets the running handler finish, drops the batches
 /// behind it, tells the application, stores the offset, and answers once that is confirmed. The
 /// offset is stored even when nothing was handled: the group may have none, and the successor would
 /// begin where *it* was told to, past what has come meanwhile. For the same reason it is stored
@@ -67,7 +67,7 @@ class PartitionSeat {
     bool single_active = false;
     bool has_group = false;
     bool ask_offset = false;
-    bool has_callbacks = false;  // on_active or on_step_down.
+    bool has_callbacks = false;  // on_active or on_step_down is set.
     OffsetStoring storing{};
   };
   struct Update {
@@ -87,42 +87,42 @@ class PartitionSeat {
     bool operator==(const Reply&) const = default;
   };
 
-  /// `floor`: where the records begin that count, as far as it is known.
+  /// `floor`: where the records that count begin, as far as known.
   PartitionSeat(std::uint32_t partition, const Rules& rules, const ReadFloor& floor)
       : partition_(partition), rules_(rules), floor_(floor) {}
 
-  // What the broker says.
+  // Messages from the broker.
 
-  /// The subscription is there. Without single_active the seat is ours by that.
+  /// The subscription exists. Without single_active that gives us the seat.
   void started(std::uint64_t subscription);
   void update(const Update& update);
-  /// False: the seat is not ours, or no longer; the batch is dropped and its credit given back.
+  /// False if the seat is not ours, or no longer: the batch is dropped and its credit returned.
   bool deliver(RawBatch batch);
-  /// False when nobody waits for this answer.
+  /// False if no store waits for this answer.
   bool stored(std::int64_t offset, const std::optional<Error>& error);
   /// The connection broke, or the subscription was closed.
   void lost();
 
-  // What the workers do.
+  // Called by the workers.
 
   [[nodiscard]] bool has_task() const;
   SeatTask begin();
   void finish(const SeatTask& task, Time now);
-  /// Stores what is due by time.
+  /// Stores an offset that is due by time.
   void tick(Time now);
 
-  // What the application wants.
+  // Called by the application.
 
-  /// A number for wait_for_store(). Fails with stale_epoch when the seat is not the position's.
+  /// Returns a ticket for store_result(). Fails with stale_epoch when `position` is another seat's.
   Result<std::uint64_t> want_store(const StreamPosition& position);
-  /// How that store, or a later one, ended; nothing as long as it is on its way.
+  /// How that store, or a later one, ended; nullopt while it is in progress.
   [[nodiscard]] std::optional<Status> store_result(std::uint64_t ticket) const;
-  /// No more handlers; stores what is handled.
+  /// Starts no more handlers; stores what is handled.
   void stop();
-  /// After stop(): nothing runs, and nothing is owed.
+  /// After stop(): no handler runs, and nothing is owed.
   [[nodiscard]] bool is_done() const;
 
-  // What is to be sent.
+  // What has to be sent.
 
   std::optional<Store> next_store();
   std::optional<Reply> next_reply();
@@ -130,7 +130,7 @@ class PartitionSeat {
 
   [[nodiscard]] bool is_ours() const { return seat_ != Seat::none; }
   [[nodiscard]] std::uint32_t partition() const { return partition_; }
-  /// Where to go on reading: behind the last batch handed out.
+  /// Where to continue reading: after the last batch handed out.
   [[nodiscard]] const ReadFloor& floor() const { return floor_; }
 
  private:
@@ -143,7 +143,7 @@ class PartitionSeat {
   void leave_seat(Code why);
   void drop_queue();
   void want(std::int64_t offset);
-  /// Once the last task is done: what leaving the seat asks for.
+  /// Once the last task is done: takes the steps that leaving the seat requires.
   void settle();
   [[nodiscard]] bool is_storing() const { return wanted_ || outstanding_; }
 
@@ -154,7 +154,7 @@ class PartitionSeat {
   std::uint64_t epoch_ = 0;
   std::deque<RawBatch> queue_;
   ReadFloor floor_;
-  std::int64_t handled_ = -1;  // Behind the last batch whose handler returned.
+  std::int64_t handled_ = -1;  // After the last batch whose handler returned.
   bool running_ = false;
   bool stopping_ = false;
   bool halted_ = false;  // A handler threw, or wanted no more.
@@ -167,7 +167,7 @@ class PartitionSeat {
 
   // A step-down to answer.
   std::uint64_t step_generation_ = 0;
-  bool settled_ = false;  // The last offset was seen to.
+  bool settled_ = false;  // The last offset was taken care of.
   std::optional<Reply> asked_;
 
   // Storing.

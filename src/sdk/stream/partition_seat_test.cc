@@ -42,7 +42,7 @@ class SingleActive : public testing::Test {
     seat_.finish(task, now);
     return task;
   }
-  /// Takes the seat under `epoch` at `offset`, with all that belongs to it.
+  /// Takes the seat under `epoch` at `offset`, with the tasks that belong to it.
   void take(std::uint64_t epoch, std::int64_t offset) {
     seat_.update(active(epoch, offset));
     run(Kind::activate);
@@ -69,7 +69,7 @@ TEST_F(SingleActive, AStepDownIsAnsweredAfterTheOffsetIsConfirmed) {
 
   seat_.update(step_down(4));
 
-  EXPECT_FALSE(seat_.has_task());  // One is running, and the batch behind it was dropped.
+  EXPECT_FALSE(seat_.has_task());  // One handler runs, and the batch behind it was dropped.
   EXPECT_EQ(seat_.next_reply(), std::nullopt);
   EXPECT_EQ(seat_.next_store(), std::nullopt);
   seat_.finish(handler, kStart);
@@ -91,7 +91,7 @@ TEST_F(SingleActive, TheOffsetIsStoredWhenTheSeatIsTaken) {
   EXPECT_EQ(seat_.next_store(), std::nullopt);
 }
 
-// Where the broker did not say where it begins, the first batch does.
+// Where the broker does not say where delivery begins, the first batch does.
 TEST_F(SingleActive, AStepDownBeforeTheFirstHandlerStoresWhereItBegan) {
   seat_.update({.active = true, .generation = 1});
   run(Kind::activate);
@@ -122,7 +122,7 @@ TEST_F(SingleActive, AnOffsetThatCannotBeStoredDoesNotHoldUpTheGroup) {
 }
 
 TEST_F(SingleActive, BatchesForASeatThatIsGoneAreDroppedAndTheirCreditGivenBack) {
-  EXPECT_FALSE(deliver(1, 5));  // Never had it.
+  EXPECT_FALSE(deliver(1, 5));  // Never had the seat.
   take(1, 7);
   EXPECT_TRUE(deliver(1, 9));
   EXPECT_FALSE(deliver(2, 9));  // Of another epoch.
@@ -131,7 +131,7 @@ TEST_F(SingleActive, BatchesForASeatThatIsGoneAreDroppedAndTheirCreditGivenBack)
   EXPECT_EQ(seat_.take_credit(), (CreditAmount{.batches = 4, .bytes = 400}));
 }
 
-// Neither a repeat after a cut nor one that a newer overtook may start delivery again.
+// Neither a repetition after a break nor an update that a newer one overtook may restart delivery.
 TEST_F(SingleActive, ARepeatedOrOldUpdateChangesNothing) {
   take(3, 10);
   deliver(3, 12);
@@ -145,7 +145,7 @@ TEST_F(SingleActive, ARepeatedOrOldUpdateChangesNothing) {
 
 TEST_F(SingleActive, CallbacksAlternateWhateverOvertakesThem) {
   seat_.update(active(1, 0));
-  seat_.update(step_down(2));  // Before anybody was told: nobody is.
+  seat_.update(step_down(2));  // Before the application was told of the seat.
   EXPECT_FALSE(seat_.has_task());
   seat_.next_store();
   seat_.stored(0, std::nullopt);
@@ -159,7 +159,7 @@ TEST_F(SingleActive, CallbacksAlternateWhateverOvertakesThem) {
   EXPECT_FALSE(seat_.has_task());
 }
 
-// The node's lease ran out and came back: the generation tells that nobody else was active.
+// The node's lease ran out and came back: the generation shows that no other consumer was active.
 TEST_F(SingleActive, TheSameEpochAgainDoesNotHandOutTwice) {
   take(3, 10);
   deliver(3, 14);
@@ -183,7 +183,7 @@ TEST_F(SingleActive, ANewEpochBeginsWhereTheBrokerSaysAndForgetsTheOldHandler) {
   seat_.update(active(5, 10));
   EXPECT_FALSE(seat_.has_task());  // The old handler still runs.
   seat_.finish(handler, kStart);
-  EXPECT_EQ(seat_.take_credit(), CreditAmount{});  // It was of another subscription.
+  EXPECT_EQ(seat_.take_credit(), CreditAmount{});  // The credit was of another subscription.
   run(Kind::step_down);
   run(Kind::activate);
   EXPECT_EQ(seat_.next_store(), (Store{5, 10}));
@@ -304,7 +304,7 @@ TEST(EveryRecord, TheSeatComesWithTheSubscriptionAndReadingGoesOnWhereItWas) {
   EXPECT_EQ(seat.floor().offset, 9);
   seat.finish(handler, kStart);
   seat.stop();
-  EXPECT_FALSE(seat.is_done());  // With the connection the offset can be stored.
+  EXPECT_FALSE(seat.is_done());  // After a reconnect the offset can be stored.
   seat.started(2);
   EXPECT_EQ(seat.next_store(), (Store{0, 9}));
   seat.stored(9, std::nullopt);

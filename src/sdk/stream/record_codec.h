@@ -10,27 +10,27 @@
 #include "base/result.h"
 #include "core/stream/record_batch.h"
 
-/// Between the public records and the bytes of batches. Pure.
+/// Conversions between the public records and the bytes of batches. Pure.
 namespace baton::client {
 
 /// The SDK's form of an error of the layers below.
 Error to_public(const baton::Error& error);
 
-/// From where on the records of a batch count: batches come whole, and the first one may begin
+/// From where on the records of a batch count: batches arrive whole, and the first one may begin
 /// before what was asked for.
 struct ReadFloor {
-  std::int64_t offset = -1;  // Below it nothing counts.
-  /// Nothing counts before the first record that is not older; later ones may be.
+  std::int64_t offset = -1;  // Records below this offset do not count.
+  /// Records do not count before the first one that is not older; later ones may be older.
   std::optional<RecordTime> time{};
 };
 
-/// The records of whole batches, one after the other, that do not lie below `floor`, whose time is
+/// The records of whole batches, one after the other, that are not below `floor`; its time is
 /// cleared once a record was young enough. Fails with malformed when a checksum does not fit or
 /// anything else is wrong: what cannot be read must not be skipped.
 Result<std::vector<Record>> decode_batches(std::string_view bytes, std::uint32_t partition,
                                            ReadFloor& floor);
 
-/// Writes the producer's numbers into a finished batch, and the checksum that follows from them.
+/// Writes the producer's numbers into a finished batch, and updates the checksum.
 void stamp_batch(std::string& batch, const ProducerStamp& stamp);
 
 }  // namespace baton::client

@@ -37,7 +37,7 @@ TEST(DecodeBatches, GivesBackWhatWasWritten) {
   EXPECT_EQ(records->front(), expected);
 }
 
-// A batch is stored and sent whole: the first may begin before the offset asked for.
+// A batch is stored and sent whole: the first one may begin before the offset asked for.
 TEST(DecodeBatches, LeavesOutWhatLiesBelowTheOffset) {
   const std::string bytes = batch_of({"a", "b"}, 10) + batch_of({"c", "d"}, 12);
   ReadFloor floor{.offset = 13};
@@ -45,7 +45,7 @@ TEST(DecodeBatches, LeavesOutWhatLiesBelowTheOffset) {
   EXPECT_EQ(values(*decode_batches(bytes, 0, floor)), std::vector<std::string>{"d"});
 }
 
-// Timestamps are the producers': a later record may be older, and is not to be lost for it.
+// Timestamps are the producers': a later record may be older, and must not be lost for that.
 TEST(DecodeBatches, LeavesOutWhatIsOlderOnlyUntilSomethingIsNot) {
   BatchBuilder builder;
   for (const std::int64_t time : {1, 9, 2}) {

@@ -27,7 +27,7 @@ struct StreamCalls {
         channel(std::move(over)),
         stub(v1::Streams::NewStub(channel)) {}
 
-  /// One call; `method` is the stub's. `patient`: waits for a broker that is not there yet.
+  /// One call; `method` is the stub's. `patient`: waits for a broker that cannot be reached yet.
   template <class Request, class Response>
   Result<Response> call(grpc::Status (StreamsStub::*method)(grpc::ClientContext*, const Request&,
                                                             Response*),

@@ -168,7 +168,7 @@ Result<std::int64_t> StreamClient::place_in(std::string_view stream, const Parti
   const auto reader = read(
       {.stream = text(stream), .partition = partition.partition, .from = to, .max_records = 1});
   BATON_TRY(const auto records, reader->next());
-  // Everything there is may be older.
+  // All records may be older.
   return records && !records->empty() ? records->front().offset : partition.next_offset;
 }
 

@@ -134,7 +134,7 @@ TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
   EXPECT_FALSE(reader->next()->has_value());
 }
 
-// What was trimmed may have counted against the limit at the broker.
+// Records that the client leaves out may have counted against the limit at the broker.
 TEST(StreamReader, AsksAgainWhenTheLimitWasReachedTooEarly) {
   TestStreams broker;
   broker.on_read = [](int number, const v1::ReadRequest& request, ReadCall& call) {

@@ -47,11 +47,11 @@ Status check(const StreamConsumerOptions& options, const StreamConsumer::Handler
   return check_single_active(options);
 }
 
-/// Where the records of a partition begin that count. The broker starts at the group's offset if
-/// there is one, else at `from`; "next" is settled here, or records that come while the connection
-/// is first broken would be missed.
+/// Where the records that count begin in a partition. The broker starts at the group's offset if
+/// there is one, else at `from`; "next" is resolved here, because records that come while the first
+/// connection is broken would be missed otherwise.
 ReadFloor floor_of(const PartitionInfo& info, const StreamConsumerOptions& options) {
-  if (options.single_active) return {};  // The broker says it with the seat.
+  if (options.single_active) return {};  // The broker sends it with the seat.
   for (const PartitionGroup& group : info.groups) {
     if (group.group == options.group && group.offset) return {.offset = *group.offset};
   }

@@ -44,7 +44,7 @@ class StreamConsumerRuntime {
 
   const StreamConsumerOptions options_;
   const StreamConsumer::Handler handler_;
-  std::mutex stop_mutex_;          // Held by the one who stops.
+  std::mutex stop_mutex_;          // Held by the thread that stops the consumer.
   std::optional<Status> stopped_;  // Under stop_mutex_.
   SubscribeLink link_;
   std::vector<std::thread> workers_;

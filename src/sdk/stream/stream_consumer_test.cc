@@ -46,7 +46,7 @@ StreamConsumer::Handler into(Log<std::string>& log) {
   };
 }
 
-/// Waits for something that no thread announces; false after 20 s.
+/// Waits for a condition that no thread announces; false after 20 s.
 template <class Condition>
 bool wait_for(const Condition& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kLong;
@@ -57,13 +57,13 @@ bool wait_for(const Condition& condition) {
   return true;
 }
 
-/// What the dialog saw, but for the order of stores that come by time or number.
+/// What the dialog saw, without the starts.
 Events without_starts(Events events) {
   std::erase(events, "start");
   return events;
 }
 
-// The hand-over: handler, offset, confirmation, reply; and nothing of the batches behind.
+// The hand-over: handler, offset, confirmation, reply; and no batch behind the running handler.
 TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
   TestStreams broker;
   Gate handling;
@@ -160,7 +160,7 @@ TEST(StreamConsumer, GoesOnWhereItWasAfterABrokenConnection) {
       records.wait(2);
       return kDying;
     }
-    // Batches are whole: this one begins with what was handed out before.
+    // Batches arrive whole: this one begins with records that were handed out before.
     dialog.deliver({"a", "b", "c"}, 0, 0, 0);
     dialog.deliver({"x"}, 0, 0, 1);
     return dialog.finish();
@@ -175,7 +175,7 @@ TEST(StreamConsumer, GoesOnWhereItWasAfterABrokenConnection) {
   EXPECT_EQ(consumer->stats().reconnects, 1U);
 }
 
-// "next" is settled when the consumer starts, not whenever it reconnects.
+// "next" is resolved when the consumer starts, not at each reconnect.
 TEST(StreamConsumer, WhatComesWhileTheFirstConnectionIsBrokenIsNotMissed) {
   TestStreams broker;
   broker.stream.mutable_details(0)->set_next_offset(42);
@@ -310,7 +310,7 @@ TEST(StreamConsumer, AsksTheApplicationForTheOffset) {
   EXPECT_EQ(records.wait(1), Events{"0@41 b"});
 }
 
-// What a handler failed on must not be skipped, and the group must not wait for it either.
+// A record that a handler failed on must not be skipped, and the group must not wait for it either.
 TEST(StreamConsumer, AHandlerThatThrowsEndsTheConsumerAndFreesTheSeat) {
   TestStreams broker;
   Log<std::string> seen;
@@ -342,7 +342,8 @@ TEST(StreamConsumer, AHandlerThatThrowsEndsTheConsumerAndFreesTheSeat) {
   EXPECT_EQ(consumer->stop(kLong).error(), ended->error());
 }
 
-// Whoever wants ten records gets them out of a batch of a hundred; the others are the next one's.
+// A handler that wants ten records gets them out of a batch of a hundred; the next consumer gets
+// the others.
 TEST(StreamConsumer, AHandlerMayStopInTheMiddleOfABatch) {
   TestStreams broker;
   Log<std::string> seen;
@@ -459,7 +460,8 @@ void grant(SubscribeCall& call, milliseconds lease, std::uint64_t number = 1) {
   call.Write(response);
 }
 
-// The broker is silent, the connection stands: the seat is lost all the same, and the program told.
+// The broker is silent, the connection stands: the seat is lost all the same, and the program is
+// told.
 TEST(StreamConsumer, WithoutAnAcknowledgedHeartbeatItsSeatIsLost) {
   TestStreams broker;
   Gate lost;
@@ -474,7 +476,7 @@ TEST(StreamConsumer, WithoutAnAcknowledgedHeartbeatItsSeatIsLost) {
     EXPECT_TRUE(dialog.had_heartbeat);
     grant(call, seconds{1});
     dialog.update(true, false, 3, 10);
-    // Nothing is answered any more. What comes late is handed to nobody.
+    // The broker answers nothing more. Records that come late are not handed out.
     EXPECT_TRUE(lost.wait());
     dialog.deliver({"late"}, 10, 3);
     EXPECT_TRUE(over.wait());

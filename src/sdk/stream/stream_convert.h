@@ -8,10 +8,10 @@
 #include <baton/stream.h>
 #include <baton/v1/streams.pb.h>
 
-/// Between the public structs of streams and the wire schema.
+/// Conversions between the public structs of streams and the wire schema.
 namespace baton::client {
 
-/// What a record counts against the bounds on bytes.
+/// The bytes that a record counts against the bounds on bytes.
 std::size_t record_bytes(const NewRecord& record);
 
 void to_proto(const StreamSettings& settings, v1::StreamSettings& out);

@@ -65,11 +65,11 @@ TEST(StreamProducer, StoresEveryRecordOnceAndInOrderWhileSessionsBreak) {
     v1::AppendRequest request;
     while (call.Read(&request)) {
       const auto choice = number < 60 ? random.below(8) : 7;
-      if (choice == 0) return kDying;  // Took it and forgot it.
+      if (choice == 0) return kDying;  // Received it and forgot it.
       const v1::AppendResponse response = broker.log.append(request);
-      if (choice == 1) return kDying;  // Stored it and did not say so.
+      if (choice == 1) return kDying;  // Stored it and did not answer.
       call.Write(response);
-      if (choice == 2) call.Write(response);              // Said it twice.
+      if (choice == 2) call.Write(response);              // Answered twice.
       if (choice == 3) call.Write(v1::AppendResponse{});  // Nonsense.
     }
     return grpc::Status::OK;
@@ -91,7 +91,7 @@ TEST(StreamProducer, StoresEveryRecordOnceAndInOrderWhileSessionsBreak) {
   EXPECT_GT(producer->stats().batches_resent, 0U);
 }
 
-// The same with refused batches in between, which ask for new epochs.
+// The same with refused batches in between, each of which requires a new epoch.
 TEST(StreamProducer, ARefusedBatchFailsItsRecordsAndNobodyElses) {
   TestStreams broker;
   broker.log.refuse_if([](const std::vector<std::string>& values) {
@@ -129,7 +129,7 @@ TEST(StreamProducer, ARefusedBatchFailsItsRecordsAndNobodyElses) {
   EXPECT_EQ(broker.log.values(), numbers(200));
   EXPECT_EQ(producer->stats().records_failed, 4U);
   EXPECT_GE(producer->stats().epochs, 1U);
-  EXPECT_TRUE(producer->flush(kLong).has_value());  // Told once.
+  EXPECT_TRUE(producer->flush(kLong).has_value());  // Reported once.
 }
 
 TEST(StreamProducer, IsOverWhenSomebodyTakesItsName) {
@@ -265,7 +265,7 @@ TEST(StreamProducer, CloseIsBoundedAndSaysThatNobodyKnows) {
   EXPECT_NE(unknown.error->text.find("may or may not"), std::string::npos);
 }
 
-// Nobody may be left waiting for an epoch that never comes.
+// No thread may be left waiting for an epoch that never comes.
 TEST(StreamProducer, ARefusalOfANewEpochEndsTheProducer) {
   TestStreams broker;
   broker.log.refuse_if([](const auto& values) { return values.front() == "bad"; });

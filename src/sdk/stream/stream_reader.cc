@@ -29,7 +29,7 @@ StreamReader::State::State(ConnectionOptions connection, std::shared_ptr<grpc::C
 StreamReader::State::~State() {
   stop();
   if (!call_) return;
-  // gRPC wants a call read to its end before its context goes.
+  // gRPC requires that a call is read to its end before its context is destroyed.
   v1::ReadResponse rest;
   while (call_->Read(&rest)) continue;
   (void)call_->Finish();
@@ -74,7 +74,7 @@ Result<std::vector<Record>> StreamReader::State::take(const v1::ReadResponse& re
   position_ = std::max(position_.load(), response.next_offset());
   floor_.offset = position_.load();
   end_offset_ = response.end_offset();
-  // Of batches, the one that reaches the limit comes whole.
+  // With batches, the one that reaches the limit arrives whole.
   if (options_.max_records > 0 && records.size() > options_.max_records - delivered_) {
     records.resize(options_.max_records - delivered_);
     position_ = records.back().offset + 1;
@@ -95,7 +95,7 @@ Result<StreamReader::State::Ending> StreamReader::State::end_call() {
     if (options_.follow) {
       return retry(from_grpc(status, calls_.options.address));
     }
-    // Trimmed records may have counted against the limit: there is more then.
+    // Records that were left out may have counted against the limit: there is more to read then.
     const bool more =
         options_.max_records > 0 && !has_enough() && progress_ && position_.load() < end_offset_;
     return more ? Ending::again : Ending::over;

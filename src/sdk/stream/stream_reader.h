@@ -19,8 +19,8 @@
 
 namespace baton::client {
 
-/// One Read after the other, each going on where the one before it ended. next() is for one thread;
-/// only `context_` and `stopped_` are shared with stop(), under the mutex.
+/// One Read call after the other, each starting where the one before it ended. next() is for one
+/// thread; only `context_` and `stopped_` are shared with stop(), under the mutex.
 struct StreamReader::State {
   State(ConnectionOptions connection, std::shared_ptr<grpc::Channel> channel, ReadOptions options);
   ~State();
@@ -38,7 +38,7 @@ struct StreamReader::State {
   enum class Ending : std::uint8_t { over, again };
 
   bool open();
-  /// Records, perhaps none; nothing at the end.
+  /// Records, perhaps none; nullopt at the end.
   Result<std::optional<std::vector<Record>>> read_once();
   Result<std::vector<Record>> take(const v1::ReadResponse& response);
   Result<Ending> end_call();

@@ -1,4 +1,4 @@
-// The part of SubscribeLink that hears the broker.
+// The part of SubscribeLink that handles responses of the broker.
 #include "sdk/stream/subscribe_link.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ SubscribeLink::Subscription* SubscribeLink::subscription_of(std::uint64_t id) {
   return at == subscription_by_id_.end() ? nullptr : &subscriptions_[at->second];
 }
 
-/// Null for what is not ours, or no longer.
+/// Null for a subscription that is not ours, or no longer.
 PartitionSeat* SubscribeLink::seat_of(std::uint64_t id, std::uint32_t partition) {
   const auto seat = seats_.find(partition);
   if (seat == seats_.end()) return nullptr;
@@ -34,11 +34,11 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
   Lock lock(mutex_);
   mark_alive(lock);
   take_heartbeat(response);
-  // It came while the lease was ending: the seats that it tells of may be others' by now.
+  // The response came while the lease was ending: others may have the seats it is about.
   if (lease_has_ended()) return lease_ended(lock);
   for (const v1::Started& started : response.started()) take_started(started);
-  // Before the updates: an offset that is confirmed in the same breath belongs to the seat as it
-  // was; and so do the batches.
+  // Before the updates: an offset that is confirmed in the same response belongs to the seat as it
+  // was before them; and so do the batches.
   for (const v1::OffsetStored& stored : response.stored()) take_stored(stored);
   for (const v1::Update& update : response.updates()) take_update(update);
   for (v1::Batch& batch : *response.mutable_batches()) take_batch(batch);
@@ -121,7 +121,7 @@ void SubscribeLink::take_closed(Lock& lock, const v1::Closed& closed) {
   const Error reason = from_proto(closed.reason());
   errors_.push_back(reason);
   switch (reason.code) {
-    // Too slow once: back to the end of the line.
+    // The consumer was too slow once: it joins the group again, as the last in line.
     case Code::handover_timeout: renew(*subscription); break;
     case Code::unavailable: break_session(lock); break;
     default: end(reason);

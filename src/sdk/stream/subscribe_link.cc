@@ -77,7 +77,7 @@ void SubscribeLink::session_opened() {
   for (Subscription& subscription : subscriptions_) renew(subscription);
 }
 
-/// Another Start, under an id of its own: what still comes for the old one is not for us.
+/// Sends another Start, under a new id: what still comes for the old one is ignored.
 void SubscribeLink::renew(Subscription& subscription) {
   subscription_by_id_.erase(subscription.id);
   subscription.id = next_id_++;
@@ -89,7 +89,7 @@ void SubscribeLink::renew(Subscription& subscription) {
 }
 
 const v1::SubscribeRequest* SubscribeLink::next_frame() {
-  // What was to be said under a lease that has ended is for nobody.
+  // Nothing is sent under a lease that has ended.
   if (lease_has_ended()) return nullptr;
   frame_.Clear();
   bool filled = fill_heartbeat(frame_);
@@ -115,7 +115,7 @@ bool SubscribeLink::fill_starts() {
 void SubscribeLink::fill_start(const Subscription& subscription, v1::Start& start) const {
   start.set_id(subscription.id);
   start.set_stream(options_.stream);
-  // All partitions are named by none, so that the broker does not take "all" for a selection.
+  // An empty list means all partitions, so that the broker does not take it for a selection.
   if (!options_.single_active || !options_.partitions.empty()) {
     for (const std::uint32_t partition : subscription.partitions) start.add_partitions(partition);
   }
@@ -276,12 +276,12 @@ void SubscribeLink::lease_ended(Lock& lock) {
     report({}, losing);
     lock.lock();
   }
-  // Unless there is another session by now.
+  // Unless another session is open by now.
   if (lease_has_ended()) give_up_session(lock);
 }
 
-/// Gives the seats up in the ordinary way: others of the group are not to wait for a consumer that
-/// does nothing any more.
+/// Gives the seats up in the ordinary way, so that others of the group do not wait for a consumer
+/// that has ended.
 void SubscribeLink::end(const Error& error) {
   if (result_) return;
   result_ = error;

@@ -19,14 +19,14 @@
 
 namespace baton::client {
 
-/// A partition that the consumer reads, and from where as far as that is known.
+/// A partition that the consumer reads, and its start as far as that is known.
 struct PartitionStart {
   std::uint32_t partition = 0;
   ReadFloor floor{};
 };
 
-/// The consumer's side of Subscribe: carries what the seats are told and what they say.
-/// Thread-safe. Workers take tasks from it and bring them back.
+/// The consumer's side of Subscribe: passes messages between the broker and the seats. Thread-safe.
+/// Workers take tasks from it and return them.
 ///
 /// A single-active consumer has one subscription, so that all partitions agree on its turn; any
 /// other has one per partition, so that each can go on where it was.
@@ -43,17 +43,17 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   SubscribeLink(SubscribeLink&&) = delete;
   SubscribeLink& operator=(SubscribeLink&&) = delete;
 
-  /// Opens the stream. Apart from the constructor, so that callbacks find their owner complete.
+  /// Opens the stream. Not in the constructor, so that callbacks find their owner complete.
   void start();
 
-  /// Blocks until there is something to do; nothing once the workers may go.
+  /// Blocks until there is a task; nullopt once the workers may end.
   std::optional<SeatTask> next_task();
   void finish(const SeatTask& task);
   /// Ends the consumer: a handler threw, or a batch cannot be read.
   void fail(const Error& error);
 
   Status store_offset(const StreamPosition& position, std::chrono::milliseconds timeout);
-  /// Takes no more, waits until the seats owe nothing, leaves. Workers may go afterwards.
+  /// Takes no more, waits until the seats owe nothing, leaves. Workers may end afterwards.
   Status stop(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout);
   StreamConsumer::Stats stats() const;
@@ -65,9 +65,9 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
     std::uint64_t id = 0;  // A new one for each Start.
     bool start_sent = false;
     bool unsubscribe_sent = false;
-    CreditAmount window;  // What it may get ahead.
-    CreditAmount used;    // Of it, by what came and is not finished.
-    CreditAmount due;     // Of that, finished and to be given again.
+    CreditAmount window;  // How much may be sent ahead of the handlers.
+    CreditAmount used;    // Credit in use by unfinished batches.
+    CreditAmount due;     // Finished credit not yet returned to the broker.
   };
 
   void begin_call(grpc::ClientContext* context, Reactor* reactor) override;
@@ -81,7 +81,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   PartitionSeat::Rules rules() const;
   void renew(Subscription& subscription);
 
-  // Up. Each answers whether it wrote something.
+  // Filling a frame. Each returns whether it added something.
   bool fill_starts();
   void fill_start(const Subscription& subscription, v1::Start& start) const;
   bool fill_credits();
@@ -90,7 +90,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   void fill_store(PartitionSeat& seat, std::uint64_t id);
   [[nodiscard]] static bool is_due(const Subscription& subscription);
 
-  // Down.
+  // Handling a response.
   void take_started(const v1::Started& started);
   void take_update(const v1::Update& update);
   void take_batch(v1::Batch& batch);
@@ -99,21 +99,21 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
 
   Subscription* subscription_of(std::uint64_t id);
   PartitionSeat* seat_of(std::uint64_t id, std::uint32_t partition);
-  /// After anything happened to a seat: hands on what follows.
+  /// Called after any change of a seat: schedules what follows from it.
   void refresh(PartitionSeat& seat);
-  /// The next of the seats with a task, each in its turn.
+  /// The next of the seats that have a task, in turns.
   PartitionSeat& take_turn();
   void end(const Error& error);
-  /// The seats are lost, though nothing said so. The program hears of it before the broker can.
+  /// The seats are lost, though nothing said so. The program is told before the broker can act.
   void lease_ended(Lock& lock) override;
-  /// Leaves, once the end is there and nothing is owed; writes what can be written.
+  /// Leaves once the consumer has ended and nothing is owed; writes what can be written.
   void advance(Lock& lock);
   [[nodiscard]] bool all_done() const;
   void report(const std::vector<Error>& errors, const std::vector<std::uint32_t>& losing) const;
 
   const StreamConsumerOptions options_;
   const std::unique_ptr<v1::Streams::Stub> stub_;
-  v1::SubscribeRequest frame_;  // Untouched while writing_.
+  v1::SubscribeRequest frame_;  // Not changed while writing_.
   std::condition_variable work_;
   // All below under mutex_.
   std::map<std::uint32_t, PartitionSeat> seats_;
@@ -128,11 +128,11 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   bool leaving_ = false;  // Unsubscribes are to be sent.
   bool workers_may_go_ = false;
   bool started_ = false;
-  bool loss_told_ = false;        // The lease of this session is over, and the program was told.
-  std::optional<Status> result_;  // How it ended.
-  std::optional<Error> store_failure_;  // The first, for stop().
-  std::vector<Error> errors_;           // To be reported once the lock is gone.
-  std::vector<std::uint32_t> losing_;   // Partitions; likewise.
+  bool loss_told_ = false;        // The lease of this session has ended, and the program was told.
+  std::optional<Status> result_;  // How the consumer ended.
+  std::optional<Error> store_failure_;  // The first one, for stop().
+  std::vector<Error> errors_;           // Reported once the lock is released.
+  std::vector<std::uint32_t> losing_;   // Partitions; reported likewise.
   StreamConsumer::Stats stats_;
 };
 

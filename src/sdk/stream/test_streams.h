@@ -24,11 +24,11 @@
 
 namespace baton::client {
 
-/// Partitions in memory, which take batches as the broker does: those of idempotent producers once.
-/// Thread-safe.
+/// Partitions in memory, which accept batches as the broker does: those of idempotent producers
+/// once. Thread-safe.
 class TestLog {
  public:
-  /// What the broker would answer.
+  /// Returns what the broker would answer.
   v1::AppendResult append(const v1::NewBatch& batch) {
     const std::lock_guard lock(mutex_);
     v1::AppendResult result;
@@ -71,7 +71,7 @@ class TestLog {
     const std::lock_guard lock(mutex_);
     for (auto& [number, partition] : partitions_) partition.producers.fence(id, epoch, Instant{1});
   }
-  /// Batches with such values are refused for good.
+  /// Batches for whose values `refuse` is true are refused for good.
   void refuse_if(std::function<bool(const std::vector<std::string>&)> refuses) {
     refuses_ = std::move(refuses);
   }
@@ -101,7 +101,7 @@ class TestLog {
 };
 
 /// A broker of streams that does what the test's scripts say. Each streaming script gets the number
-/// of its call, from 1. Unless scripted otherwise it has one stream and gives out epochs.
+/// of its call, from 1. Unless scripted otherwise it has one stream and grants epochs.
 class TestStreams final : public v1::Streams::Service {
  public:
   using AppendCall = grpc::ServerReaderWriter<v1::AppendResponse, v1::AppendRequest>;
@@ -148,7 +148,7 @@ class TestStreams final : public v1::Streams::Service {
     while (call.Read(&request)) call.Write(log.append(request));
     return grpc::Status::OK;
   }
-  /// Somebody else takes the name.
+  /// Another producer takes the name.
   void fence() { log.fence(ProducerId{7}, ProducerEpoch{static_cast<std::int16_t>(++epochs_)}); }
   [[nodiscard]] int epochs() const { return epochs_; }
 
@@ -215,12 +215,12 @@ class TestStreams final : public v1::Streams::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// One Subscribe call as a script sees it: reads requests, and keeps what they asked for.
+/// One Subscribe call as a script sees it: reads requests, and records their content.
 class SubscribeDialog {
  public:
   explicit SubscribeDialog(TestStreams::SubscribeCall& call) : call_(call) {}
 
-  /// Reads until a start is there, and confirms it.
+  /// Reads until a start has come, and confirms it.
   bool accept() {
     while (starts.empty()) {
       if (!read()) return false;
@@ -234,7 +234,7 @@ class SubscribeDialog {
     id = starts.back().id();
     return call_.Write(response);
   }
-  /// Reads the next request; false at its end.
+  /// Reads the next request; false at the end of the call.
   bool read() {
     v1::SubscribeRequest request;
     if (!call_.Read(&request)) return false;
@@ -271,7 +271,7 @@ class SubscribeDialog {
     }
     return true;
   }
-  /// Confirms what was stored, until the client ends its side.
+  /// Confirms stored offsets, until the client ends its side.
   grpc::Status finish() {
     confirm_stores();
     while (read()) confirm_stores();
@@ -327,7 +327,7 @@ class SubscribeDialog {
     closed.mutable_reason()->set_text("scripted " + name);
     call_.Write(response);
   }
-  /// Of the newest subscription that reads this partition.
+  /// The id of the newest subscription that reads this partition.
   [[nodiscard]] std::uint64_t id_of(std::uint32_t partition) const {
     std::uint64_t found = id;
     for (const v1::Start& start : starts) {
