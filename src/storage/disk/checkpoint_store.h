@@ -12,7 +12,7 @@
 namespace baton {
 
 /// Tables of rows, ordered by key: the state of one shard as of a journal position. Every call may
-/// block on the disk, so a shard's thread makes none of them. Thread-safe.
+/// block on the disk, so a shard's thread calls none of them. Thread-safe.
 class CheckpointStore {
  public:
   using Range = RowRange;
@@ -22,7 +22,7 @@ class CheckpointStore {
   CheckpointStore& operator=(const CheckpointStore&) = delete;
   virtual ~CheckpointStore() = default;
 
-  /// Applies the batch to all tables at once and makes it, and everything spilled before it,
+  /// Applies the batch to all tables at once, and makes the batch and everything spilled before it
   /// durable. After a crash either all of the batch is there or none of it.
   virtual Status commit(const RowBatch& batch) = 0;
   /// Adds rows ahead of a commit: readable at once, but a crash may lose any of them.

@@ -124,7 +124,7 @@ TYPED_TEST_P(CheckpointStoreContract, ACommitIsReadableInAllItsTables) {
   EXPECT_EQ(this->get(contract::kIds, "m1"), "absent") << "tables do not share keys";
 }
 
-// A delta may hold a row's birth and its end; the order decides which one stands.
+// A delta may hold the creation of a row and its removal; the order decides which one stands.
 TYPED_TEST_P(CheckpointStoreContract, ChangesApplyInTheOrderOfTheBatch) {
   RowBatch batch;
   batch.put(contract::kMessages, "born-and-gone", "x");
@@ -229,7 +229,7 @@ TYPED_TEST_P(CheckpointStoreContract, AScanStopsAtItsBytes) {
   EXPECT_EQ(this->keys(range).size(), 3U);
 }
 
-// Or a row larger than the limit would stop its queue for ever.
+// Otherwise a row larger than the limit would stop its queue for ever.
 TYPED_TEST_P(CheckpointStoreContract, AScanAlwaysReturnsOneRow) {
   this->commit(contract::ten_byte_rows(20));
   CheckpointStore::Range range = contract::whole(contract::kMessages);

@@ -30,9 +30,9 @@ class File {
   [[nodiscard]] virtual Result<std::uint64_t> size() const = 0;
 };
 
-/// The one seam to the operating system's files: the real disk, or a fake that forgets, tears and
-/// fills up. Paths are plain strings; folders end without a slash. A disk without room answers
-/// disk_full; a process or machine that has as many files open as it may, resource_exhausted; every
+/// The one interface to the operating system's files: the real disk, or a fake that forgets, tears
+/// and fills up. Paths are plain strings; folders end without a slash. A disk without room fails
+/// with disk_full, a process or machine with too many open files with resource_exhausted; every
 /// error names the path. Thread-safe.
 class Disk {
  public:
@@ -43,20 +43,20 @@ class Disk {
 
   /// Fails with not_found when there is no such file.
   virtual Result<std::unique_ptr<File>> open(const std::string& path) = 0;
-  /// Makes the file, or empties it when it exists.
+  /// Creates the file, or empties it if it exists.
   virtual Result<std::unique_ptr<File>> create(const std::string& path) = 0;
   /// The names (not paths) of the files in `folder`, sorted; an absent folder has none.
   virtual Result<std::vector<std::string>> list(const std::string& folder) const = 0;
-  /// An existing folder is fine; its parent must exist.
+  /// Succeeds if the folder exists already; its parent must exist.
   virtual Status make_folder(const std::string& folder) = 0;
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status remove(const std::string& path) = 0;
   /// Makes creations, renames and removals in `folder` survive a power loss.
   virtual Status sync_folder(const std::string& folder) = 0;
-  /// The bytes that files in `folder` could still take.
+  /// How many more bytes files in `folder` could take.
   [[nodiscard]] virtual Result<std::uint64_t> free_bytes(const std::string& folder) const = 0;
-  /// A number nobody can guess and that was not given before, not even before a crash. From the
-  /// disk, so that a simulated one draws it from its seed.
+  /// A number that nobody can guess and that was not given before, not even before a crash. Comes
+  /// from the disk, so that a simulated disk draws it from its seed.
   virtual Result<std::uint64_t> random_number() = 0;
 };
 

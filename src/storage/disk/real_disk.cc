@@ -66,7 +66,7 @@ class RealFile final : public File {
         return ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
       });
       if (count < 0) return system_error("write to", path_, errno);
-      // Linux never answers 0 here; another system that does must not make us spin.
+      // Linux never returns 0 here; on a system that does, this must not spin.
       if (count == 0)
         return Error{Errc::io_error, fmt::format("cannot write to {}: no progress", path_)};
       bytes.remove_prefix(static_cast<std::size_t>(count));
@@ -76,7 +76,7 @@ class RealFile final : public File {
   }
 
   Result<std::string> read_at(std::uint64_t offset, std::uint64_t count) const override {
-    // By the file's size, so that a careless count reserves no memory for nothing.
+    // Bounded by the file's size, so that a huge `count` does not reserve memory in vain.
     BATON_TRY(const std::uint64_t bytes_max, size());
     std::string bytes;
     int failure = 0;
@@ -95,7 +95,7 @@ class RealFile final : public File {
   Status allocate(std::uint64_t size) override {
     const int result =
         retry([&] { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)); });
-    // Some file systems have no fallocate; writing zeros sets the space aside as well.
+    // Some file systems have no fallocate; writing zeros reserves the space as well.
     if (result < 0 && errno == EOPNOTSUPP) return extend_with_zeros(size);
     return done_or_error(result, "allocate space for", path_);
   }
@@ -112,7 +112,7 @@ class RealFile final : public File {
   }
 
  private:
-  // Answers how many bytes were there; sets `failure` to the error's number, if there was one.
+  // Returns how many bytes were read; sets `failure` to the error's number, if there was one.
   std::size_t read_some(char* to, std::size_t wanted, std::uint64_t offset, int& failure) const {
     std::size_t have = 0;
     while (have < wanted) {
@@ -168,7 +168,7 @@ class FolderStream {
   DIR* stream_;
 };
 
-/// A descriptor that is given up when there is no other.
+/// A descriptor in reserve, closed when the process has no other left.
 class Spare {
  public:
   explicit Spare(int descriptor) : descriptor_(descriptor) {}
@@ -232,7 +232,7 @@ class RealDisk final : public Disk {
   Status sync_folder(const std::string& folder) override {
     const std::scoped_lock lock(spares_mutex_);
     int descriptor = open_folder(folder);
-    // What is written already must become durable, whoever has taken the descriptors.
+    // What is written already must become durable, even if other code has taken all descriptors.
     for (; descriptor < 0 && (errno == EMFILE || errno == ENFILE) && !spares_.empty();
          descriptor = open_folder(folder)) {
       spares_.pop_back();

@@ -12,7 +12,7 @@
 namespace baton {
 namespace {
 
-/// The machine's own disk, in a folder that goes with the test.
+/// The machine's own disk, in a folder that is removed with the test.
 class RealDiskTest : public testing::Test {
  protected:
   RealDiskTest() {
@@ -86,7 +86,7 @@ TEST_F(RealDiskTest, EveryErrorNamesThePath) {
   EXPECT_EQ(disk_->list(path("file")).error().code, Errc::io_error);
 }
 
-// The device that is always full.
+// /dev/full is always full.
 TEST_F(RealDiskTest, FullDiskIsToldFromOtherErrors) {
   const auto file = disk_->open("/dev/full");
   if (!file) GTEST_SKIP() << "there is no /dev/full here";
@@ -109,7 +109,7 @@ TEST_F(RealDiskTest, JournalThatCannotBeOpenedSaysWhy) {
   EXPECT_NE(no_parent.error().text.find(path("absent/journal")), std::string::npos);
 }
 
-// Append, sync, prepare and trim each on a thread of its own, as the broker runs them.
+// Append, sync, prepare and trim run on a thread each, as in the broker.
 TEST_F(RealDiskTest, JournalKeepsEveryRoundWhileFourThreadsWorkOnIt) {
   constexpr std::uint64_t kRounds = 3000;
   constexpr JournalOptions kOptions{.segment_bytes = 65536, .spares_max = 2};

@@ -17,7 +17,7 @@
 namespace baton {
 namespace {
 
-// One for the next rounds, and one kept for what must be written even when the disk is full.
+// One segment for the next rounds, and one kept for what must be written even on a full disk.
 constexpr std::size_t kPreparedSegments = 2;
 constexpr std::uint64_t kSegmentBytesMin = 2 * kSegmentHeaderBytes;
 constexpr std::uint64_t kSegmentBytesMax = std::uint64_t{4} << 30U;
@@ -27,7 +27,7 @@ constexpr std::uint64_t kZerosBytes = std::uint64_t{1} << 20U;
 /// A journal in the files of one folder.
 ///
 /// Threads: `mutex_` guards the members below it and is never held during input or output, so that
-/// append() waits for nobody's disk. `sync_mutex_` and `prepare_mutex_` keep two calls of the same
+/// append() never waits for the disk. `sync_mutex_` and `prepare_mutex_` keep two calls of the same
 /// kind apart. append() alone uses `buffer_` and changes the last segment.
 ///
 /// Invariant: segments_ chain without gaps up to next_; every round before durable_ survives a
@@ -61,7 +61,7 @@ class FileJournal final : public Journal {
   Status trim(Position before) override;
   std::uint64_t bytes_since(Position from) const override;
 
-  /// Deletes the spares of former runs that are more than this one wants.
+  /// Deletes spare segments of former runs beyond the number that this run wants.
   Status remove_surplus_spares();
 
  private:
@@ -104,7 +104,7 @@ class FileJournal final : public Journal {
   const std::string folder_;
   const JournalOptions options_;
   const Position opened_end_;
-  std::string buffer_;  // Reused: one round, ready to be written at once.
+  std::string buffer_;  // Reused: one round, encoded.
   std::mutex sync_mutex_;
   std::mutex prepare_mutex_;
 
@@ -112,7 +112,7 @@ class FileJournal final : public Journal {
   std::deque<std::shared_ptr<Segment>> segments_;  // The last one is being written.
   std::deque<Prepared> prepared_;
   std::deque<std::string> spares_;
-  std::vector<std::shared_ptr<Segment>> unsynced_;  // Each once.
+  std::vector<std::shared_ptr<Segment>> unsynced_;  // Each segment once.
   Position next_;
   Position durable_;
   std::uint64_t spare_number_;
@@ -125,9 +125,9 @@ Status FileJournal::failure() const {
   return {};
 }
 
-// What the disk holds is no longer known, so nothing more may be confirmed.
+// After a failed write or sync the disk's content is unknown: nothing more may be confirmed.
 Status FileJournal::fail(Error error) {
-  // Not disk_full: that would read as if nothing had happened yet.
+  // Not disk_full: a caller would take that for a failure that changed nothing.
   if (error.code == Errc::disk_full) error.code = Errc::io_error;
   const std::scoped_lock lock(mutex_);
   failure_ = error;
@@ -179,9 +179,9 @@ Result<FileJournal::Target> FileJournal::choose_target(Position expected,
   return Target{*std::move(segment), true, durable};
 }
 
-// The name becomes durable with the next sync(), as the header and the first round do. Only that of
-// the journal's very first segment must be there before any other: a segment without predecessors
-// would look like the beginning of a trimmed journal.
+// The segment's name becomes durable with the next sync(), as its header and first round do. Only
+// the name of the journal's very first segment must be durable before any other: a segment without
+// predecessors would look like the beginning of a trimmed journal.
 Result<std::shared_ptr<Segment>> FileJournal::begin_segment(Prepared prepared, Position first) {
   const bool is_first_segment = first == Position{1};
   BATON_TRY(const std::uint64_t id, disk_.random_number());
@@ -243,7 +243,7 @@ Journal::Room FileJournal::room() const {
   const std::uint64_t free = segments_.empty() ? 0 : segments_.back()->bytes_free();
   const std::uint64_t rest = free > kRoundHeaderBytes ? free - kRoundHeaderBytes : 0;
   const std::uint64_t count = prepared_.size();
-  // With nothing prepared, what is being written is the reserve itself.
+  // With nothing prepared, the segment being written is the reserve itself.
   return {.additions = count == 0 ? 0 : rest + (count - 1) * round_bytes_max(),
           .everything = rest + count * round_bytes_max()};
 }
@@ -274,7 +274,7 @@ Status FileJournal::prepare() {
   }
 }
 
-// The first prepared segment is the reserve of acks and deletes, and takes what there is.
+// The first prepared segment is the reserve for acks and deletes, and may use the last free bytes.
 Status FileJournal::check_free_bytes() const {
   std::uint64_t wanted = options_.leave_free_bytes;
   {
@@ -302,8 +302,8 @@ std::string FileJournal::new_spare_name() {
   return spare_name(spare_number_++, kSpareSuffix);
 }
 
-// The old header goes before the file can get a new name: a crash that kept the name but not the
-// new header would otherwise bring the rounds of the former life back.
+// The old header is erased before the file can get a new name: otherwise a crash that kept the name
+// but not the new header would bring the rounds of the former life back.
 Result<std::optional<FileJournal::Prepared>> FileJournal::prepare_spare(const std::string& name) {
   BATON_TRY(std::unique_ptr<File> file, disk_.open(path(name)));
   BATON_TRY(const std::uint64_t size, file->size());
@@ -323,7 +323,7 @@ Result<FileJournal::Prepared> FileJournal::prepare_new() {
   BATON_TRY(std::unique_ptr<File> file, disk_.create(path(unfinished)));
   Status filled = fill(unfinished, *file);
   if (!filled) {
-    // Half a segment would keep the disk full for nothing.
+    // A half-made segment would keep the disk full without any use.
     BATON_TRY_STATUS(disk_.remove(path(unfinished)));
     return std::move(filled).error();
   }
@@ -332,15 +332,15 @@ Result<FileJournal::Prepared> FileJournal::prepare_new() {
   return Prepared{name, std::move(file)};
 }
 
-// Zeros are written and not only promised: where a block was never written, each sync of a round
-// would also have to make the file system's own notes durable.
+// Writes zeros instead of only reserving the space: in blocks that were never written, each sync of
+// a round would also have to make the file system's metadata durable.
 Status FileJournal::fill(const std::string& name, File& file) const {
   BATON_TRY_STATUS(file.allocate(options_.segment_bytes));
   const std::string zeros(std::min(kZerosBytes, options_.segment_bytes), '\0');
   for (std::uint64_t at = 0; at < options_.segment_bytes; at += zeros.size()) {
     const std::uint64_t count = std::min<std::uint64_t>(zeros.size(), options_.segment_bytes - at);
     BATON_TRY_STATUS(file.write_at(at, std::string_view(zeros).substr(0, count)));
-    // Piece by piece: one sync of all of it would hold up the syncs of rounds behind it.
+    // In pieces: one sync of the whole file would hold up the syncs of rounds behind it.
     BATON_TRY_STATUS(file.sync());
   }
   BATON_TRY(const std::uint64_t size, file.size());
@@ -351,7 +351,7 @@ Status FileJournal::fill(const std::string& name, File& file) const {
   return {};
 }
 
-// Oldest first and durably one by one: a crash between two of them must not leave a gap.
+// Removes the oldest first, each one durably: a crash between two removals must not leave a gap.
 Status FileJournal::trim(Position before) {
   while (const auto segment = take_trimmed(before)) {
     BATON_TRY_STATUS(recycle(segment->name));
@@ -363,7 +363,7 @@ std::shared_ptr<Segment> FileJournal::take_trimmed(Position before) {
   const std::scoped_lock lock(mutex_);
   if (segments_.size() < 2 || !segments_[1]->established) return nullptr;
   if (segments_.front()->end > before) return nullptr;
-  // The sync that established the successor covered every round before it.
+  // The sync that made the successor durable covered every round before it.
   BATON_ASSERT(segments_.front()->end <= durable_);
   auto segment = std::move(segments_.front());
   segments_.pop_front();

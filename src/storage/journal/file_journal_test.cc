@@ -21,7 +21,7 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-/// A journal on a fake disk, and the few things that every test does with it.
+/// A journal on a fake disk, and the few steps that every test takes with it.
 class FileJournalTest : public testing::Test {
  protected:
   void open() {
@@ -182,7 +182,7 @@ TEST_F(FileJournalTest, RoomLeavesTheReserveToWhatFreesData) {
   EXPECT_EQ(journal_->room().additions, 2 * segment - 1000 - kRoundHeaderBytes);
 }
 
-// Whatever room() answers must be there, to the byte, or a decided round could not be journaled.
+// Exactly the bytes that room() promises must fit, or a decided round could not be journaled.
 TEST_F(FileJournalTest, RoundOfExactlyTheRoomFits) {
   for (std::size_t size = 0; size < 64; ++size) {
     open_prepared();
@@ -323,7 +323,8 @@ TEST_F(FileJournalTest, FailedWriteEndsTheJournal) {
   EXPECT_FALSE(journal_->sync().has_value());
 }
 
-// After a crash of the process alone the rounds are readable, but maybe only in memory.
+// After a crash of the process alone the rounds can be read, but maybe only from the system's
+// memory.
 TEST_F(FileJournalTest, WhatWasReadAfterAKillSurvivesACrash) {
   open_prepared();
   for (int i = 0; i < 3; ++i) {
@@ -502,13 +503,13 @@ TEST_F(FileJournalTest, RoundsThatAddDataLeaveTheDiskSomeRoom) {
   EXPECT_EQ(full.error().code, Errc::disk_full);
   EXPECT_EQ(journal_->room().additions, 0U);
   EXPECT_GE(disk_.free_bytes(kFolder).value(), options.leave_free_bytes);
-  // What frees data goes on, into the reserve.
+  // Rounds that free data still go into the reserve.
   append_durably(std::string(journal_->round_bytes_max(), 'c'));
   EXPECT_FALSE(journal_->prepare().has_value());
   EXPECT_GT(journal_->room().everything, 0U);
 }
 
-// Connections can take all descriptors of the process: nothing is lost by it.
+// Connections can take all descriptors of the process: no data may be lost by that.
 TEST_F(FileJournalTest, WithoutDescriptorsNothingFailsForGood) {
   open_prepared();
   append_durably(std::string(journal_->round_bytes_max(), 'a'));

@@ -31,10 +31,10 @@ struct Round {
 /// time from another thread.
 class Journal {
  public:
-  /// Bytes of facts that can still be appended without asking the file system for room. A next
-  /// round of at most `additions` (or `everything`) bytes, and at most round_bytes_max(), is sure
-  /// to fit; 0 means no round at all. Ask again before the round after it: one that skips the rest
-  /// of a segment takes more than its size.
+  /// Bytes of facts that can still be appended without asking the file system for room. A round of
+  /// at most `additions` (or `everything`) bytes, and at most round_bytes_max(), is sure to fit; 0
+  /// means that no round fits. Ask again before each round: a round that skips the rest of a
+  /// segment takes more than its size.
   struct Room {
     std::uint64_t additions;   // For rounds that add data: leaves the reserve alone.
     std::uint64_t everything;  // Including the reserve kept for acks and deletes.
@@ -45,7 +45,7 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
   virtual ~Journal() = default;
 
-  /// The most bytes of facts that one round may have.
+  /// The maximum number of bytes of facts in one round.
   [[nodiscard]] virtual std::uint64_t round_bytes_max() const = 0;
   /// The oldest round there is; next() when there is none.
   [[nodiscard]] virtual Position first() const = 0;
@@ -53,11 +53,11 @@ class Journal {
   [[nodiscard]] virtual Position next() const = 0;
   /// Writes one round; durable only after sync(). Fails with position_taken unless `expected` is
   /// next(), with invalid_argument when `facts` is larger than round_bytes_max(), with journal_full
-  /// when no room is prepared; nothing is written then. Any other failure means that the disk's
-  /// content is unknown, and the caller ends the process.
+  /// when no room is prepared; in these cases nothing is written. Any other failure means that the
+  /// disk's content is unknown, and the caller ends the process.
   virtual Status append(Position expected, Instant now, std::string_view facts) = 0;
   /// Makes every round appended before the call durable; answers the first position that is not.
-  /// Fails with resource_exhausted when no more files can be opened: to be tried again. Any other
+  /// Fails with resource_exhausted when no more files can be opened; try again later. Any other
   /// failure means that the disk's content is unknown, and the caller ends the process.
   virtual Result<Position> sync() = 0;
   /// Prepares segments ahead of the appends; a journal just opened has none. Fails with disk_full
@@ -69,8 +69,8 @@ class Journal {
   /// round_not_found when `from` was trimmed away, or lies past the end. Not at the same time as
   /// trim().
   virtual Status read(Position from, const std::function<Status(const Round&)>& visit) const = 0;
-  /// Drops rounds before `before`: whole segments only, and only such as are durable and have a
-  /// durable successor, so that the journal always knows its next position.
+  /// Drops rounds before `before`: only whole segments that are durable and have a durable
+  /// successor, so that the journal always knows its next position.
   virtual Status trim(Position before) = 0;
   /// About the bytes that a recovery from `from` would read.
   [[nodiscard]] virtual std::uint64_t bytes_since(Position from) const = 0;
@@ -86,7 +86,7 @@ struct JournalOptions {
   std::uint64_t leave_free_bytes = 0;
 };
 
-/// Opens or makes the journal in `folder`, whose parent must exist. A torn tail is cut; damage
+/// Opens the journal in `folder`, or creates it; the parent must exist. A torn tail is cut; damage
 /// before the durable end is refused with journal_corrupt, naming file and offset. Every round that
 /// is there afterwards is durable. `disk` must outlive the journal.
 Result<std::unique_ptr<Journal>> open_file_journal(Disk& disk, std::string folder,

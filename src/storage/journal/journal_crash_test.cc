@@ -59,7 +59,7 @@ class JournalLife {
   void act() {
     const std::uint64_t what = random_.below(100);
     note(what);
-    // A journal that failed is good for nothing but a new start.
+    // A journal that failed can only be opened again.
     if (failed_ || what < 4) return restart();
     if (what < 64) return append_random();
     if (what < 80) return sync();
@@ -75,7 +75,7 @@ class JournalLife {
   void append_random() {
     const std::uint64_t size_max = random_.chance(1, 20) ? journal_->round_bytes_max() : 1500;
     const std::uint64_t size = equal_sizes_ ? 900 : random_.below(size_max + 1);
-    // Unlike those of any other history, so that a round of another history is noticed.
+    // Facts unlike those of any other history, so that a round of another history is noticed.
     std::string facts = fmt::format("{:016x}", random_.next());
     facts.resize(size, static_cast<char>(random_.next()));
     append_round(facts);
@@ -132,14 +132,14 @@ class JournalLife {
   }
 
   void restart() {
-    // A kill loses nothing; after it, a crash may come before anybody has opened the journal.
+    // A kill loses nothing; a power loss may follow before the journal was opened again.
     const bool crash = random_.chance(3, 4);
     if (crash) {
       disk_.crash();
     } else {
       disk_.kill();
     }
-    // The opening itself may be cut off, at any point.
+    // Opening the journal may be cut off as well, at any point.
     for (int i = 0; random_.chance(1, 3) && i < 5; ++i) {
       plant_failure();
       journal_ = nullptr;
@@ -162,7 +162,7 @@ class JournalLife {
     compare();
   }
 
-  /// What is there now must be a beginning of what was appended, with all that was durable.
+  /// What is there now must be a prefix of what was appended, including all that was durable.
   void compare() {
     const std::uint64_t end = journal_->next().value - 1;
     note(end);
@@ -193,7 +193,7 @@ class JournalLife {
 
   FakeDisk disk_;
   Random random_;
-  // Rounds of equal size begin where those of another history began, and so must be told apart.
+  // Rounds of equal size begin at the same places in every history, so their content must differ.
   bool equal_sizes_;
   std::uint64_t trace_;
   std::unique_ptr<Journal> journal_;
@@ -201,7 +201,7 @@ class JournalLife {
   std::vector<std::string> rounds_;  // The one at position p is at p - 1; trimmed ones too.
   // A round whose write failed: it may be there, or not.
   std::optional<std::string> in_flight_;
-  std::uint64_t durable_ = 0;  // So many rounds were reported durable.
+  std::uint64_t durable_ = 0;  // How many rounds were reported durable.
   std::uint64_t trimmed_ = 0;  // Rounds before this position may be gone.
 };
 
@@ -245,7 +245,7 @@ TEST(JournalCrash, TheSameSeedGivesTheSameRun) {
   }
 }
 
-// The last round but one is the last that a later round calls durable.
+// The last round that a later round calls durable is the last but one.
 TEST(JournalCrash, DamageBeforeTheDurableEndIsAlwaysRefused) {
   for (std::uint64_t seed = 0; seed < kSeeds / 2; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

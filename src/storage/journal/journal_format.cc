@@ -1,5 +1,5 @@
 // The bytes of a journal segment, format version 1. Numbers are little-endian.
-// docs/storage-format.md tells the same with the rules of recovery.
+// docs/storage-format.md describes the same, and the rules of recovery.
 //
 // A segment file: one header block, then rounds, each beginning at a multiple of 8, then whatever
 // the file held before (zeros, or rounds of a former life, which do not validate under this life's
@@ -17,7 +17,7 @@
 //
 // The header CRC of a round covers the segment id and bytes 4 to 39; its facts CRC covers the
 // segment id, the position and the facts. Two CRCs and not one: a search for headers in damaged
-// bytes must not trust a length that nothing has vouched for.
+// bytes must not trust a length that no checksum covers.
 //
 // Every future version keeps bytes 0 to 11 of the segment header.
 
@@ -72,7 +72,7 @@ Result<SegmentHeader> decode_segment_header(std::string_view block) {
     return Error{Errc::malformed, "no journal segment begins like this"};
   }
   const auto version = decoder.fixed<std::uint32_t>();
-  // Before the CRC, whose place a newer format may have moved.
+  // Checked before the CRC, whose place a newer format may have moved.
   if (decoder.ok() && version > kJournalFormatVersion) {
     return Error{Errc::store_too_new,
                  fmt::format("journal format {}, but this version reads up to {}", version,

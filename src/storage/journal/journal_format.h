@@ -12,7 +12,7 @@
 
 namespace baton {
 
-/// Drawn for every life of a segment file: rounds validate only under the id they were written
+/// Drawn for every life of a segment file: rounds are valid only under the id they were written
 /// with.
 using SegmentId = Strong<struct SegmentIdTag>;
 
@@ -44,18 +44,18 @@ Result<SegmentHeader> decode_segment_header(std::string_view block);
 /// The block of a segment that was prepared, but whose header never reached the disk.
 bool is_unused_segment_header(std::string_view block);
 
-/// The bytes that a round with so many bytes of facts takes in its segment.
+/// The bytes that a round with this many bytes of facts takes in its segment.
 std::uint64_t round_bytes(std::uint64_t facts_bytes);
 /// Appends the whole round, round_bytes() long.
 void encode_round(SegmentId segment, const Round& round, Position durable, std::string& out);
-/// The header at the beginning of `bytes`, or nothing when it is not one of this segment's life.
+/// The header at the beginning of `bytes`; nullopt if it is not of this segment's life.
 std::optional<RoundHeader> decode_round_header(SegmentId segment, std::string_view bytes);
 /// The CRC that `facts` must have as the facts of the round at `position`.
 std::uint32_t round_facts_crc(SegmentId segment, Position position, std::string_view facts);
 
 /// "00000000000000000042.journal".
 std::string segment_name(Position first);
-/// The position in a segment's name, or nothing when it is no such name.
+/// The position in a segment's name; nullopt if `name` is not the name of a segment.
 std::optional<Position> parse_segment_name(std::string_view name);
 
 }  // namespace baton

@@ -1,6 +1,6 @@
 // Opens a folder whose only segment is made of the input: once as it is, once as the rounds of a
-// segment with a good header, and once more with the checksums of those rounds made good, since no
-// fuzzer guesses a CRC. Whatever opens must take another round and keep it.
+// segment with a good header, and once more with the checksums of those rounds corrected, since no
+// fuzzer guesses a CRC. A journal that opens must accept another round and keep it.
 
 #include <algorithm>
 #include <cstring>
@@ -51,7 +51,7 @@ std::string with_good_checksums(std::string bytes) {
   return bytes;
 }
 
-/// How many rounds there are, from whichever is the first.
+/// The number of rounds, from the first one that is there.
 std::uint64_t count_rounds(const Journal& journal, Position from) {
   std::uint64_t count = 0;
   const Status status = journal.read(from, [&](const Round& round) -> Status {

@@ -32,7 +32,7 @@ std::optional<std::uint64_t> parse_spare_name(std::string_view name, std::string
 }
 
 /// One opening of one folder. Segments are read one at a time, in order, until the chain of
-/// positions breaks: there the journal ends, unless something later proves that it went on.
+/// positions breaks: the journal ends there, unless something later proves that it went on.
 class JournalOpening {
  public:
   JournalOpening(Disk& disk, const std::string& folder) : disk_(disk), folder_(folder) {}
@@ -91,7 +91,7 @@ class JournalOpening {
       if (live.first > opened_.next) return {};
       BATON_TRY(std::unique_ptr<File> file, disk_.open(path(live.name)));
       BATON_TRY(const std::optional<SegmentHeader> header, read_header(live, *file));
-      // Only a segment whose predecessor still exists, or the very first, can be without a header.
+      // Only the very first segment, or one whose predecessor still exists, can lack a header.
       if (!header && chained_ == 0 && live.first != Position{1}) {
         return corrupt(live.name, 0, "the segment's header is lost");
       }
@@ -101,8 +101,8 @@ class JournalOpening {
     return {};
   }
 
-  /// Nothing when the header never reached the disk. Anything else than that or a good header is
-  /// damage: the header lies within one sector, and its place was durably zero before.
+  /// nullopt when the header never reached the disk. Any other content than that or a good header
+  /// is damage: the header lies within one sector, and its place was durably zero before.
   Result<std::optional<SegmentHeader>> read_header(const Live& live, const File& file) const {
     BATON_TRY(const std::uint64_t size, file.size());
     BATON_TRY(const std::string block, file.read_at(0, kSegmentHeaderBytes));
@@ -148,8 +148,8 @@ class JournalOpening {
     return {};
   }
 
-  /// A broken chain is a torn tail only if nothing after it was written in the knowledge that the
-  /// missing round was durable.
+  /// A broken chain is a torn tail only if no later round was written when the missing round was
+  /// known to be durable.
   Status check_nothing_durable_is_cut() {
     BATON_TRY_STATUS(check_claim(
         beyond_.durable, opened_.segments.empty() ? std::string() : opened_.segments.back()->name));
@@ -175,15 +175,16 @@ class JournalOpening {
   }
 
   /// Makes what lies beyond the end harmless, so that no later opening takes it for rounds that
-  /// follow those still to come. Until all steps are done nothing is appended, and a crash between
-  /// them only leaves less to cut.
+  /// follow those still to come. Nothing is appended before all steps are done, and a crash between
+  /// two steps only leaves less to cut.
   Status cut() {
     BATON_TRY_STATUS(cut_segments());
     return cut_rounds();
   }
 
-  /// Newest first and durably one by one: a crash between two of them must not leave a segment
-  /// whose predecessors are gone, for it would look like the beginning of a trimmed journal.
+  /// Removes the newest first, each one durably: a crash between two removals must not leave a
+  /// segment whose predecessors are gone, because it would look like the beginning of a trimmed
+  /// journal.
   Status cut_segments() {
     for (; live_.size() > chained_; live_.pop_back()) {
       const std::string spare = spare_name(opened_.spare_number, kSpareSuffix);
@@ -205,8 +206,8 @@ class JournalOpening {
     return last.file->sync();
   }
 
-  /// After the crash of the process alone, rounds may be in the memory of the system only, and
-  /// whoever reads them now will act on them.
+  /// After a crash of the process alone, rounds may be only in the memory of the system, and the
+  /// reader will act on them.
   Status make_durable() {
     for (const auto& segment : opened_.segments) {
       if (segment->end > claimed_ || segment == opened_.segments.back()) {

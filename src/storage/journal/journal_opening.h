@@ -9,7 +9,7 @@
 
 namespace baton {
 
-/// Suffixes of the files that are not live segments: room for later, and room half made.
+/// Suffixes of files that are not live segments: a prepared one, and one that is being prepared.
 inline constexpr std::string_view kSpareSuffix = ".spare";
 inline constexpr std::string_view kUnfinishedSuffix = ".new";
 
@@ -24,8 +24,8 @@ struct OpenedJournal {
   std::uint64_t spare_number = 1;  // Greater than that of any spare.
 };
 
-/// Opens the folder, makes it if need be, cuts a torn tail, and makes the rest durable. Crash-safe:
-/// when it is interrupted, the next call comes to the same end.
+/// Opens the folder, creates it if needed, cuts a torn tail, and makes the rest durable.
+/// Crash-safe: when it is interrupted, the next call reaches the same result.
 Result<OpenedJournal> open_journal_folder(Disk& disk, const std::string& folder);
 
 }  // namespace baton

@@ -11,10 +11,10 @@
 
 namespace baton {
 
-/// One live segment file: its open handle and what is in it. A plain record; whoever shares it
-/// guards everything that changes.
+/// One live segment file: its open handle and what is in it. A plain record; its owners guard
+/// everything that changes.
 struct Segment {
-  /// Where a round begins, for every so many bytes of the segment.
+  /// Where a round begins, kept once per a fixed number of bytes of the segment.
   struct Mark {
     Position position;
     std::uint64_t offset;
@@ -30,7 +30,7 @@ struct Segment {
   bool established = false;
   std::vector<Mark> marks;
 
-  /// Takes note of a round of `bytes` at the end.
+  /// Counts a round of `bytes` at the end.
   void add_round(std::uint64_t bytes) {
     static constexpr std::uint64_t kMarkBytes = std::uint64_t{64} << 10U;
     if (marks.empty() || used - marks.back().offset >= kMarkBytes) marks.push_back({end, used});

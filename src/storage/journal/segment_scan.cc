@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kPositionOffset = 16;
 
-// Read ahead of the CRC, so that a search over 64 MiB costs milliseconds.
+// Read before the CRC is checked, so that a search over 64 MiB takes milliseconds.
 Position unchecked_position(std::string_view header) {
   std::uint64_t position = 0;
   std::memcpy(&position, header.data() + kPositionOffset, sizeof position);
@@ -43,7 +43,7 @@ std::optional<SegmentReader::Found> SegmentReader::next() {
 LaterRounds search_later_rounds(std::string_view bytes, SegmentId segment, SearchFrom from) {
   BATON_ASSERT(from.offset % kRoundAlignment == 0);
   LaterRounds later;
-  // A segment holds no more rounds than bytes, so a position further on is not a position.
+  // A segment has fewer rounds than bytes, so a position further on cannot be one.
   const std::uint64_t ahead_max = bytes.size() / kRoundHeaderBytes;
   for (std::uint64_t at = from.offset; at + kRoundHeaderBytes <= bytes.size();
        at += kRoundAlignment) {

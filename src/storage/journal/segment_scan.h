@@ -22,7 +22,7 @@ class SegmentReader {
   /// `bytes` must outlive the reader and everything it answers.
   SegmentReader(std::string_view bytes, const SegmentHeader& header);
 
-  /// The next round, or nothing when what follows is not a valid round of the next position.
+  /// The next round; nullopt when what follows is not a valid round of the next position.
   std::optional<Found> next();
   /// Where the next round would begin.
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
@@ -42,13 +42,13 @@ struct LaterRounds {
   std::uint64_t end = 0;  // Where the last round found ends; 0 when there is none.
 };
 
-/// Where to look for rounds that should not be there.
+/// Where to search for rounds that should not be there.
 struct SearchFrom {
   std::uint64_t offset;
   Position position;  // Only rounds at or after it count.
 };
 
-/// Searches the bytes of a whole segment file from a bad round on. A header whose CRC holds was
+/// Searches the bytes of a whole segment file, from a bad round on. A header whose CRC holds was
 /// written by us in this life, so its claim counts even if its own facts are torn.
 LaterRounds search_later_rounds(std::string_view bytes, SegmentId segment, SearchFrom from);
 

@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-// Entries of an index are 4 KiB apart: twice that holds most of what is between two of them.
+// Index entries are 4 KiB apart: twice that covers most gaps between two of them.
 constexpr std::uint64_t kHeaderChunkBytes = std::uint64_t{8} << 10U;
 constexpr std::uint64_t kWholeChunkBytes = std::uint64_t{1} << 20U;
 

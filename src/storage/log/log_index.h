@@ -23,7 +23,7 @@ struct OffsetEntry {
 };
 
 /// An entry of a `.timeindex` file: no record up to `base + last` is younger than `greatest`, and
-/// the batch that ends there is the first that is as young.
+/// the batch that ends there is the first that reaches it.
 struct TimeEntry {
   TimestampMs greatest;
   std::int32_t last = 0;
@@ -36,7 +36,7 @@ inline constexpr std::size_t kTimeEntryBytes = 12;
 
 void encode_entry(const OffsetEntry& entry, std::string& out);
 void encode_entry(const TimeEntry& entry, std::string& out);
-/// Of exactly the bytes of one entry.
+/// `bytes` holds exactly one entry.
 OffsetEntry decode_offset_entry(const char* bytes);
 TimeEntry decode_time_entry(const char* bytes);
 
@@ -52,7 +52,7 @@ class AppendOnlyList {
     blocks_[slot.block][slot.index] = entry;
     size_.store(size + 1, std::memory_order_release);
   }
-  /// Whoever saw a size may read all below it.
+  /// A thread that saw a size may read all entries below it.
   [[nodiscard]] std::size_t size() const { return size_.load(std::memory_order_acquire); }
   [[nodiscard]] const T& operator[](std::size_t at) const {
     const Slot slot = slot_of(at);
@@ -83,16 +83,16 @@ struct MemoryIndex {
 };
 
 /// Decides which batches get an entry, by Kafka's rules, whether they are being appended, recovered
-/// or indexed again: so an index does not depend on how it came to be. One thread.
+/// or indexed again, so that an index does not depend on how it was made. One thread.
 class IndexBuilder {
  public:
   IndexBuilder(Offset base, std::uint64_t interval_bytes)
       : base_(base), interval_bytes_(interval_bytes), index_(std::make_shared<MemoryIndex>()) {}
 
-  /// Takes note of the next batch, which begins at `position`.
+  /// Adds the next batch, which begins at `position`.
   void add(const BatchHeader& batch, std::uint64_t position);
-  /// What the time index of a closed segment ends with, so that it always ends with the segment's
-  /// greatest timestamp; none when it does already.
+  /// The entry to add when a segment is closed, so that its time index ends with the segment's
+  /// greatest timestamp; nullopt when it does already.
   [[nodiscard]] std::optional<TimeEntry> last_time() const;
 
   [[nodiscard]] const std::shared_ptr<MemoryIndex>& index() const { return index_; }

@@ -36,7 +36,7 @@ TEST(LogIndex, ABatchIsIndexedWhenMoreThanTheIntervalCameSinceTheLastOne) {
   builder.add(batch(100, 10, 1000, 5), 0);
   builder.add(batch(110, 10, 1, 7), 1000);
   builder.add(batch(120, 10, 1001, 6), 1001);  // 1001 bytes before it.
-  builder.add(batch(130, 10, 1, 7), 2002);     // Again, but no younger record.
+  builder.add(batch(130, 10, 1, 7), 2002);     // 1001 bytes again, but no younger record.
   builder.add(batch(140, 10, 1, 9), 2003);
   const MemoryIndex& index = *builder.index();
   ASSERT_EQ(index.offsets.size(), 2U);

@@ -31,7 +31,7 @@ Result<std::unique_ptr<File>> open_if_there(Disk& disk, const std::string& path)
 }
 
 /// One opening of one folder. Segments before the last were synced when they were closed, so they
-/// are only looked at where their indexes end; the last is read whole.
+/// are only checked from where their indexes end; the last one is read whole.
 class LogOpening {
  public:
   LogOpening(Disk& disk, const std::string& folder, const PartitionLog::Opening& opening)
@@ -47,14 +47,14 @@ class LogOpening {
   }
 
  private:
-  /// A closed segment whose index files are good: as they are, up to the end of the log.
+  /// A closed segment with good index files, which cover it up to the end of the log.
   struct Indexed {
     std::shared_ptr<const FileIndex> files;
     TimestampMs greatest;
     Offset end;
   };
 
-  /// The end of the good batches of the last segment, and whether there is something behind it.
+  /// The end of the good batches of the last segment, and whether anything follows it.
   struct Tail {
     std::uint64_t position;
     Offset next;
@@ -140,7 +140,7 @@ Status LogOpening::open_closed(std::size_t i) {
   return {};
 }
 
-// Missing, short and foreign indexes are all the same: none.
+// Missing, short and foreign indexes are treated alike: as absent.
 Result<std::optional<LogOpening::Indexed>> LogOpening::check_index(Offset base, const File& file,
                                                                    std::uint64_t size) {
   auto files = std::make_shared<FileIndex>();
@@ -197,7 +197,7 @@ Result<std::optional<LogOpening::Indexed>> LogOpening::check_tail(Offset base, c
   return std::optional<Indexed>(std::move(indexed));
 }
 
-// Reads all of a closed segment. When it is damaged its index stays in memory, and no file changes.
+// Reads all of a closed segment. If it is damaged, the index stays in memory, and no file changes.
 Result<Offset> LogOpening::index_again(LogSegment::Parts& parts, Offset until) {
   const std::size_t damages_before = damages_.size();
   IndexBuilder builder(parts.base, opening_.options.index_interval_bytes);
@@ -226,7 +226,7 @@ Result<Offset> LogOpening::index_again(LogSegment::Parts& parts, Offset until) {
   return end;
 }
 
-// The newest snapshot that can be read, and the batches since. Without any, all of them.
+// Loads the newest readable snapshot, and the batches since; without a snapshot, all batches.
 Status LogOpening::load_producers() {
   std::size_t first = 0;
   for (std::size_t i = bases_.size(); i > 0; --i) {
@@ -324,8 +324,8 @@ Result<LogOpening::Tail> LogOpening::scan_last(const File& file, IndexBuilder& b
   return tail;
 }
 
-// Left by a crash in the middle of a roll or of a removal. An index of the last segment would be
-// older than the segment.
+// Removes files left by a crash in the middle of a roll or of a removal. An index of the last
+// segment would be older than the segment.
 Status LogOpening::remove_strays() {
   for (const std::string& name : names_) {
     for (const std::string_view suffix : kCompanionSuffixes) {

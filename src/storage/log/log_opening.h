@@ -12,22 +12,22 @@ namespace baton {
 
 /// What a partition's folder holds once its torn tail is cut. All of it is durable.
 struct OpenedLog {
-  SegmentList segments;  // At least one; the last is to be written on.
+  SegmentList segments;  // At least one; the last one is written to.
   std::vector<LogDamage> damages;
   ProducerTable producers;
   IndexBuilder builder;    // Of the last segment.
-  std::uint64_t position;  // Where its next batch goes.
+  std::uint64_t position;  // Where the next batch is written.
   Offset next;
 };
 
-/// Opens the folder, makes it if need be, cuts a torn tail, rebuilds what is missing, and makes the
-/// rest durable. Crash-safe: when it is interrupted, the next call comes to the same end.
+/// Opens the folder, creates it if needed, cuts a torn tail, rebuilds what is missing, and makes
+/// the rest durable. Crash-safe: when it is interrupted, the next call reaches the same result.
 Result<OpenedLog> open_log_folder(Disk& disk, const std::string& folder,
                                   const PartitionLog::Opening& opening);
 
 /// Makes an empty segment, whose name is durable afterwards.
 Result<std::shared_ptr<File>> create_log_file(Disk& disk, const std::string& folder, Offset base);
-/// Writes a file that is durable, but for its name, when this returns.
+/// Writes a file whose content, though not its name, is durable when this returns.
 Status write_whole_file(Disk& disk, const std::string& path, std::string_view bytes);
 /// Writes the two index files of a segment that is complete, and opens them for readers.
 Result<std::shared_ptr<const FileIndex>> write_index_files(Disk& disk, const std::string& folder,

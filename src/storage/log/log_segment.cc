@@ -11,11 +11,11 @@
 namespace baton {
 namespace {
 
-// More of one partition are not told apart.
+// Beyond this many damages of one partition, further ones are not remembered.
 constexpr std::size_t kDamagesMax = 100;
 constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
 
-/// How many of `count` entries, which are in order, `before` says true of.
+/// For how many of the `count` entries, which are sorted, `before` is true.
 template <class Entry, class Before>
 Result<std::size_t> count_before(std::size_t count, Entry entry_at, Before before) {
   std::size_t first = 0;
@@ -77,7 +77,7 @@ Result<TimeEntry> LogSegment::time_entry(std::size_t at) const {
   return decode_time_entry(bytes.data());
 }
 
-// Of the last indexed batch that ends at `offset` or before it.
+// The entry of the last indexed batch that ends at `offset` or before it.
 Result<std::optional<OffsetEntry>> LogSegment::entry_before(Offset offset) const {
   const std::int64_t relative = offset.value - base().value;
   BATON_TRY(const std::size_t count,
@@ -89,8 +89,8 @@ Result<std::optional<OffsetEntry>> LogSegment::entry_before(Offset offset) const
   return std::optional(entry);
 }
 
-// No batch that ends at this offset or before it has a record of the time `at`. An entry is
-// believed when the batch it names says the same: a damaged index must not lead past records.
+// No batch that ends at the offset returned, or before it, has a record of the time `at`. An entry
+// counts only if the batch it names says the same: a damaged index must not skip records.
 Result<Offset> LogSegment::offset_before(TimestampMs at) const {
   BATON_TRY(const std::size_t count,
             count_before(
@@ -115,8 +115,8 @@ Result<LogSegment::Found> LogSegment::find(Offset offset) const {
   return find_from({}, offset);
 }
 
-// From the batch that `entry` names, or from the first. The offsets of all batches from there on
-// are held against each other, because the checksum does not cover them.
+// Searches from the batch that `entry` names, or from the first. The offsets of all batches from
+// there on are compared with each other, because the checksum does not cover them.
 Result<LogSegment::Found> LogSegment::find_from(const std::optional<OffsetEntry>& entry,
                                                 Offset offset) const {
   const std::uint64_t position =
@@ -144,11 +144,11 @@ Result<std::optional<LogSegment::Found>> LogSegment::find_time(TimestampMs at, O
   BATON_TRY(const Offset before, offset_before(at));
   if (before >= limit) return std::optional<Found>{};
   BATON_TRY(const Found start, find(before));
-  // Whole batches: a damaged time would lead past records.
+  // Reads whole batches: a damaged timestamp must not make the search skip records.
   BatchWalk walk(file(),
                  {.position = start.position, .offset = start.header.base_offset, .size = kNoEnd},
                  BatchWalk::Depth::whole);
-  // Whatever lies behind the limit may be half written.
+  // Bytes beyond the limit may be half written.
   while (walk.offset() < limit) {
     BATON_TRY(const auto header, walk.next());
     if (!header) return damaged(walk.position(), walk.broken());

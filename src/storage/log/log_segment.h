@@ -25,13 +25,13 @@ inline constexpr std::string_view kBadChecksum = "the checksum of the batch does
 
 /// "00000000000000000042.log".
 std::string log_file_name(Offset base, std::string_view suffix);
-/// The opposite; none for any other name.
+/// The base offset in `name`; nullopt for any other name.
 std::optional<Offset> parse_log_file_name(std::string_view name, std::string_view suffix);
 
-/// Whether a segment is being read, and whether it is gone: never both. Lock-free.
+/// Counts a segment's readers, and whether the segment is gone: never both. Lock-free.
 class SegmentHold {
  public:
-  /// False when the segment is gone.
+  /// Returns false when the segment is gone.
   bool take() {
     int readers = readers_.load(std::memory_order_relaxed);
     while (readers != kGone) {
@@ -42,7 +42,7 @@ class SegmentHold {
     return false;
   }
   void leave() { readers_.fetch_sub(1, std::memory_order_acq_rel); }
-  /// False when somebody holds it.
+  /// Returns false when the segment is being read.
   bool end() {
     int nobody = 0;
     return readers_.compare_exchange_strong(nobody, kGone, std::memory_order_acq_rel);
@@ -62,21 +62,21 @@ struct FileIndex {
   std::size_t time_entries = 0;
 };
 
-/// One segment as readers see it. Immutable, but for the index of the one that is being written,
-/// which only grows. The open files live as long as anybody has the segment.
+/// One segment as readers see it. Immutable, except for the index of the segment being written,
+/// which only grows. The open files live as long as the segment is referenced.
 class LogSegment {
  public:
   struct Parts {
     Offset base;
     std::string path;
     std::shared_ptr<File> file = {};
-    // One of the two.
+    // Exactly one of the two is set.
     std::shared_ptr<const MemoryIndex> memory = {};
     std::shared_ptr<const FileIndex> files = {};
     // Of a segment that is no longer written.
     std::uint64_t bytes = 0;
     TimestampMs greatest{-1};
-    // Kept when the segment is closed: it is the same one to whoever holds it.
+    // Kept when the segment is closed, so that existing readers still hold the same segment.
     std::shared_ptr<SegmentHold> hold = std::make_shared<SegmentHold>();
   };
   /// Where a batch is.
@@ -92,10 +92,10 @@ class LogSegment {
   [[nodiscard]] const File& file() const { return *parts_.file; }
   [[nodiscard]] SegmentHold& hold() const { return *parts_.hold; }
 
-  /// The batch that contains `offset`, which must be in this segment. A damaged index costs time
-  /// only: without it the search begins at the beginning. Fails with malformed.
+  /// The batch that contains `offset`, which must be in this segment. A damaged index only costs
+  /// time: without it the search begins at the segment's beginning. Fails with malformed.
   [[nodiscard]] Result<Found> find(Offset offset) const;
-  /// The first batch before `limit` with a record of at least this timestamp, if there is one.
+  /// The first batch before `limit` with a record of at least this timestamp; nullopt if none.
   [[nodiscard]] Result<std::optional<Found>> find_time(TimestampMs at, Offset limit) const;
 
   /// "file at position 7: why".
@@ -120,20 +120,20 @@ using SegmentList = std::vector<std::shared_ptr<const LogSegment>>;
 /// Damage that was found when the log was opened.
 struct LogDamage {
   Offset from;
-  Offset until;  // The first offset after it; the greatest number when that cannot be known.
+  Offset until;  // The first offset after it; the greatest number when unknown.
   std::string text;
 };
 
 /// Damage that readers come upon while the log is open. Thread-safe.
 class FoundDamages {
  public:
-  /// Hears of each damage once, from the reader's thread.
+  /// Called once for each damage, on the reader's thread.
   using Told = std::function<void(const std::string& text)>;
   explicit FoundDamages(Told told) : told_(std::move(told)) {}
 
-  /// "file at position 7: why", of a reader that met it; said again it is no news.
+  /// Remembers "file at position 7: why", unless it is known already.
   void note(const std::string& text);
-  /// The first one; empty when there is none.
+  /// The first damage; empty when there is none.
   [[nodiscard]] std::string first() const;
 
  private:
@@ -150,7 +150,7 @@ struct SharedLog {
         damages(std::move(damage)),
         found(std::move(told)) {}
 
-  // Take `visible` first: the list is then at least as new.
+  // Read `visible` before this list: the list is then at least as new.
   Published<SegmentList> segments;
   std::atomic<std::int64_t> visible;
   const std::vector<LogDamage> damages;  // By offset.

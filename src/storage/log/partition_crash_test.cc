@@ -36,8 +36,8 @@ class PartitionLife {
   /// The same for two equal lives.
   [[nodiscard]] std::uint64_t trace() const { return trace_ ^ disk_.digest(); }
 
-  /// One life with a failure planted by `plant`, and then a crash: some segments, then retention.
-  /// Answers whether it came to the failure.
+  /// Runs one life with a failure planted by `plant`, and then a crash: some segments, then
+  /// retention. Returns whether the failure was reached.
   template <class Plant>
   bool run_to_failure(Plant plant) {
     reopen();
@@ -62,7 +62,7 @@ class PartitionLife {
   void act() {
     const std::uint64_t what = random_.below(100);
     note(what);
-    // A log that failed is good for nothing but a new start.
+    // A log that failed can only be opened again.
     if (failed_ || what < 5) return restart();
     if (what < 65) return append_batches(1 + random_.below(3));
     if (what < 85) return sync();
@@ -74,7 +74,7 @@ class PartitionLife {
   void note(std::uint64_t number) { trace_ = trace_ * 0x100000001b3ULL + number; }
 
   std::string make_batch() {
-    // Unlike those of any other history, so that a batch of another history is noticed.
+    // Values unlike those of any other history, so that a batch of another history is noticed.
     std::string value = fmt::format("{:016x}", random_.next());
     value.resize(16 + random_.below(random_.chance(1, 10) ? 4000 : 600), 'x');
     std::vector<Record> records(
@@ -108,7 +108,7 @@ class PartitionLife {
       next += batch.header().count;
     }
     if (!outcomes) {
-      // It may be there, or not, or a part of it.
+      // The batch may be there, or not, or a part of it.
       in_flight_ = std::move(stored);
       return fail(outcomes.error());
     }
@@ -133,7 +133,7 @@ class PartitionLife {
     EXPECT_EQ(*end, Offset{next_});
     synced_ = next_;
     log_->publish(*end);
-    // The owner's journal knows of some of it.
+    // The owner's journal knows a part of it.
     if (random_.chance(1, 2)) known_synced_ = synced_;
   }
 
@@ -142,7 +142,7 @@ class PartitionLife {
     const auto dropped = log_->drop_old_segments(kNow);
     note(dropped.has_value());
     if (!dropped) {
-      // Some may be gone already.
+      // Some records may be removed already.
       first_max_ = synced_;
       return fail(dropped.error());
     }
@@ -176,7 +176,7 @@ class PartitionLife {
       disk_.kill();
     }
     disk_.set_capacity(kNever);
-    // The opening itself may be cut off, at any point.
+    // Opening the log may be cut off as well, at any point.
     for (int i = 0; random_.chance(1, 3) && i < 5; ++i) {
       plant_failure();
       log_ = nullptr;
@@ -199,7 +199,7 @@ class PartitionLife {
     compare();
   }
 
-  /// What is there now must be a beginning of what was appended, with all that was synced.
+  /// What is there now must be a prefix of what was appended, including all that was synced.
   void compare() {
     const PartitionDescription found = log_->describe();
     ASSERT_FALSE(found.read_only.has_value()) << *found.read_only;
@@ -226,7 +226,7 @@ class PartitionLife {
     find_sequence();
   }
 
-  // What the producer must send next follows from what is stored.
+  // The producer's next sequence number follows from what is stored.
   void find_sequence() {
     sequence_ = 0;
     for (const auto& [offset, batch] : batches_) {
@@ -268,7 +268,7 @@ TEST(PartitionCrash, TheSameSeedGivesTheSameRun) {
   }
 }
 
-// The power goes at each write and at each sync of one life, every time with other losses.
+// The power fails at each write and at each sync of one life, every time with other losses.
 TEST(PartitionCrash, ACrashAtEachOperationIsSurvived) {
   std::uint64_t operation = 0;
   for (bool reached = true; reached; ++operation) {

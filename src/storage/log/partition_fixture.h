@@ -58,7 +58,7 @@ class PartitionTest : public testing::Test {
     }
     sync_and_publish(log);
   }
-  /// The offset of every record, which must be dense; fails the test otherwise.
+  /// The number of records, whose offsets must be dense; fails the test otherwise.
   static std::int64_t count_readable(const PartitionLog& log, std::size_t bytes_max = 5000) {
     PartitionReader reader = log.reader();
     Offset at = reader.first();

@@ -1,4 +1,4 @@
-// A disk that fills up in the middle of a write, as a real one does: the fake one refuses a write
+// A disk that fills up in the middle of a write, as a real disk does: the fake disk refuses a write
 // that does not fit as a whole.
 
 #include <gtest/gtest.h>
@@ -96,8 +96,8 @@ Status append(PartitionLog& log, const std::vector<std::string>& batches) {
   return {};
 }
 
-// Three equal batches, of which one and a half fit; then one of the same size. Were the half not
-// cut off durably, a crash could leave the second of the three behind the one that replaced the
+// Three equal batches, of which one and a half fit; then one of the same size. If the half were not
+// cut off durably, a crash could leave the second of the three behind the batch that replaced the
 // first.
 TEST(PartitionFullDisk, NothingOfARefusedAppendEverAppears) {
   const std::string refused = plain_batch(1, 500, batch_samples::kTime.value - 1);
@@ -147,8 +147,8 @@ TEST(PartitionFullDisk, ARollThatRunsOutOfRoomIsTriedAgain) {
   EXPECT_EQ(open(disk)->next(), Offset{4});
 }
 
-// Connections can take all descriptors of the process. Whatever step of the roll finds none: the
-// append is refused, and a crash in between leaves a log that can be read and written.
+// Connections can take all descriptors of the process. At whichever step of the roll that happens,
+// the append is refused, and a crash in between leaves a log that can be read and written.
 TEST(PartitionOpenFiles, ARollWithoutDescriptorsIsTriedAgain) {
   const std::string batch = plain_batch(1, 2000);
   const std::string small = plain_batch(1, 10);
@@ -164,7 +164,8 @@ TEST(PartitionOpenFiles, ARollWithoutDescriptorsIsTriedAgain) {
         EXPECT_EQ(refused.error().code, Errc::resource_exhausted);
         EXPECT_NE(refused.error().text.find("Too many open files"), std::string::npos);
         EXPECT_EQ(log->next(), Offset{3});
-        // Nor may a smaller one go into the old segment, past the name of the next.
+        // A smaller batch must not go into the old segment either: it would pass the name of the
+        // next one.
         EXPECT_FALSE(append(*log, {small}).has_value());
       } else {
         ++end;

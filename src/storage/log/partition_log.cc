@@ -65,11 +65,11 @@ class PartitionLog::Writer {
   /// What an append has prepared but not yet written.
   struct Staged {
     std::vector<BatchHeader> headers;
-    // What was known of the producers before, to be put back when the write fails.
+    // The producers' states before the append, to be restored if the write fails.
     std::vector<std::pair<ProducerId, std::optional<ProducerTable::Producer>>> producers_before;
   };
 
-  /// The last segment as it is once it is closed, and the one after it.
+  /// The last segment in its closed form, and the segment after it.
   struct Rolled {
     std::shared_ptr<const LogSegment> closed;
     std::shared_ptr<const LogSegment> next;
@@ -101,13 +101,13 @@ class PartitionLog::Writer {
   PartitionLogOptions options_;
   const std::shared_ptr<SharedLog> shared_;
 
-  // The shard's thread alone.
+  // Used by the shard's thread alone.
   SegmentList segments_;
   ProducerTable producers_;
   IndexBuilder builder_;
   std::uint64_t position_;
   bool roll_due_ = false;  // A roll was begun and could not be finished.
-  std::string buffer_;     // Reused: the batches of one append, ready to be written at once.
+  std::string buffer_;     // Reused: the batches of one append, encoded.
   Staged staged_;
   Offset staged_next_;
 
@@ -128,9 +128,9 @@ Status PartitionLog::Writer::check_writable() const {
   return {};
 }
 
-// What the disk holds is no longer known, so nothing more may be confirmed.
+// After a failed write or sync the disk's content is unknown: nothing more may be confirmed.
 Error PartitionLog::Writer::fail(Error error) {
-  // Not disk_full: that would read as if nothing had happened yet.
+  // Not disk_full: a caller would take that for a failure that changed nothing.
   if (error.code == Errc::disk_full) error.code = Errc::io_error;
   const std::scoped_lock lock(mutex_);
   failure_ = error;
@@ -151,7 +151,7 @@ Result<std::vector<AppendOutcome>> PartitionLog::Writer::append(
                  fmt::format("an append of {} bytes and {} records; the limits are {} and {}",
                              bytes, records, kAppendBytesMax, kRelativeOffsetMax)};
   }
-  // Before anything is staged: the snapshot of a roll is of what is stored.
+  // Before anything is staged: the snapshot of a roll must hold only what is stored.
   BATON_TRY_STATUS(make_room(bytes, records));
   buffer_.clear();
   staged_ = {};
@@ -197,8 +197,8 @@ AppendOutcome PartitionLog::Writer::stage(const CheckedBatch& batch, LeaderEpoch
   return {ProducerVerdict::append, header.base_offset, {}};
 }
 
-// A disk without room leaves some of the bytes behind. They go at once and durably: a later,
-// shorter append must not find the rest of them behind it after a crash.
+// A full disk may keep a part of the bytes. They are removed at once and durably: after a crash, a
+// later, shorter append must not be followed by the rest of them.
 Status PartitionLog::Writer::write_staged() {
   Status written = file_->write_at(position_, buffer_);
   if (written) return {};
@@ -221,7 +221,7 @@ void PartitionLog::Writer::commit_staged() {
 }
 
 void PartitionLog::Writer::undo_staged() {
-  // Backwards: the first note of a producer is what was there before all of them.
+  // Backwards: the first entry of a producer holds its state before all of them.
   for (auto at = staged_.producers_before.rbegin(); at != staged_.producers_before.rend(); ++at) {
     producers_.restore(at->first, at->second);
   }
@@ -253,13 +253,13 @@ void PartitionLog::Writer::publish(Offset end) {
   }
 }
 
-// Everything of the closed segment is durable before the next one exists, so that only the last can
-// ever have a torn tail. Until then nothing has changed, and a full disk, or too many open files,
-// let the caller try again.
+// The closed segment is durable before the next one exists, so that only the last can ever have a
+// torn tail. Until then nothing has changed, and the caller may try again after a full disk or too
+// many open files.
 Status PartitionLog::Writer::roll() {
   Status synced = file_->sync();
   if (!synced) return fail(std::move(synced).error());
-  // The next segment's file may be there already: this one must not grow past its name.
+  // The next segment's file may exist already: this segment must not grow past its name.
   roll_due_ = true;
   auto rolled = begin_next();
   const bool bearable = !rolled && (rolled.error().code == Errc::disk_full ||
@@ -316,7 +316,7 @@ std::vector<SegmentExtent> PartitionLog::Writer::extents() const {
   return extents;
 }
 
-// Else a partition that is no longer written to would keep its last records for ever.
+// Otherwise a partition that is no longer written to would keep its last records for ever.
 Status PartitionLog::Writer::roll_when_old(Instant now) {
   const bool published = shared_->visible.load() == next().value;
   if (position_ == 0 || !published) return {};
@@ -331,7 +331,7 @@ Result<std::vector<DroppedSegment>> PartitionLog::Writer::drop_old_segments(Inst
   BATON_TRY_STATUS(roll_when_old(now));
   const Offset visible{shared_->visible.load()};
   for (std::size_t left = count_expired(extents(), options_.retention, now); left > 0; --left) {
-    // Nobody has seen the end of it yet, or somebody is reading it.
+    // The end of the segment is not visible yet, or the segment is being read.
     const bool stays = segments_[1]->base() > visible || !segments_.front()->hold().end();
     if (stays) break;
     BATON_TRY(const DroppedSegment segment, remove_first());
@@ -340,7 +340,7 @@ Result<std::vector<DroppedSegment>> PartitionLog::Writer::drop_old_segments(Inst
   return dropped;
 }
 
-// One at a time and durably, oldest first: a crash must not leave a gap.
+// Removes one at a time and durably, the oldest first: a crash must not leave a gap.
 Result<DroppedSegment> PartitionLog::Writer::remove_first() {
   const auto segment = segments_.front();
   segments_.erase(segments_.begin());

@@ -1,6 +1,6 @@
 // Appends batches of 64 KiB to a partition on the machine's own disk, and reads them back from the
-// page cache. Set TMPDIR to choose the disk. What a batch costs before it is appended (check_batch)
-// is measured with it, as the broker pays for it too; its making is not.
+// page cache. Set TMPDIR to choose the disk. The cost of check_batch before each append is
+// included, as the broker pays it too; making the batch is not.
 
 #include <benchmark/benchmark.h>
 
@@ -32,7 +32,7 @@ std::string make_batch(std::size_t record_bytes, Compression compression) {
   }
 }
 
-/// A partition in a folder that goes with it.
+/// A partition in a folder that is removed with it.
 class BenchPartition {
  public:
   BenchPartition() {
@@ -128,7 +128,7 @@ BENCHMARK(read_batches)
     ->Args({100, 1 << 20})
     ->UseRealTime();
 
-/// Finding a place: what a seek costs, as against reading on.
+/// What a seek costs, compared with reading on.
 void seek(benchmark::State& state) {
   const std::string batch = make_batch(100, Compression::none);
   BenchPartition partition;

@@ -143,7 +143,7 @@ TEST_F(PartitionLogTest, AFullDiskRefusesAndNothingHasHappened) {
   EXPECT_EQ(content("00000000000000000000.log"), before);
   EXPECT_EQ(log->next(), Offset{11});
   disk_.set_capacity(~std::uint64_t{0});
-  // The producer's sequence was not used up either.
+  // The producer's sequence number was not used up either.
   EXPECT_EQ(append(*log, from_producer(20, 2)).base_offset, Offset{11});
   sync_and_publish(*log);
   EXPECT_EQ(count_readable(*log), 31);

@@ -11,10 +11,10 @@
 namespace baton {
 namespace {
 
-// More is not read at once, whatever the caller asks for.
+// Upper bound of one read, whatever the caller asks for.
 constexpr std::size_t kReadBytesMax = std::size_t{64} << 20U;
 
-/// The damage that `offset` lies in, or else the next one; none when all after it is sound.
+/// The damage that contains `offset`, or else the next one; null when all after it is sound.
 const LogDamage* damage_from(const std::vector<LogDamage>& damages, Offset offset) {
   const auto found =
       std::ranges::find_if(damages, [&](const LogDamage& damage) { return damage.until > offset; });
@@ -32,7 +32,7 @@ std::size_t index_of(const SegmentList& segments, Offset offset) {
   return static_cast<std::size_t>(after - segments.begin()) - 1;
 }
 
-/// Where the good batches in `bytes` end, of those that begin before `limit`.
+/// Where the good batches in `bytes` end, counting those that begin before `limit`.
 struct WholeBatches {
   std::size_t bytes = 0;
   Offset first;
@@ -42,7 +42,7 @@ struct WholeBatches {
 
 WholeBatches count_whole(std::string_view bytes, Offset limit) {
   WholeBatches whole;
-  // What lies behind the limit may be half written: it is not even looked at.
+  // Bytes beyond the limit may be half written: they are not even checked.
   while (whole.bytes == 0 || whole.next < limit) {
     const auto batch = BatchView::parse(bytes.substr(whole.bytes));
     const bool follows = batch && (whole.bytes == 0 || batch->header().base_offset == whole.next);
@@ -56,7 +56,8 @@ WholeBatches count_whole(std::string_view bytes, Offset limit) {
   return whole;
 }
 
-/// The first record of the batch that is as young; the first of all when they cannot be read.
+/// The first record of the batch at or after the time; the batch's first record if none can be
+/// read.
 Offset first_at_or_after(std::string_view bytes, const BatchHeader& header, TimestampMs at) {
   const auto batch = BatchView::parse(bytes);
   if (!batch) return header.base_offset;
@@ -96,7 +97,7 @@ Offset PartitionReader::next() const { return Offset{log_->visible.load()}; }
 
 void PartitionReader::release() { place_.reset(); }
 
-// A segment that retention is just taking away counts as gone already.
+// A segment that retention is just removing counts as gone already.
 Result<std::shared_ptr<const LogSegment>> PartitionReader::take_segment(Offset from,
                                                                         Offset end) const {
   const auto segments = log_->segments.load();
@@ -112,7 +113,7 @@ Result<std::shared_ptr<const LogSegment>> PartitionReader::take_segment(Offset f
 Result<ReadBatches> PartitionReader::read(Offset from, std::size_t bytes_max) {
   const Offset end{log_->visible.load(std::memory_order_acquire)};
   BATON_TRY(auto segment, take_segment(from, end));
-  // The new hold is taken before the old one is left, so that reading on loses nothing.
+  // The new hold is taken before the old one is released, so that reading on loses nothing.
   auto place = std::make_unique<Place>(std::move(segment));
   const LogDamage* const damage = damage_from(log_->damages, from);
   if (damage != nullptr && damage->from <= from) return Error{Errc::malformed, damage->text};

@@ -12,19 +12,19 @@ namespace baton {
 class LogSegment;
 struct SharedLog;
 
-/// Whole batches, as they are stored.
+/// Whole batches, as stored.
 struct ReadBatches {
   std::string bytes;
-  Offset first;  // Of the first record in `bytes`: at or before the one that was asked for.
-  Offset next;   // After the last record in `bytes`: where to read on.
+  Offset first;  // Of the first record in `bytes`: at or before the one asked for.
+  Offset next;   // After the last record in `bytes`: where to continue.
 };
 
 /// Reads one partition: every published batch, and no other. Shares no lock with the writer, and
-/// may outlive it. One thread at a time uses a reader; there may be any number of them, a copy is
-/// another one.
+/// may outlive it. A reader is used by one thread at a time; there may be any number of readers,
+/// and a copy is another reader.
 ///
-/// Between two calls it keeps hold of the segment it read last, so that retention does not take
-/// away what is being read; whoever stops reading for long calls release().
+/// Between two calls it holds the segment it read last, so that retention does not remove what is
+/// being read; a caller that stops reading for long calls release().
 class PartitionReader {
  public:
   explicit PartitionReader(std::shared_ptr<const SharedLog> log);
@@ -42,14 +42,14 @@ class PartitionReader {
   /// Batches from the one that contains `from` on: as many as fit into `bytes_max`, at least one,
   /// none at all when `from` is next(). May stop early (at the end of a segment); `next` says where
   /// to go on. Fails with offset_out_of_range when `from` is below first() or above next(), naming
-  /// both; with malformed when the files are damaged there, naming file and position. Every
-  /// batch is held against its checksum first.
+  /// both; with malformed when the files are damaged there, naming file and position. The checksum
+  /// of every batch is verified first.
   Result<ReadBatches> read(Offset from, std::size_t bytes_max);
 
   /// The offset of the first record with at least this timestamp; next() when there is none.
   Result<Offset> offset_for_time(TimestampMs at) const;
 
-  /// Lets go of the segment that was read last.
+  /// Releases the segment that was read last.
   void release();
 
  private:
@@ -62,7 +62,7 @@ class PartitionReader {
   void note(const Error& error) const;
 
   std::shared_ptr<const SharedLog> log_;
-  // Where the last read ended: the next one most often begins there, and needs no index then.
+  // Where the last read ended: the next one mostly begins there, and then needs no index.
   std::unique_ptr<Place> place_;
 };
 

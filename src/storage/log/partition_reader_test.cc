@@ -119,7 +119,7 @@ TEST_F(PartitionReaderTest, AReaderOutlivesTheWriter) {
   EXPECT_TRUE(copy.read(Offset{50}, 1000).has_value());
 }
 
-// An index is a help, not the truth.
+// An index speeds up reads; the log is the truth.
 TEST_F(PartitionReaderTest, ADamagedIndexCostsTimeOnly) {
   const Log log = open();
   fill(*log, 30);
@@ -173,10 +173,10 @@ TEST_F(DamagedRecords, AChangedRecordIsAnErrorThatNamesFileAndPosition) {
   PartitionReader reader = log->reader();
   const auto before = reader.read(Offset{0}, 1 << 20);
   ASSERT_TRUE(before.has_value()) << to_string(before.error());
-  EXPECT_EQ(before->next, Offset{6});  // What is sound before it is read.
+  EXPECT_EQ(before->next, Offset{6});  // Sound records before the damage can be read.
   expect_damage(reader.read(Offset{6}, 1 << 20));
   expect_damage(log->reader().read(Offset{7}, 1));
-  EXPECT_EQ(log->reader().read(Offset{9}, 1)->first, Offset{9});  // And what is behind it.
+  EXPECT_EQ(log->reader().read(Offset{9}, 1)->first, Offset{9});  // And those behind it.
 }
 
 TEST_F(DamagedRecords, TheDamageIsToldOnceAndDescribed) {
@@ -186,7 +186,7 @@ TEST_F(DamagedRecords, TheDamageIsToldOnceAndDescribed) {
   ASSERT_EQ(told_.size(), 1U);
   EXPECT_EQ(log->describe().damaged, told_[0]);
   EXPECT_FALSE(log->describe().read_only.has_value());
-  append(*log, plain_batch(1, 10));  // A partition with one bad batch is not out of order.
+  append(*log, plain_batch(1, 10));  // One bad batch does not stop appends.
 }
 
 // The offset is outside the checksum.

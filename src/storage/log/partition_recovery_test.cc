@@ -62,7 +62,7 @@ TEST_F(PartitionRecoveryTest, EverythingIsThereAgain) {
   EXPECT_EQ(count_readable(*log), 120);
 }
 
-// Wherever the last write was cut off: what is whole stays, what is not goes.
+// Wherever the last write was cut off, whole batches stay and the rest is removed.
 TEST_F(PartitionRecoveryTest, ATornTailIsCut) {
   make_partition();
   const std::string whole = content(kLast);
@@ -94,8 +94,8 @@ TEST_F(PartitionRecoveryTest, DamageBeforeTheSyncedEndMakesThePartitionReadOnly)
   const auto refused = try_append(*log, plain_batch(1, 10));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::read_only);
-  // Nothing was cut, and what lies before and behind the damage can be read; the damage itself is
-  // an error and not an end.
+  // Nothing was cut, and records before and behind the damage can be read; the damage itself is an
+  // error, not the end of the log.
   EXPECT_EQ(content(kLast).size(), before.size());
   PartitionReader reader = log->reader();
   EXPECT_EQ(reader.next(), Offset{90});
@@ -104,7 +104,7 @@ TEST_F(PartitionRecoveryTest, DamageBeforeTheSyncedEndMakesThePartitionReadOnly)
   EXPECT_EQ(reader.read(Offset{81}, 1 << 20U)->next, Offset{90});
 }
 
-// Where even the header makes no sense nobody can say what follows.
+// After a header that makes no sense, the rest of the segment cannot be read.
 TEST_F(PartitionRecoveryTest, ADamagedHeaderEndsWhatCanBeRead) {
   make_partition();
   flip(kLast, 2 * batch_bytes_ + 8);
@@ -149,7 +149,7 @@ TEST_F(PartitionRecoveryTest, AClosedSegmentThatIsCutOrDamagedIsReported) {
   cut(kSecond, 11 * batch_bytes_ + 10);
   expect_damaged(*open(90), kSecond, 11 * batch_bytes_);
   EXPECT_EQ(content(kSecond).size(), 11 * batch_bytes_ + 10);
-  // Even when the synced end is not known that far: closed means synced.
+  // Even when the known synced end is lower: a closed segment was synced.
   expect_damaged(*open(0), kSecond, 11 * batch_bytes_);
   overwrite(kSecond, whole);
   EXPECT_FALSE(open(90)->describe().read_only.has_value());
@@ -239,7 +239,7 @@ TEST_F(ProducerRecoveryTest, ASnapshotOfANewerVersionIsRefused) {
   std::string bytes = content(newest);
   bytes[8] = 2;
   overwrite(newest, bytes);
-  EXPECT_TRUE(try_open(600).has_value());  // A bit fell over: it is made again from the batches.
+  EXPECT_TRUE(try_open(600).has_value());  // A flipped bit: the index is rebuilt from the batches.
   bytes.resize(bytes.size() - sizeof(std::uint32_t));
   Encoder(bytes).fixed(crc32c(bytes));
   overwrite(newest, bytes);
@@ -261,8 +261,8 @@ TEST_F(PartitionRecoveryTest, StrayFilesGoAndOddNamesAreRefused) {
   EXPECT_NE(refused.error().text.find("12.log"), std::string::npos);
 }
 
-// The crash of the process leaves what was never synced in the memory of the system: it is readable
-// now, so it must not be lost by a power failure later.
+// A crash of the process leaves unsynced records in the memory of the system: they can be read now,
+// so a later power failure must not lose them.
 TEST_F(PartitionRecoveryTest, WhatIsVisibleAfterOpeningIsDurable) {
   {
     const Log log = open();

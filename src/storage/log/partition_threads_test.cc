@@ -1,4 +1,4 @@
-// On the real disk: the fake one has a lock of its own, which would hide what is missing in ours.
+// On the real disk: the fake disk's own lock would hide one that is missing in ours.
 
 #include <gtest/gtest.h>
 

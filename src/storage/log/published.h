@@ -9,13 +9,13 @@
 
 namespace baton {
 
-/// A value that one thread replaces while any number of others take it: nobody ever waits. (The
-/// standard library's atomic shared_ptr is a spin lock inside: a reader that is put to sleep in it
+/// A value that one thread replaces while any number of others read it: no thread ever waits. (The
+/// standard library's atomic shared_ptr is a spin lock inside: a reader that is suspended in it
 /// would stop the writer.)
 ///
 /// One 64-bit word holds the address of the current node and, in the upper 16 bits that no address
-/// uses, how many readers are copying from it right now. The writer swaps the word, and owes the
-/// old node as many departures as were counted; whoever settles that account last deletes the node.
+/// uses, how many readers are copying from it right now. The writer swaps the word and adds that
+/// number to the old node's balance; each reader subtracts one. Who reaches zero deletes the node.
 template <class T>
 class Published {
  public:
@@ -39,7 +39,7 @@ class Published {
     return value;
   }
 
-  /// By one thread at a time.
+  /// Called by one thread at a time.
   void store(std::shared_ptr<const T> value) {
     const std::uint64_t old =
         word_.exchange(word_of(new Node(std::move(value))), std::memory_order_acq_rel);
@@ -64,8 +64,8 @@ class Published {
   static Node* node_of(std::uint64_t word) {
     return reinterpret_cast<Node*>(word % kOneReader);  // NOLINT
   }
-  // Zero is reached only by the last one, since the writer's part comes in one piece and before it
-  // the account is negative.
+  // Only the last one reaches zero, since the writer's part is added in one piece and before that
+  // the balance is negative.
   static void settle(Node* node, std::int64_t change) {
     if (node->readers_owed.fetch_add(change, std::memory_order_acq_rel) + change == 0) delete node;
   }

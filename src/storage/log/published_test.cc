@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-/// Counts how many of it there are.
+/// Counts its instances.
 struct Counted {
   explicit Counted(std::uint64_t n, std::atomic<int>& live) : number(n), check(~n), alive(live) {
     ++alive;

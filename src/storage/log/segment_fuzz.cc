@@ -1,6 +1,6 @@
 // Opens a partition whose only segment is made of the input: once as it is, and once as batches
-// whose lengths, offsets and checksums are made good, since no fuzzer guesses a CRC. Whatever opens
-// must read what it says is there, and must take and keep another batch unless it is read-only.
+// with corrected lengths, offsets and checksums, since no fuzzer guesses a CRC. A log that opens
+// must be readable as it says, and must accept and keep another batch unless it is read-only.
 
 #include <algorithm>
 
@@ -111,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   baton::open_segment(input, baton::Offset{0});
   const std::string good = baton::with_good_headers(input);
   baton::open_segment(good, baton::Offset{0});
-  // As if the first byte told what was synced.
+  // The first byte says how much was synced.
   baton::open_segment(good, baton::Offset{size == 0 ? 0 : bytes[0] % 8});
   return 0;
 }

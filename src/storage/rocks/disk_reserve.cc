@@ -12,7 +12,7 @@ namespace {
 
 // A table file asks for space at its beginning and after each of these many bytes.
 constexpr std::uint64_t kAskBytes = std::uint64_t{1} << 20U;
-// How often one that waits looks again.
+// Poll interval of a thread that waits for space.
 constexpr std::chrono::milliseconds kLookAgain{20};
 
 /// A table file in the making. Used by one RocksDB thread at a time.
@@ -61,7 +61,7 @@ class TableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   std::uint64_t granted_bytes_ = 0;
 };
 
-/// RocksDB keeps the system's number to itself, and passes its text on.
+/// RocksDB does not pass errno on, only its text.
 bool has_too_many_files(const rocksdb::IOStatus& status) {
   return status.IsIOError() && status.ToString().find("Too many open files") != std::string::npos;
 }
@@ -122,7 +122,7 @@ class ReservedSystem final : public rocksdb::EnvWrapper {
   }
 };
 
-/// Counts the thread that waits, for as long as it does.
+/// Counts the waiting threads, while in scope.
 class Waiting {
  public:
   explicit Waiting(std::atomic<int>& count) : count_(count) { ++count_; }

@@ -12,17 +12,17 @@
 
 namespace baton {
 
-/// Keeps a full disk from RocksDB: its table files wait for space instead of failing for want of
-/// it. Shared by a store and the files it writes; thread-safe.
+/// Keeps a full disk from RocksDB: its table files wait for space instead of failing without it.
+/// Shared by a store and the files it writes; thread-safe.
 ///
 /// RocksDB 7.8 with atomic flushes does not come back from an error "no space": Flush() answers ok
-/// before anything is written, or Resume() hangs. So it never sees one, unless somebody else takes
-/// the reserve within the time of writing a megabyte; then the store is over and the process must
-/// restart. The same goes for files that cannot be opened because the process has too many of them.
+/// before anything is written, or Resume() hangs. So it never sees one, unless another process
+/// takes the reserve while a megabyte is being written; then the store fails and the process must
+/// restart. The same goes for files that cannot be opened because too many are open.
 class DiskReserve {
  public:
-  /// Rows on their way to the disk leave `bytes` of it free, for RocksDB's own records; compactions
-  /// leave twice as much, for the rows.
+  /// Writes of rows leave `bytes` of the disk free, for RocksDB's own records; compactions leave
+  /// twice as much, for the rows.
   explicit DiskReserve(std::uint64_t bytes) : bytes_(bytes) {}
 
   enum class Use : std::uint8_t { rows, compaction };
@@ -35,16 +35,16 @@ class DiskReserve {
   /// Returns when the disk has room for the request, or fails when the store closes.
   rocksdb::IOStatus wait_for(const Request& request, rocksdb::FileSystem& files);
 
-  /// Whether somebody waits now.
+  /// Whether a thread waits now.
   [[nodiscard]] bool rows_wait() const { return rows_waiting_ > 0; }
   [[nodiscard]] bool compactions_wait() const { return compactions_waiting_ > 0; }
 
-  /// The store is open: from now on, whoever finds no free file descriptor waits for one.
+  /// The store is open: from now on, a thread that finds no free file descriptor waits for one.
   void set_open() { open_ = true; }
-  /// Pauses before the next look; false when there is nothing to wait for.
+  /// Pauses before the next attempt; returns false when there is nothing to wait for.
   bool wait_for_descriptor();
 
-  /// Lets everybody who waits fail, now and later: the store closes.
+  /// Makes every wait fail, now and later: the store is closing.
   void close();
 
  private:
@@ -57,7 +57,7 @@ class DiskReserve {
   bool closed_ = false;  // Guarded by mutex_.
 };
 
-/// What `system` is, with table files that respect `reserve`. `system` must outlive the result.
+/// `system`, with table files that respect `reserve`. `system` must outlive the result.
 std::unique_ptr<rocksdb::Env> reserve_disk(rocksdb::Env* system,
                                            std::shared_ptr<DiskReserve> reserve);
 

@@ -1,5 +1,4 @@
-// Kills real processes that write to a store, at random moments, and looks at what they leave
-// behind.
+// Kills real processes that write to a store, at random moments, and checks what they leave behind.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -47,7 +46,7 @@ RocksOptions tiny() {
 
 std::string bulk_key(int row) { return "bulk" + std::to_string(1000 + row); }
 
-/// Everything in this batch says `counter`, in all tables: at its head, in its middle, at its end.
+/// Every row of this batch holds `counter`, in all tables: at its head, in its middle, at its end.
 RowBatch counter_batch(std::uint64_t counter) {
   const std::string text = std::to_string(counter);
   RowBatch batch;
@@ -70,7 +69,7 @@ std::uint64_t to_number(const std::string& text) {
   return number;
 }
 
-/// Fails the test unless all rows of the last commit stand, and returns its number.
+/// Fails the test unless all rows of the last commit are there, and returns its number.
 std::uint64_t check(const CheckpointStore& store) {
   const std::string state = contract::get(store, kState, "counter");
   if (state == "absent") {
@@ -125,7 +124,7 @@ TEST(RocksCrashChild, DISABLED_CommitsUntilItIsKilled) {
   }
 }
 
-/// A process of its own, started anew and not forked: RocksDB's threads do not survive a fork.
+/// A process started anew, not forked: RocksDB's threads do not survive a fork.
 class Child {
  public:
   explicit Child(const std::string& folder) {
@@ -157,7 +156,7 @@ class Child {
     ::close(report_);
   }
 
-  /// The next number the child committed; 0 when it is dead and has nothing more to say.
+  /// The next number the child committed; 0 when it is dead and has reported everything.
   std::uint64_t next_report() {
     std::uint64_t counter = 0;
     return ::read(report_, &counter, sizeof counter) == sizeof counter ? counter : 0;
@@ -168,7 +167,7 @@ class Child {
   }
   void kill() {
     ::kill(pid_, SIGKILL);
-    // Left to be collected by the destructor.
+    // The destructor collects the child.
     ::waitid(P_PID, static_cast<id_t>(pid_), nullptr, WEXITED | WNOWAIT);
   }
 

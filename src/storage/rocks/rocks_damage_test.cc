@@ -58,7 +58,7 @@ class RocksDamage : public testing::Test {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
   }
 
-  /// Opening, for writing and for reading only, fails with `code` and names the folder.
+  /// Opening, for writing and for reading only, must fail with `code` and name the folder.
   void expect_refused(Errc code) {
     const auto reader = open_rocks_store_read_only(path(), contract::kTables);
     ASSERT_FALSE(reader.has_value());
@@ -138,7 +138,7 @@ TEST_F(RocksDamage, AFlippedBitInARowIsFoundWhenReadAndNamesTheFile) {
   EXPECT_EQ(row.error().code, Errc::store_corrupt);
 }
 
-// Whatever is wrong with a file: an answer, not an abort.
+// Garbage in any file gives an error, not an abort.
 TEST_F(RocksDamage, GarbageInAnyFileEndsNoProcess) {
   const std::string copy = path() + "-copy";
   Random random(7);
@@ -181,7 +181,7 @@ TEST_F(RocksDamage, AFileInPlaceOfTheFolderIsReported) {
   }
 }
 
-/// Root may write anywhere: be nobody for a while.
+/// Root may write anywhere: acts as another user while in scope.
 class AsNobody {
  public:
   AsNobody() : was_root_(::geteuid() == 0) { EXPECT_TRUE(!was_root_ || ::seteuid(65534) == 0); }

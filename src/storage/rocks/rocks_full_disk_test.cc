@@ -22,10 +22,10 @@ using contract::kState;
 
 constexpr std::int64_t kReserve = 64 << 10U;
 
-/// How many bytes the disk still takes.
+/// How many more bytes the disk accepts.
 struct Space {
   std::atomic<std::int64_t> left = std::int64_t{1} << 40U;
-  std::atomic<bool> lists_refused = false;  // Lists of files do not fit, whatever is left.
+  std::atomic<bool> lists_refused = false;  // Writes of manifests fail, whatever space is left.
 
   rocksdb::IOStatus take(std::size_t bytes) {
     const auto wanted = static_cast<std::int64_t>(bytes);
@@ -92,8 +92,7 @@ class SmallDisk final : public rocksdb::FileSystemWrapper {
   std::shared_ptr<Space> space_;
 };
 
-/// RocksDB sleeps a second when a flush fails because the store closes; the tests have no time for
-/// it.
+/// RocksDB sleeps for a second when a flush fails because the store closes; this clock does not.
 class HastyClock final : public rocksdb::SystemClockWrapper {
  public:
   HastyClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
@@ -140,7 +139,7 @@ class RocksFullDisk : public testing::Test {
     return state;
   }
 
-  /// Commits with space to spare: files that wait for it take a moment to notice.
+  /// Commits with space to spare: files that wait for space need a moment to notice it.
   static Status commit_with_space(CheckpointStore& store, const std::string& text) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     Status status = store.commit(position(text));
@@ -177,7 +176,7 @@ TEST_F(RocksFullDisk, CommitsWorkAgainWhenSpaceIsBack) {
   EXPECT_EQ(position_in(*open("store")), "4");
 }
 
-// Here it is a full write buffer that meets the full disk, in RocksDB's own thread.
+// Here a full write buffer meets the full disk, in RocksDB's own thread.
 TEST_F(RocksFullDisk, RowsSpilledOnAFullDiskAreKeptAndCommittedLater) {
   auto store = open("store");
   ASSERT_TRUE(store->commit(position("1")).has_value());
@@ -229,8 +228,8 @@ TEST_F(RocksFullDisk, WhereverTheDiskFillsUpACommitIsWholeOrAbsent) {
   EXPECT_EQ(position_in(*open("store")), "end");
 }
 
-// Somebody else took the reserve: then the list of files does not fit. RocksDB does not survive
-// that, and we say so instead of hanging; the next process finds all of the commit or nothing.
+// If another process takes the reserve, the manifest does not fit. RocksDB does not survive that,
+// and the store fails instead of hanging; the next process finds all of the commit or nothing.
 TEST_F(RocksFullDisk, AListOfFilesThatDoesNotFitEndsTheStoreButLosesNothing) {
   for (int life = 0; life < 2; ++life) {
     auto store = open("store");

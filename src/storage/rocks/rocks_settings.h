@@ -11,7 +11,7 @@ namespace baton {
 
 /// How we run RocksDB, each setting with its reason.
 rocksdb::DBOptions rocks_db_options(const RocksOptions& options);
-/// The same for every table: they share one cache.
+/// The options of every table: the tables share one cache.
 rocksdb::ColumnFamilyOptions rocks_table_options(const RocksOptions& options,
                                                  const std::shared_ptr<rocksdb::Cache>& cache);
 /// Row changes never go to RocksDB's own log: the journal is the log. Fails with Incomplete instead

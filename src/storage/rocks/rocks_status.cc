@@ -11,8 +11,8 @@ struct Verdict {
   std::string_view advice;
 };
 
-// RocksDB has no code of its own for a lock that is taken, only these words (another process; this
-// process). A test holds them.
+// RocksDB has no code for a lock that is taken, only these words (another process; this process). A
+// test fails if they change.
 bool is_lock_taken(const rocksdb::Status& status, std::string_view text) {
   return status.IsIOError() &&
          (text.find("While lock file") != std::string_view::npos ||
@@ -26,7 +26,7 @@ Verdict judge(const rocksdb::Status& status, std::string_view text) {
   if (is_lock_taken(status, text)) {
     return {Errc::folder_in_use, "stop the other process, or configure another data folder"};
   }
-  // A file that is gone is damage as well: RocksDB only asks for files it has itself recorded.
+  // A missing file is damage as well: RocksDB only asks for files it has itself recorded.
   if (status.IsCorruption() || status.IsPathNotFound() || status.IsNotFound()) {
     return {Errc::store_corrupt, "restore the data folder from a copy; do not delete single files"};
   }

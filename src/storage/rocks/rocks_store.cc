@@ -29,17 +29,17 @@
 namespace baton {
 namespace {
 
-// A scan of at least this much reads ahead by as much from the start; a shorter one is left to
-// RocksDB, which begins small and grows. Not more: a scan has such a buffer for every file it
+// A scan of at least this many bytes reads ahead by as much from the start; a shorter one is left
+// to RocksDB, which begins small and grows. Not more: a scan has such a buffer for every file it
 // merges.
 constexpr std::size_t kReadaheadBytes = std::size_t{256} << 10U;
-// Where a commit leaves its number, in RocksDB's default family: no table of ours.
+// The key of the commits' number, in RocksDB's default family, which is not one of our tables.
 constexpr const char* kCommitKey = "commit";
-// How long a thread that waits for RocksDB's threads pauses between looks.
+// Shortest pause between two checks of a thread that waits for RocksDB's threads.
 constexpr std::chrono::microseconds kPauseMin{200};
 constexpr std::chrono::microseconds kPauseMax{20000};
 
-/// RocksDB does not promise to let no exception out (threads, memory).
+/// RocksDB does not promise that it throws no exception (threads, memory).
 template <class Call>
 rocksdb::Status guarded(const Call& call) {
   try {
@@ -73,15 +73,15 @@ class FirstError final : public rocksdb::EventListener {
   rocksdb::Status error_;
 };
 
-/// Says nothing: a reader must not leave a LOG in the folder.
+/// Logs nothing: a reader must not leave a LOG in the folder.
 class SilentLog final : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
   void Logv(const char*, std::va_list) override {}
 };
 
-/// An open database, between what it stands on and the handles of its tables; they go in that
-/// order.
+/// An open database, declared between what it uses and the handles of its tables, so that they are
+/// destroyed in the right order.
 struct OpenDb {
   std::unique_ptr<rocksdb::Env> system;
   std::unique_ptr<rocksdb::DB> db;
@@ -104,8 +104,8 @@ class Store final : public RocksStore {
   struct Parts {
     std::string folder;
     OpenDb open;
-    std::shared_ptr<FirstError> error;     // Null when read-only.
-    std::shared_ptr<DiskReserve> reserve;  // The same.
+    std::shared_ptr<FirstError> error;     // Null if read-only.
+    std::shared_ptr<DiskReserve> reserve;  // Null if read-only.
   };
 
   Store(Parts parts, std::span<const TableName> tables)
@@ -130,7 +130,7 @@ class Store final : public RocksStore {
     if (reserve_ != nullptr) reserve_->close();
   }
 
-  /// Learns where the folder's count of commits stands. Called once, before anything else.
+  /// Reads the number of the folder's last commit. Called once, before anything else.
   Status begin() {
     BATON_TRY(commits_, last_commit_in_files());
     if (reserve_ != nullptr) reserve_->set_open();
@@ -147,7 +147,7 @@ class Store final : public RocksStore {
   }
 
   Status spill(const RowBatch& batch) override {
-    // An erasure that a crash forgets would bring a row back that the journal no longer explains.
+    // A removal that a crash forgets would bring back a row that the journal no longer explains.
     for (const RowChange& change : batch.changes()) {
       BATON_ASSERT(change.kind == RowChange::Kind::put);
     }
@@ -207,7 +207,7 @@ class Store final : public RocksStore {
       case RowChange::Kind::put: return out.Put(handle, change.key, change.value);
       case RowChange::Kind::erase: return out.Delete(handle, change.key);
       case RowChange::Kind::erase_range:
-        // RocksDB refuses a range that ends before it begins; to us it is empty.
+        // RocksDB refuses a range that ends before it begins; we treat it as empty.
         if (change.key >= change.value) return rocksdb::Status::OK();
         return out.DeleteRange(handle, change.key, change.value);
     }
@@ -229,11 +229,11 @@ class Store final : public RocksStore {
       return Error{Errc::failed_precondition,
                    fmt::format("the store in {} is open for reading only", folder_)};
     }
-    // Its header and the commit's number; about ten bytes for each row's tag, table and lengths.
+    // Room for its header and the commit's number, and for each row's tag, table and lengths.
     rocksdb::WriteBatch out(64 + batch.bytes() + 16 * batch.changes().size());
     const rocksdb::Status filled = guarded([&] { return fill(out, batch, commit); });
     if (!filled.ok()) return stopped(filled);
-    // While RocksDB makes writers wait, it is we who wait: only we see that it waits for space.
+    // While RocksDB makes writers wait, we wait instead: only we see that it waits for space.
     for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
       BATON_TRY_STATUS(check_running());
       if (reserve_->rows_wait()) return full();
@@ -247,8 +247,8 @@ class Store final : public RocksStore {
   }
 
   /// Returns when commit `number` is in files: tables are flushed together, so where the number of
-  /// a commit is, all of it is. We look for it instead of letting Flush wait, because a flush on a
-  /// full disk waits until there is space, and the caller wants to know.
+  /// a commit is, all of it is. Polls for the number instead of letting Flush wait, because a flush
+  /// on a full disk waits until there is space, and the caller wants to know about the full disk.
   Status flush(std::uint64_t number) {
     bool begun = false;
     for (auto pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
@@ -265,7 +265,7 @@ class Store final : public RocksStore {
     }
   }
 
-  /// Not while the disk is short of room: merging would wait for it.
+  /// Not while the disk is short of room: merging would wait for room.
   void merge_files() const {
     if (reserve_->rows_wait() || reserve_->compactions_wait()) return;
     for (rocksdb::ColumnFamilyHandle* handle : open_.handles) {
@@ -276,7 +276,7 @@ class Store final : public RocksStore {
     }
   }
 
-  /// False when it has to be tried again, because RocksDB makes writers wait.
+  /// False when RocksDB makes writers wait: the caller tries again.
   Result<bool> begin_flush() {
     const rocksdb::Status begun =
         guarded([&] { return open_.db->Flush(rocks_flush_options(), open_.handles); });
@@ -296,7 +296,7 @@ class Store final : public RocksStore {
     return stopped(error);
   }
 
-  /// RocksDB does not go on after an error of its own; disk_full would promise that it does.
+  /// RocksDB does not recover from an error of its own, so disk_full would be a wrong promise.
   [[nodiscard]] Error stopped(const rocksdb::Status& status) const {
     Error error = rocks_error(status, "writing to", folder_);
     if (error.code == Errc::disk_full) error.code = Errc::io_error;
@@ -356,7 +356,7 @@ bool is_ours(const std::string& family, std::span<const TableName> tables) {
                      [&](const TableName& table) { return table.name == family; });
 }
 
-/// The column families the folder holds, or why it cannot be opened with `tables`.
+/// The column families in the folder, or why it cannot be opened with `tables`.
 Result<std::vector<std::string>> families_in(const std::string& folder,
                                              std::span<const TableName> tables,
                                              const rocksdb::DBOptions& options) {

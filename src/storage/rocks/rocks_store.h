@@ -19,14 +19,14 @@ namespace baton {
 
 /// What one store may use. A process that opens several (one per shard) divides the bytes itself.
 struct RocksOptions {
-  /// Blocks read from files, with their indexes and filters.
+  /// Memory for blocks read from files, with their indexes and filters.
   std::size_t cache_bytes = std::size_t{64} << 20U;
-  /// Rows of one table that wait in memory for the disk; a batch past this goes in whole.
+  /// Rows of one table that wait in memory for the disk; a larger batch is still taken whole.
   std::size_t write_buffer_bytes = std::size_t{32} << 20U;
   /// The same over all tables.
   std::size_t write_buffers_bytes_max = std::size_t{64} << 20U;
-  /// Free bytes of the disk that rows do not get, so that RocksDB's own records still fit when the
-  /// disk is full for rows (see DiskReserve).
+  /// Bytes of the disk that rows leave free, so that RocksDB's own records still fit when the disk
+  /// is full for rows (see DiskReserve).
   std::size_t disk_reserve_bytes = std::size_t{64} << 20U;
   /// For tests: the operating system RocksDB sees. Not owned; null is the real one.
   rocksdb::Env* env = nullptr;
@@ -54,16 +54,16 @@ class RocksStore : public CheckpointStore {
   [[nodiscard]] virtual std::vector<TableStats> table_stats() const = 0;
 };
 
-/// Opens the store in `folder`, making the folder and missing tables. Tables the folder holds
-/// beyond `tables` are refused (store_too_new): someone wrote rows there that we would not
-/// maintain.
+/// Opens the store in `folder`, creating the folder and missing tables. Fails with store_too_new if
+/// the folder holds tables that are not in `tables`: a newer version wrote rows there that we would
+/// not maintain.
 Result<std::unique_ptr<RocksStore>> open_rocks_store(const std::string& folder,
                                                      std::span<const TableName> tables,
                                                      const RocksOptions& options = {});
 
-/// Opens the store of a stopped broker without changing a byte in its folder; a table the folder
-/// does not hold is empty, and commit and spill fail. A process that itself has the folder open
-/// must not call this: looking at the lock file would release its lock.
+/// Opens the store of a stopped broker without changing a byte in its folder; a table that the
+/// folder does not hold is empty, and commit and spill fail. A process that has the folder open
+/// itself must not call this: checking the lock file would release its lock.
 Result<std::unique_ptr<RocksStore>> open_rocks_store_read_only(const std::string& folder,
                                                                std::span<const TableName> tables);
 

@@ -69,7 +69,7 @@ TEST(RocksStore, MakesItsFolderAndThoseAboveIt) {
   EXPECT_TRUE(std::filesystem::exists(folder / "a/b/c/CURRENT"));
 }
 
-// An older store gains the tables of a newer version.
+// An older store gets the tables of a newer version.
 TEST(RocksStore, AMissingTableIsMade) {
   const TempFolder folder;
   constexpr std::array<TableName, 2> kOlder{{{kMessages, "messages"}, {kState, "state"}}};
@@ -81,7 +81,7 @@ TEST(RocksStore, AMissingTableIsMade) {
   EXPECT_EQ(contract::get(**store, kIds, "x"), "absent");
 }
 
-// The number of a table is ours and may change; its name is what the disk knows.
+// A table's number is ours and may change; the disk knows only its name.
 TEST(RocksStore, TablesAreFoundByName) {
   const TempFolder folder;
   make_store(folder / "store", contract::kTables);

@@ -13,10 +13,10 @@ namespace baton {
 namespace {
 
 constexpr std::uint64_t kSmallBytes = std::uint64_t{1} << 20U;
-// So many neighbours are merged: a merged file is written again at most once in as many commits.
+// How many neighbours are merged: a merged file is rewritten at most once in this many commits.
 constexpr std::size_t kNeighbours = 16;
 
-/// The first files of the level that are worth merging; none when there are too few.
+/// The first files of the level that are worth merging; empty when there are too few.
 std::vector<std::string> small_neighbours(const rocksdb::LevelMetaData& level) {
   std::vector<std::string> names;
   for (const rocksdb::SstFileMetaData& file : level.files) {
@@ -35,12 +35,12 @@ void merge_small_files(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* table) {
   rocksdb::ColumnFamilyMetaData all;
   db.GetColumnFamilyMetaData(table, &all);
   for (const rocksdb::LevelMetaData& level : all.levels) {
-    // Level 0 is RocksDB's own concern: its files are in order of time, not of keys.
+    // Level 0 is left to RocksDB: its files are in order of time, not of keys.
     if (level.level == 0) continue;
     const std::vector<std::string> names = small_neighbours(level);
     if (names.empty()) continue;
     rocksdb::CompactionOptions options;
-    options.compression = rocksdb::kDisableCompressionOption;  // As the table has it.
+    options.compression = rocksdb::kDisableCompressionOption;  // The compression of the table.
     db.CompactFiles(options, table, names, level.level).PermitUncheckedError();
   }
 }

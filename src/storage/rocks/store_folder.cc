@@ -51,7 +51,7 @@ Status make_store_folder(const std::string& folder) {
   failed.clear();
   fs::create_directories(path, failed);
   if (failed) return folder_error("making the folder", folder, failed);
-  // A folder is an entry of its parent: without this, a power loss could take the store as a whole.
+  // A folder is an entry of its parent: without this, a power loss could remove the whole store.
   for (const fs::path& each : made) BATON_TRY_STATUS(sync_folder(each.parent_path().string()));
   return {};
 }

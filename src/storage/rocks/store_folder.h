@@ -6,11 +6,11 @@
 
 namespace baton {
 
-/// Makes `folder` and what is missing above it, durably. Fails if something else has that name.
+/// Creates `folder` and its missing parents, durably. Fails if the name is taken by something else.
 Status make_store_folder(const std::string& folder);
 
-/// Whether `folder` holds a RocksDB store. Fails with store_corrupt when there are table files and
-/// no CURRENT file to say what they are: RocksDB would start anew and delete them.
+/// Whether `folder` holds a RocksDB store. Fails with store_corrupt when there are table files but
+/// no CURRENT file that describes them: RocksDB would create a new store and delete them.
 Result<bool> store_folder_is_used(const std::string& folder);
 
 /// Fails with folder_in_use when another process has the store in `folder` open. Releases the lock

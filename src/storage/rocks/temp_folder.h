@@ -12,9 +12,9 @@
 
 namespace baton {
 
-/// A new folder that is removed, with all it holds, at the end of the test. In memory if there is
+/// A new folder that is removed, with its content, at the end of the test. In memory if there is
 /// such a place and TEST_TMPDIR does not say otherwise: the tests open some hundred stores, and
-/// waiting for a disk shows nothing, as none of them cuts the power.
+/// waiting for a disk proves nothing, as none of them cuts the power.
 class TempFolder {
  public:
   TempFolder() : path_(parent() + "baton-store-XXXXXX") {
