@@ -1,5 +1,5 @@
-// Two worlds are alike when they are equal but for numbers that only order things. Generations,
-// tickets and times are replaced by their ranks, and what nobody will look at again is left out.
+// Two worlds are alike when they differ only in numbers that order things. Generations, tickets and
+// times are replaced by their ranks, and what cannot matter any more is left out.
 
 #include <algorithm>
 #include <initializer_list>
@@ -34,7 +34,7 @@ std::uint8_t bits(std::initializer_list<bool> flags) {
 
 std::uint64_t number_of(Instant at) { return static_cast<std::uint64_t>(at.ns); }
 
-/// Only the generation that goes with its activity will be looked at again.
+/// Only the generation that belongs to the consumer's activity can still matter.
 Generation word_of(const coordinator_state::Consumer& consumer) {
   if (consumer.status.activity == Activity::active) return consumer.epoch;
   if (consumer.status.activity == Activity::deactivating) return consumer.stepping;

@@ -15,11 +15,11 @@
 ///
 /// In every state: never two delivering; a client hears active and not active in turn (a repeat
 /// only after a cut); letting things settle, with the cut nodes staying away and with all of them
-/// coming back, leaves exactly one active consumer if anybody is connected, and it is the target.
+/// coming back, leaves exactly one active consumer, the target, if any consumer is connected.
 namespace baton::checker {
 
-/// A mistake for the search to find. They are planted between the parts, by changing or losing what
-/// one says to the other: the parts themselves have no switches.
+/// A mistake for the search to find. Mistakes are planted between the parts, by changing or losing
+/// what one part says to the other: the parts themselves have no switches.
 enum class Bug : std::uint8_t {
   none,
   stale_reply_promotes,
@@ -89,15 +89,15 @@ struct SearchOptions {
   PartitionIndex partition_index = kSimple;
   Topology topology = Topology::separate;
   bool ask_offset = false;
-  // How often each may happen.
+  // How often each event may happen.
   std::uint8_t cuts = 1;
   std::uint8_t unsubscribes = 1;  // By the client, or for not answering in time.
   std::uint8_t crashes = 1;       // Of a connection, or of a node with all its connections.
-  std::uint8_t restarts = 0;      // A new leader, or the broker anew from its rows.
+  std::uint8_t restarts = 0;      // A new leader, or the broker restarted from its rows.
   std::uint8_t rejoins = 0;       // A subscription id that is used again.
-  // By an operator, whose word is true: whoever is dropped has ended, or its lease is over.
+  // By an operator, who is right: each consumer dropped has ended, or its lease is over.
   std::uint8_t evaluations = 0;
-  std::uint8_t purges = 0;  // Of a node that is away, and never comes back.
+  std::uint8_t purges = 0;  // Of a node that is away and never returns.
   Bug bug = Bug::none;
   std::uint64_t states_max = 50'000'000;
 };
@@ -105,9 +105,9 @@ struct SearchOptions {
 struct SearchResult {
   std::uint64_t states = 0;
   std::uint64_t transitions = 0;
-  std::uint32_t depth = 0;  // Of the longest shortest path.
+  std::uint32_t depth = 0;  // Length of the longest shortest path.
   std::optional<std::string> failure;
-  std::vector<std::string> trace;  // The shortest way to the failure, an event a line.
+  std::vector<std::string> trace;  // The shortest path to the failure, one event a line.
 };
 
 SearchResult search(const SearchOptions& options);

@@ -12,8 +12,8 @@
 namespace baton::checker {
 namespace {
 
-// Under a sanitizer, which makes the search ten times slower: fewer partition indexes, smaller
-// budgets.
+// Under a sanitizer, which makes the search ten times slower, there are fewer partition indexes and
+// smaller budgets.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::array kPartitionIndexes{-1, 1};
 constexpr std::uint8_t kOneOrNone = 0;
@@ -93,7 +93,7 @@ TEST(SacSearch, ANodeThatIsAwayIsPurged) {
       {.topology = Topology::shared_node, .cuts = 1, .unsubscribes = 0, .crashes = 0, .purges = 1});
 }
 
-/// The smallest budget that the bug needs to show.
+/// The smallest budget in which the bug shows.
 SearchOptions enough_for(Bug bug) {
   SearchOptions options{.partition_index = PartitionIndex{1}, .bug = bug};
   if (bug == Bug::dead_sibling_elected) options.topology = Topology::shared_connection;
@@ -116,7 +116,7 @@ TEST(SacSearch, EveryPlantedBugIsFound) {
   }
 }
 
-// A trace that could not be read would be no help.
+// An unreadable trace would be of no help.
 TEST(SacSearch, ATraceTellsWhatHappened) {
   const SearchResult result = search(enough_for(Bug::lost_words_not_repeated));
   ASSERT_TRUE(result.failure.has_value());

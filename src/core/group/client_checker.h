@@ -9,12 +9,12 @@
 
 /// The search with clients as the nodes of the lease rule: real Coordinator, Seats and both sides
 /// of the session lease, and a model of clients, of links that are cut silently, thaw or break, and
-/// of time (see client_world.h). Messages take as long as they like, so a frozen client and a
-/// frozen broker are among what is searched.
+/// of time (see client_world.h). Messages may take any time, so the search includes frozen clients
+/// and frozen brokers.
 ///
 /// In every state: never two clients that may hand out records, each asked by its own clock. A
 /// client whose link visibly broke, or whose broker started again, is left out until it has
-/// noticed, unless the group is strict. Letting things settle leaves exactly one at work.
+/// noticed, unless the group is strict. Letting things settle leaves exactly one client at work.
 namespace baton::checker {
 
 enum class ClientBug : std::uint8_t {
@@ -50,7 +50,7 @@ inline constexpr std::array<ClientBugName, 7> kClientBugs{{
 }};
 
 struct ClientSearchOptions {
-  std::uint32_t sessions = 2;  // Calls, by whatever clients: one that comes back is another one.
+  std::uint32_t sessions = 2;  // Calls, of any client: one that returns makes another call.
   PartitionIndex partition_index = kSimple;
   Handover handover = Handover::at_once;
   std::uint8_t cuts = 1;

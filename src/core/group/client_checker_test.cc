@@ -62,7 +62,7 @@ TEST(ClientSearch, AnOperatorWhoIsRightHarmsNobody) {
                {.handover = Handover::strict, .cuts = 0, .breaks = 1, .evaluations = 1});
 }
 
-/// The smallest budget that the bug needs to show.
+/// The smallest budget in which the bug shows.
 ClientSearchOptions enough_for(ClientBug bug) {
   ClientSearchOptions options{.cuts = 1, .bug = bug};
   switch (bug) {

@@ -12,7 +12,7 @@
 namespace baton::checker {
 namespace {
 
-// A tick is as short as the gap between the two leases; all that counts is their order, and that a
+// A tick is as short as the gap between the two leases; only their order matters, and that a
 // hand-over waits for longer than the client's lease.
 constexpr SessionTerms kTerms{
     .heartbeat = Duration{1}, .client_lease = Duration{2}, .broker_lease = Duration{3}};
@@ -81,7 +81,7 @@ Coordinator ClientWorld::new_coordinator() const {
 
 const coordinator_state::Group* ClientWorld::group() const { return coordinator_.find(group_id()); }
 
-// What can happen.
+// Which events are possible.
 
 void ClientWorld::enabled(std::vector<Event>& events) const {
   events.clear();
@@ -100,7 +100,7 @@ bool ClientWorld::may_beat(const Session& session) const {
          !session.hold.has_ended(now_);
 }
 
-// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// One branch for each possible event: cut up, the function would be harder to check.
 // NOLINTNEXTLINE(readability-function-cognitive-complexity)
 void ClientWorld::enabled_for(std::uint8_t number, std::vector<Event>& events) const {
   const Session& self = sessions_[number];
@@ -108,7 +108,7 @@ void ClientWorld::enabled_for(std::uint8_t number, std::vector<Event>& events) c
     if (condition) events.push_back({kind, number});
   };
   if (!self.joined) {
-    // They are all alike: one order is enough.
+    // All sessions are alike: one order of joining is enough.
     return may(Kind::join, number == 0 || sessions_[number - 1U].joined);
   }
   const bool up = self.link == Session::Link::up;
@@ -131,7 +131,7 @@ void ClientWorld::enabled_for(std::uint8_t number, std::vector<Event>& events) c
       has(ClientBug::keepalive_gives_away) && self.at_broker && self.link == Session::Link::cut);
 }
 
-// What happens.
+// What an event does.
 
 void ClientWorld::happen(const Event& event) {
   Session& self = sessions_[event.session];
@@ -214,7 +214,7 @@ void ClientWorld::deliver_up(std::uint8_t number) {
   Session& self = sessions_[number];
   const Message message = self.up.front();
   self.up.erase(self.up.begin());
-  // Of a call that the broker has ended it takes nothing more.
+  // The broker accepts nothing more from a call that it has ended.
   if (message.kind != Message::Kind::start && !self.at_broker) return;
   switch (message.kind) {
     case Message::Kind::start:
@@ -337,7 +337,7 @@ void ClientWorld::restart() {
   }
 }
 
-/// The operator's word: whoever is not connected works no more. It must be true.
+/// The operator says that clients which are not connected work no more. That must be true.
 bool ClientWorld::may_evaluate() const {
   if (evaluations_ == 0 || group() == nullptr) return false;
   return std::ranges::none_of(group()->consumers, [&](const auto& consumer) {
@@ -376,10 +376,10 @@ void ClientWorld::say(Session& session, Message message) const {
   session.down.insert(ahead ? session.down.begin() : session.down.end(), message);
 }
 
-// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// One branch for each kind of effect: cut up, the function would be harder to check.
 // NOLINTNEXTLINE(readability-function-cognitive-complexity)
 void ClientWorld::take_effects() {
-  // What a seat answers may bring the next effects.
+  // The answer of a seat may cause further effects.
   for (auto effects = coordinator_.take_effects(); !effects.empty();
        effects = coordinator_.take_effects()) {
     for (const auto& effect : effects.list) {
@@ -401,17 +401,17 @@ void ClientWorld::take_effects() {
   }
 }
 
-// What must be true.
+// What must hold.
 
-/// It may hand out records at this moment, by its own clock.
+/// Whether the client may hand out records at this moment, by its own clock.
 bool ClientWorld::works(const Session& session) const {
   if (!session.open || session.active == Generation{}) return false;
   if (has(ClientBug::no_check_at_hand_out)) return true;
   return session.hold.holds(now_) || now_ < session.planted_until;
 }
 
-/// Its connection visibly broke, or its broker started anew, and it has not noticed yet: in a group
-/// that hands over at once its successor may be at work.
+/// Whether the client's connection visibly broke, or its broker restarted, and it has not noticed
+/// yet: in a group that hands over at once its successor may be at work.
 bool ClientWorld::excused(const Session& session) const {
   if (options_->handover == Handover::strict) return false;
   return session.link == Session::Link::broken || session.orphan;
@@ -424,7 +424,7 @@ std::optional<std::string> ClientWorld::violation() const {
   return std::nullopt;
 }
 
-// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// One branch for each way to settle: cut up, the function would be harder to check.
 // NOLINTNEXTLINE(readability-function-cognitive-complexity)
 std::optional<std::string> ClientWorld::settle(bool heal, std::vector<Event>* path) {
   std::vector<Event> events;
@@ -440,7 +440,7 @@ std::optional<std::string> ClientWorld::settle(bool heal, std::vector<Event>* pa
       return event.kind == Kind::thaw ? -1 : static_cast<int>(event.kind);
     };
     Event next = *std::ranges::min_element(events, {}, order);
-    // What happens before time goes on leads to a state that is searched for itself.
+    // An event before the next tick leads to a state that the search visits by itself.
     if (step == 0 && next.kind != Kind::tick) return std::nullopt;
     if (next.kind == Kind::tick && ++ticks > kSettleTicks) return unsettled();
     if (path != nullptr) path->push_back(next);
@@ -462,7 +462,7 @@ std::optional<std::string> ClientWorld::unsettled() const {
   return std::nullopt;
 }
 
-// What makes two states alike: times count from now, up to where they make no difference any more.
+// What makes two states alike: times count from now, up to where they make no difference.
 
 std::uint8_t ClientWorld::ago(Instant at) const {
   const Duration since = std::clamp(now_ - at, Duration{0}, kTerms.client_lease);
@@ -475,7 +475,7 @@ std::uint8_t ClientWorld::left(std::optional<Instant> at) const {
       std::clamp((*at - now_).count(), std::int64_t{0}, std::int64_t{99}));
 }
 
-// One branch for each thing that can happen or differ: cut up, it would be harder to check.
+// One branch for each field: cut up, the function would be harder to check.
 // NOLINTNEXTLINE(readability-function-cognitive-complexity)
 void ClientWorld::encode_session(const Session& session, std::string& out) const {
   Encoder to(out);

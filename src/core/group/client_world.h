@@ -12,8 +12,8 @@
 #include "core/lease/session_lease.h"
 
 /// The model around the real machines, with clients at the far end of their links. Time goes on by
-/// ticks, at any moment; what is under way arrives in order, whenever it likes, unless the link is
-/// cut (it waits) or broken (it is lost). Copyable.
+/// ticks, at any moment; messages in flight arrive in order, at any time, unless the link is cut
+/// (they wait) or broken (they are lost). Copyable.
 namespace baton::checker {
 
 inline constexpr std::size_t kSessionsMax = 4;
@@ -35,7 +35,7 @@ class ClientWorld {
       timer,
       tick,
       thaw,  // Only when things heal.
-      // Nobody has to do these.
+      // Optional events: they do not happen when things settle.
       join,
       unsubscribe,
       cut,
@@ -77,27 +77,27 @@ class ClientWorld {
       end,
     };
     Kind kind = Kind::heartbeat;
-    std::uint64_t number = 0;  // Of a heartbeat; or a generation.
+    std::uint64_t number = 0;  // The number of a heartbeat, or a generation.
   };
   struct Session {
     enum class Link : std::uint8_t { up, cut, broken };
     // The client's side.
     bool joined = false;
     bool open = false;
-    bool left = false;  // Has unsubscribed: what is said about the seat is for nobody.
+    bool left = false;  // Has unsubscribed: messages about the seat are ignored.
     SessionHold hold;
-    Instant beat_at{};  // When it sent its last heartbeat: one a tick.
-    Generation active;  // Under which it hands out; 0: it has no seat.
+    Instant beat_at{};  // When it sent its last heartbeat: one per tick.
+    Generation active;  // The generation under which it hands out; 0: it has no seat.
     std::vector<Generation> owed;
     Instant planted_until{};
-    // In between.
+    // On the way between the two.
     Link link = Link::up;
     std::vector<Message> up;
     std::vector<Message> down;
     bool broker_to_see = false;
     // The broker's side.
     bool at_broker = false;
-    bool orphan = false;  // The broker has started again since.
+    bool orphan = false;  // The broker has restarted since.
     Ticket ticket;
     SessionGrant grant;
     std::optional<Seat> seat;

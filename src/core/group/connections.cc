@@ -72,8 +72,8 @@ void Coordinator::remove_connections(const std::vector<ConnectionId>& connection
     drop_link(link);
   }
   for (const GroupId& group : touched) {
-    // An index entry without its group is a bug elsewhere; a dead connection must not become a dead
-    // broker over it.
+    // An index entry without its group is a bug elsewhere; a dead connection must not bring the
+    // broker down because of it.
     const auto entry = groups_.find(group);
     if (entry == groups_.end()) continue;
     remove_if(*entry, cause, now, [&](const Consumer& consumer) {
@@ -121,7 +121,7 @@ void Coordinator::connection_lost(ConnectionId connection, Instant lease_until, 
       return consumer.member.connection == connection && !(strict && consumer.holds_seat());
     });
   }
-  // What is left of it holds seats that its client may still be at work on.
+  // Its remaining consumers hold seats that the client may still work on.
   if (const auto link = links_.find(connection); link != links_.end()) {
     link->second.gone = true;
     set_connectivity(*link, Connectivity::disconnected, lease_until);
@@ -148,12 +148,12 @@ void Coordinator::node_disconnected(NodeId node, Instant heard_last, Instant now
   std::set<GroupId> touched;
   for (const ConnectionId connection : connections_of(node)) {
     auto& link = *links_.find(connection);
-    // One that was cut off before and has not answered yet keeps its deadline: its seats' lease has
-    // not been renewed since.
+    // A connection that was cut off before and has not answered yet keeps its deadline: the lease
+    // of its seats has not been renewed since.
     if (link.second.connectivity != Connectivity::connected) continue;
     set_connectivity(link, Connectivity::disconnected, heard_last + options_.node_lease);
     change_consumers(link, touched, [&](Groups::value_type& entry, Consumer& consumer) {
-      // It keeps its activity: one that was told to step down may not have heard it.
+      // The consumer keeps its activity: if it was told to step down, it may not have heard it.
       set_status(consumer, {Connectivity::disconnected, consumer.status.activity}, now);
       if (consumer.holds_seat()) vacate(entry.second, Cause::node_lost, now);
     });
@@ -164,8 +164,8 @@ void Coordinator::node_disconnected(NodeId node, Instant heard_last, Instant now
 void Coordinator::disconnect_timer(ConnectionId connection, Instant now) {
   const auto link = links_.find(connection);
   if (link == links_.end()) return;
-  // None: it is back, or forgotten already. Later: this is the timer of an earlier cut, and the
-  // seats' present lease still runs.
+  // No deadline: the connection is back, or forgotten already. A later deadline: this is the timer
+  // of an earlier cut, and the seats' present lease still runs.
   if (link->second.deadline.value_or(Instant::never()) > now) return;
   ++totals_.forgotten_total;
   if (link->second.gone) return connection_down(connection, now);
@@ -214,8 +214,8 @@ void Coordinator::tell_dropped(Links::value_type& link) {
 
 void Coordinator::reconnect(Groups::value_type& entry, Consumer& consumer, Instant now) {
   if (consumer.is(Connectivity::forgotten, Activity::active)) {
-    // The seat may have been given to another since. This one stopped when its lease ran out; it
-    // only needs to know, and nobody waits for its answer.
+    // The seat may have been given to another consumer since. This one stopped when its lease ran
+    // out; it only needs to be told, and no answer is awaited.
     set_status(consumer, {Connectivity::connected, Activity::waiting}, now);
     effects_.list.emplace_back(CoordinatorEffects::Inform{
         entry.first, consumer.member, consumer.ticket, entry.second.record.generation});
@@ -223,8 +223,8 @@ void Coordinator::reconnect(Groups::value_type& entry, Consumer& consumer, Insta
   }
   set_status(consumer, {Connectivity::connected, consumer.status.activity}, now);
   if (consumer.status.activity == Activity::active) entry.second.vacancy.reset();
-  // What was lost in the cut, with the generation it had: whoever heard it the first time is not
-  // disturbed.
+  // Repeats what was lost in the cut, with the same generation: a consumer that heard it the first
+  // time is not disturbed.
   say_again(entry, consumer);
 }
 
@@ -264,7 +264,7 @@ void Coordinator::watch_again(Instant now) {
     if (link.connectivity == Connectivity::connected) continue;
     if (!link.gone) effects_.list.emplace_back(CoordinatorEffects::Check{connection});
     if (!link.deadline.has_value()) continue;
-    // It may have passed while nobody led.
+    // The deadline may have passed while there was no leader.
     const Instant at = std::max(*link.deadline, now);
     effects_.list.emplace_back(CoordinatorEffects::SetTimer{connection, at});
   }

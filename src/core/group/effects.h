@@ -10,18 +10,18 @@
 
 namespace baton {
 
-/// What the coordinator asks of the world, in the order in which it asks. What goes to one
-/// connection must arrive in this order or not at all, and only after the facts that were recorded
-/// before it are durable.
+/// What the coordinator asks for, in the order in which it asks. Effects for one connection must
+/// arrive in this order or not at all, and only after the facts that were recorded before them are
+/// durable.
 struct CoordinatorEffects {
-  /// To a consumer: the seat is yours. The ticket names the Start it is meant for: a subscription
-  /// id may be used again, and what was meant for the former one must not reach the new one.
+  /// To a consumer: the seat is yours. The ticket names the Start that is meant: a subscription id
+  /// may be used again, and an effect for the former one must not reach the new one.
   struct Activate {
     GroupId group;
     MemberId member;
     Ticket ticket;
     Generation generation;              // The seat's epoch.
-    std::optional<GroupOffset> offset;  // Where to begin; none: where the Start said.
+    std::optional<GroupOffset> offset;  // Where to begin; nullopt: where the Start said.
   };
   /// To a consumer: stop, finish, and answer with this generation.
   struct StepDown {
@@ -30,7 +30,7 @@ struct CoordinatorEffects {
     Ticket ticket;
     Generation generation;
   };
-  /// To a consumer: you are not active, whatever you heard up to this generation. No answer.
+  /// To a consumer: you are not active, whatever you heard up to this generation. Needs no answer.
   struct Inform {
     GroupId group;
     MemberId member;
@@ -44,13 +44,13 @@ struct CoordinatorEffects {
     Ticket ticket;
     Error reason;
   };
-  /// To a connection that is back: nobody of yours is in this group any more, an operator has
-  /// dropped them. End their subscriptions, so that their clients come again.
+  /// To a connection that is back: it has no consumers in this group any more, because an operator
+  /// dropped them. End their subscriptions, so that their clients subscribe again.
   struct Unknown {
     GroupId group;
     ConnectionId connection;
   };
-  /// Ask this connection whether it is there: connection_reconnected() or connection_down().
+  /// Ask this connection whether it is alive: connection_reconnected() or connection_down().
   struct Check {
     ConnectionId connection;
   };
@@ -69,7 +69,7 @@ struct CoordinatorEffects {
     NodeId node;
   };
   /// Report disconnect_timer(connection) at or after `at`. An owner that calls expire() when
-  /// next_deadline() has passed need not look at these.
+  /// next_deadline() has passed may ignore these.
   struct SetTimer {
     ConnectionId connection;
     Instant at;

@@ -1,4 +1,4 @@
-// What can happen next in a world, and what must be true of it.
+// Which events are possible in a world, and what must hold in it.
 
 #include <algorithm>
 
@@ -65,13 +65,14 @@ void World::enabled(std::vector<Event>& events) const {
   if (may_evaluate()) events.push_back({Event::Kind::evaluate, 0, {}});
 }
 
-/// Delivers, or will when its client answers: its lease is not over.
+/// Whether the peer delivers, or will when its client answers: its lease is not over.
 bool World::may_deliver(std::uint8_t peer) const {
   const std::optional<Seat>& seat = peers_[peer].seat;
   return seat.has_value() && (seat->phase() == Seat::Phase::asking || peers_[peer].delivering);
 }
 
-// The operator's word: whoever is not connected has ended, or its lease is over.
+// The operator says that consumers which are not connected have ended, or that their leases are
+// over.
 bool World::may_evaluate() const {
   if (evaluations_ == 0 || group() == nullptr) return false;
   return std::ranges::none_of(group()->consumers, [this](const auto& consumer) {
@@ -109,11 +110,11 @@ bool World::may_join(std::uint8_t peer) const {
   const coordinator_state::Link* link = coordinator_.find(connection_id(connection));
   if (link != nullptr && link->connectivity != Connectivity::connected) return false;
   if (!self.joined) {
-    // Those who have a connection and a node to themselves are all alike: one order is enough.
+    // Peers with a connection and a node to themselves are all alike: one order is enough.
     const bool alike = options_->topology == Topology::separate;
     return !alike || peer == 0 || peers_[peer - 1U].joined;
   }
-  // Registering is a call here, and must not overtake the end of the former subscription.
+  // Registering is a call in this model, and must not overtake the end of the former subscription.
   const auto& up = connections_[connection].up;
   const bool ending = std::ranges::any_of(up, [&](const Message& message) {
     return message.kind == Message::Kind::unregister && message.peer == peer;
@@ -219,7 +220,7 @@ std::optional<std::string> World::unsettled() const {
   if (active == nullptr || active->ticket != holder->ticket) {
     return "settled, and the one that is delivering is not the active one";
   }
-  // A simple group lets whoever has the seat keep it.
+  // In a simple group the consumer that has the seat keeps it.
   if (options_->partition_index != kSimple && active != group()->target()) {
     return "settled, and the active one is not the target";
   }

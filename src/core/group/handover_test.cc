@@ -111,7 +111,7 @@ class Handover : public ::testing::Test {
     self.updates.emplace_back(actions.update->active ? "active" : "not active");
     if (actions.update->stepping_down && !self.silent) finish(entry, actions.update->generation);
   }
-  /// The client stores where it is, and answers.
+  /// The client stores its position, and answers.
   void finish(std::pair<const Place, Subscription>& entry, Generation generation) {
     auto& [place, self] = entry;
     EXPECT_TRUE(machine_
@@ -127,7 +127,7 @@ class Handover : public ::testing::Test {
   Subscription& at(std::uint32_t number, const MemberId& who) {
     return seats_.at({partition(number), who});
   }
-  /// Who delivers each of the partitions: "1 2 1" are the clients' numbers.
+  /// Which client delivers each of the partitions: "1 2 1" are the clients' numbers.
   std::string holders(std::uint32_t partitions) {
     std::string text;
     for (std::uint32_t i = 0; i < partitions; ++i) {
@@ -174,7 +174,7 @@ TEST_F(Handover, Scenario55_TheSuccessorStartsWhereTheFormerActiveStored) {
   subscribe(member(2), 2);
   EXPECT_EQ(holders(2), "1 2");
   EXPECT_EQ(at(1, member(2)).position, GroupOffset{1234});
-  // What the former one stores now comes too late.
+  // What the former consumer stores now comes too late.
   const auto late = machine_.store_offset({.group = partition(1),
                                            .holder = {{member(1), at(1, member(1)).seat.epoch()}},
                                            .offset = GroupOffset{9999},

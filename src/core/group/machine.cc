@@ -13,7 +13,7 @@ using coordinator_state::Consumer;
 
 namespace {
 
-/// What the group hands over by once this one has registered.
+/// The group's kind of hand-over once this consumer has registered.
 Handover handover_of(const Registration& registration, const coordinator_state::Group* group) {
   if (!registration.single_active) return Handover::at_once;
   const Handover known = group == nullptr ? Handover::at_once : group->record.handover;
@@ -47,7 +47,7 @@ Status Coordinator::refusal(const Registration& registration) const {
                  fmt::format("partition index {}; the lowest is {}",
                              registration.partition_index.value, kSimple.value)};
   }
-  // Its deadline still runs: a consumer added now would be taken for one that was cut off.
+  // Its deadline still runs: a consumer added now would be treated as one that was cut off.
   const Link* known = find(registration.member.connection);
   if (known != nullptr && known->connectivity != Connectivity::connected) {
     return Error{Errc::unavailable,
@@ -113,7 +113,7 @@ void Coordinator::admit(const Registration& registration, Instant now) {
                         .handover = handover});
   }
   auto& entry = *groups_.find(registration.group);
-  // The client has ended that subscription, or it could not use its id again.
+  // The client has ended the former subscription, or it could not use its id again.
   remove_if(entry, Cause::unregistered, now,
             [&](const Consumer& consumer) { return consumer.member == registration.member; });
   std::vector<Consumer>& consumers = entry.second.consumers;
@@ -182,9 +182,9 @@ void Coordinator::evaluate(const GroupId& group, Instant now) {
 
 void Coordinator::settle_seat(Groups::value_type& entry, Instant now) {
   Group& group = entry.second;
-  // Somebody may still be receiving whom we cannot tell to stop: its lease has to run out.
+  // A consumer that cannot be told to stop may still be receiving: its lease has to run out.
   if (group.frozen()) return;
-  // Somebody has been told to stop: its answer, its leaving or its death brings us back.
+  // A consumer has been told to stop: its answer, its leaving or its death leads here again.
   if (std::ranges::any_of(group.consumers, [](const Consumer& consumer) {
         return consumer.is(Connectivity::connected, Activity::deactivating);
       })) {
@@ -205,7 +205,7 @@ void Coordinator::settle_seat(Groups::value_type& entry, Instant now) {
 
 bool Coordinator::hold_back(const Groups::value_type& entry, Instant now) {
   const Record& record = entry.second.record;
-  // Who was activated here is known, and so is the lease.
+  // Consumers activated by this coordinator are known, and so are their leases.
   if (record.handover != Handover::strict || record.generation == Generation{} ||
       entry.second.seated || now >= leases_of_others_until_) {
     return false;
@@ -217,7 +217,8 @@ bool Coordinator::hold_back(const Groups::value_type& entry, Instant now) {
 void Coordinator::activate(Groups::value_type& entry, Consumer& consumer, Instant now) {
   Group& group = entry.second;
   BATON_ASSERT(consumer.is(Connectivity::connected, Activity::waiting));
-  // Two seats would be a double delivery. Whoever is forgotten has stopped by its own lease.
+  // Two seats would be a double delivery. A consumer that is forgotten has stopped by its own
+  // lease.
   BATON_ASSERT(std::ranges::none_of(group.consumers, &Consumer::holds_seat));
   group.seated = true;
   consumer.epoch = take_generation(entry, now);
@@ -272,7 +273,7 @@ void Coordinator::remove_if(Groups::value_type& entry, Cause cause, Instant now,
   totals_.consumers -= std::erase_if(consumers, condition);
   for (const ConnectionId connection : left) {
     const Link* known = find(connection);
-    // Cut off when an operator dropped it: should it come back, it is to be told.
+    // The connection was cut off when an operator dropped it: if it returns, it has to be told.
     const bool may_return = cause == Cause::operator_evaluated && known != nullptr &&
                             known->connectivity != Connectivity::connected && !known->gone;
     if (!may_return) unlink(entry, connection);

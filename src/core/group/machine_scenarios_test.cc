@@ -114,7 +114,7 @@ TEST_F(NodeLost, Scenario26_TheActiveIsCutOff) {
   EXPECT_EQ(timers_[0].second, now_ + limits::kNodeLeaseCoordinator);
 }
 
-// The node counts its lease from when it sent its last heartbeat, so ours begins when that came.
+// The node counts its lease from when it sent its last heartbeat, so ours begins when it arrived.
 TEST_F(NodeLost, Scenario26_TheTimerCountsFromTheLastHeartbeat) {
   given("simple[x.0:A]");
   const Instant heard = now_ + std::chrono::seconds{-3};
@@ -158,7 +158,7 @@ TEST_F(NodeLost, Scenario33_ALateTimerIsHarmless) {
   EXPECT_EQ(timer("x"), "[x.0:A y.1:W] -> 0");
 }
 
-// The timer of the first cut goes off during the second: the node has renewed its lease in between,
+// The timer of the first cut fires during the second: the node has renewed its lease in between,
 // and its consumer may well be receiving.
 TEST_F(NodeLost, Scenario33_ATimerOfAnEarlierCutIsHarmless) {
   given("simple[x.0:dA y.1:W]");

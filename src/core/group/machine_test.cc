@@ -78,7 +78,7 @@ TEST_F(CoordinatorTest, APlainGroupRefusesSingleActiveOnes) {
   add(1, false);
   add(2, false);
   EXPECT_EQ(code_of(machine_.register_consumer(registration(3), now_)), Errc::failed_precondition);
-  // Everybody receives: nobody is told anything about a seat.
+  // All consumers receive: none is told anything about a seat.
   for (const auto& effect : machine_.take_effects().list) {
     EXPECT_FALSE(std::holds_alternative<CoordinatorEffects::Activate>(effect));
   }
@@ -129,7 +129,7 @@ TEST_F(CoordinatorTest, ADeactivatingOneMayStillStore) {
   EXPECT_EQ(code_of(store(1, epoch_of(1), 11)), Errc::stale_epoch);
 }
 
-// It may not know yet that it is forgotten; its successor reads from what is stored.
+// A forgotten consumer may not know it yet; its successor reads from what is stored.
 TEST_F(CoordinatorTest, AForgottenOneMayNotStore) {
   add(1);
   machine_.node_disconnected(NodeId{1}, now_, now_);
@@ -196,7 +196,7 @@ TEST_F(CoordinatorTest, DeletingAStreamClosesItsConsumersAndNobodyElses) {
   std::size_t closed = 0;
   for (const auto& effect : machine_.take_effects().list) {
     const auto* told = std::get_if<CoordinatorEffects::Closed>(&effect);
-    ASSERT_NE(told, nullptr);  // The connection still has its other group: it is watched on.
+    ASSERT_NE(told, nullptr);  // The connection still has its other group, and is still watched.
     EXPECT_EQ(told->reason.text, "the stream 'orders' was deleted");
     ++closed;
   }
@@ -220,7 +220,7 @@ TEST_F(CoordinatorTest, ANewStartUnderTheSameIdReplacesTheFormerOne) {
   EXPECT_EQ(to_string(consumers[1].status), "W");
 }
 
-// Partitions on other shards hear of the consumers in another order, and must agree all the same.
+// Partitions on other shards register the consumers in another order, and must still agree.
 TEST_F(CoordinatorTest, ConsumersAreOrderedByTicket) {
   for (const std::uint64_t number : {3, 1, 2}) add(number);
   std::vector<std::uint64_t> tickets;
@@ -293,7 +293,7 @@ TEST_F(CoordinatorTest, ADescriptionSaysWhoHasTheSeatAndWhy) {
   EXPECT_TRUE(machine_.list("order").empty());
 }
 
-// "Nobody, since T, because": the moment and the reason of the seat becoming empty.
+// "Nobody, since T, because": when and why the seat became empty.
 TEST_F(CoordinatorTest, ADescriptionSaysSinceWhenASeatIsEmptyAndWhy) {
   add(1);
   const Instant activated = now_;
@@ -372,7 +372,7 @@ TEST_F(CoordinatorTest, AForgottenGroupsRowIsErased) {
   EXPECT_EQ(second.changes()[0].key, first.changes()[0].key);
 }
 
-// The bug of others: an index entry whose group is gone brought the coordinator down.
+// A bug seen in another broker: an index entry whose group is gone brought the coordinator down.
 TEST_F(CoordinatorTest, AnIndexEntryWithoutItsGroupIsHarmless) {
   add(1);
   add(2);
@@ -389,7 +389,7 @@ TEST_F(CoordinatorTest, AnIndexEntryWithoutItsGroupIsHarmless) {
   EXPECT_EQ(machine_.totals().consumers, 0U);
 }
 
-// The bug of others: every reconnect looked at every group.
+// A bug seen in another broker: every reconnect touched every group.
 TEST_F(CoordinatorTest, AnEventTouchesOnlyTheGroupsOfItsConnection) {
   constexpr std::uint64_t kGroups = 10'000;
   for (std::uint64_t i = 0; i < kGroups; ++i) {
@@ -412,20 +412,20 @@ TEST_F(CoordinatorTest, AnEventTouchesOnlyTheGroupsOfItsConnection) {
   EXPECT_EQ(machine_.totals().groups_without_active, 0U);
 }
 
-// Somebody of before the restart may be at work, cut off, under a lease that nobody here knows.
+// A consumer from before the restart may be at work, cut off, under a lease unknown here.
 TEST_F(CoordinatorTest, AStrictGroupFillsItsSeatOnlyWhenTheLeasesOfBeforeAreOver) {
   Registration strict = registration(1);
   strict.handover = Handover::strict;
   strict.has_lease = true;
   ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
-  EXPECT_EQ(epoch_of(1), Generation{1});  // A new group waits for nobody.
+  EXPECT_EQ(epoch_of(1), Generation{1});  // A new group does not wait.
   const std::string row = encode_row(machine_.find(kGroup)->record);
 
   machine_ = make();
   ASSERT_TRUE(machine_.load({group_row_key(kGroup), row}).has_value());
   machine_.become_leader(now_);
   strict.member = member(2);
-  strict.handover.reset();  // As the group has it: it is remembered.
+  strict.handover.reset();  // The group's kind, which is remembered.
   ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
   EXPECT_EQ(epoch_of(2), Generation{});
   EXPECT_EQ(machine_.next_deadline(), now_ + seconds{5});
@@ -446,7 +446,7 @@ TEST_F(CoordinatorTest, ALostConnectionKeepsTheSeatOfAStrictGroupUntilItsLeaseEn
   machine_.connection_lost(member(1).connection, now_ + seconds{3}, now_);
   EXPECT_EQ(epoch_of(2), Generation{});
   EXPECT_EQ(machine_.next_deadline(), now_ + seconds{3});
-  // It cannot come back: its client takes another connection.
+  // It cannot return: its client opens another connection.
   machine_.connection_reconnected(member(1).connection, now_);
   machine_.expire(now_ + seconds{2});
   EXPECT_EQ(epoch_of(2), Generation{});
@@ -454,7 +454,7 @@ TEST_F(CoordinatorTest, ALostConnectionKeepsTheSeatOfAStrictGroupUntilItsLeaseEn
   EXPECT_EQ(epoch_of(2), Generation{2});
   EXPECT_EQ(machine_.find(kGroup)->consumers.size(), 1U);
   EXPECT_EQ(machine_.find(member(1).connection), nullptr);
-  // One that waits holds nothing that could be waited for.
+  // A consumer that waits holds no seat to wait for.
   Registration third = registration(3);
   third.has_lease = true;
   ASSERT_TRUE(machine_.register_consumer(third, now_).has_value());

@@ -126,7 +126,7 @@ TEST_F(Operators, Scenario49_TheActivesConnectionIsDead) {
 TEST_F(Operators, Scenario49_TheActiveIsNotConnected) {
   given("simple[x.0:dA y.1:W]");
   EXPECT_EQ(evaluated({}), "[y.1:A] -> ACT y.1");
-  // What is left of it must not come back to life.
+  // Its remaining consumers must not become active again.
   EXPECT_EQ(timer("x"), "[y.1:A] -> 0");
   EXPECT_EQ(back("x"), "[y.1:A] -> UNKNOWN x");
 }
@@ -172,7 +172,7 @@ TEST_F(Operators, Scenario52_ANewLeaderKeepsTheTimeThatWasLeft) {
   EXPECT_EQ(watches_, (std::vector<std::string>{"x", "y"}));
 }
 
-// Half of the time went by, or all of it, or far more: none may bring the new leader down.
+// Half of the time passed, or all of it, or far more: none of this may break the new leader.
 TEST_F(Operators, Scenario52_ANewLeaderMeetsATimerOfAnyAge) {
   given("simple[x.0:dA y.1:W]");
   const Instant lost = consumer("x.0").since;
@@ -192,7 +192,7 @@ TEST_F(Operators, Scenario52_ANewLeaderMeetsATimerOfAnyAge) {
   }
 }
 
-// The former leader may have fallen between recording a hand-over and telling anybody.
+// The former leader may have failed between recording a hand-over and sending it.
 TEST_F(Operators, Scenario52_ANewLeaderSaysAgainWhatMayNotHaveBeenSent) {
   given("super(1)[x.0:W y.1:X z.2:W]");
   machine_.become_leader(now_);

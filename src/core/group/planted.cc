@@ -1,4 +1,4 @@
-// The bugs that the search must find: what one part says to another, changed or lost on the way.
+// The bugs that the search must find: messages between the parts, changed or lost on the way.
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ void World::plant_in_reply(Message& message) const {
 void World::plant_after_membership_change(Generation before) {
   const Consumer* asked = deactivating(group());
   if (!has(Bug::step_down_sent_again) || asked == nullptr || !asked->connected()) return;
-  if (asked->stepping > before) return;  // This very event has sent it, for the first time.
+  if (asked->stepping > before) return;  // This very event has sent it for the first time.
   send_down(asked->member,
             {Message::Kind::step_down, static_cast<std::uint8_t>(asked->member.subscription.value),
              Generation{generation().value + 1}, asked->ticket});

@@ -12,9 +12,9 @@
 
 #include "core/group/machine.h"
 
-/// For tests: transcripts in the words of the specification. A group is `simple[x.0:A y.1:W]` or
-/// `super(1)[...]`, a member `connection.subscription:STATUS`. Every event answers with what has
-/// become of the group and whom it told something: "[y.1:A] -> ACT y.1", or "gone -> 0".
+/// For tests: transcripts in the notation of the specification. A group is `simple[x.0:A y.1:W]` or
+/// `super(1)[...]`, a member `connection.subscription:STATUS`. Every event returns the group
+/// afterwards and the consumers that were told something: "[y.1:A] -> ACT y.1", or "gone -> 0".
 namespace baton::scenario {
 
 struct Member {
@@ -44,7 +44,7 @@ class Scenario : public ::testing::Test {
     const NodeId node = next_node();
     for (const std::string& name : split(connections, ' ')) add_connection(name, node);
   }
-  /// Leads the group into that state, by events that can happen.
+  /// Brings the group into that state, by possible events.
   void given(std::string_view text) {
     index_ = text.starts_with("simple") ? kSimple : PartitionIndex{text[6] - '0'};
     const std::size_t open = text.find('[');
@@ -102,12 +102,12 @@ class Scenario : public ::testing::Test {
     machine_.node_up(connection(name).node);
     return outcome();
   }
-  /// Its node is back, and the connection has answered.
+  /// The node is back, and the connection has answered.
   std::string back(const std::string& name) {
     machine_.connection_reconnected(connection(name), now_);
     return outcome();
   }
-  /// Its disconnect timer goes off, in time.
+  /// The disconnect timer fires, in time.
   std::string timer(const std::string& name) {
     now_ = now_ + limits::kNodeLeaseCoordinator;
     machine_.disconnect_timer(connection(name), now_);
@@ -195,7 +195,7 @@ class Scenario : public ::testing::Test {
            std::string& said) {
     said += fmt::format("{} {} {}", said.empty() ? "" : ",", what, name_of(member));
     told_ = generation;
-    // What was not recorded first could be said again, to another, after a crash.
+    // Without the record, the same could be told to another consumer after a crash.
     EXPECT_GE(durable_, generation);
   }
   void note(const CoordinatorEffects::Activate& told, std::string& said) {
@@ -226,8 +226,8 @@ class Scenario : public ::testing::Test {
   void note(const CoordinatorEffects::WatchNode&, std::string&) {}
   void note(const CoordinatorEffects::UnwatchNode&, std::string&) {}
 
-  // The order matters: a forgotten active one must have had the seat before the others came, and
-  // the one that has it now came first of those.
+  // The order matters: a forgotten active consumer must have had the seat before the others came,
+  // and the one that has it now came first of those.
   void build(const std::vector<Member>& wanted) {
     for (const Member& member : wanted) {
       if (member.status != "fA") continue;
@@ -259,7 +259,7 @@ class Scenario : public ::testing::Test {
     registers(name);
     settle(wanted);
   }
-  /// Answers every step-down, but for those who are wanted as deactivating.
+  /// Answers every step-down, except for consumers wanted as deactivating.
   void settle(const std::vector<Member>& wanted) {
     for (std::size_t turn = 0; turn < wanted.size(); ++turn) {
       for (const Member& member : wanted) {
@@ -268,7 +268,7 @@ class Scenario : public ::testing::Test {
       }
     }
   }
-  /// Somebody with the first ticket comes and goes: the active one is told to step down.
+  /// A consumer with the first ticket comes and goes: the active one is told to step down.
   void disturb() {
     tickets_["ghost.9"] = Ticket{0};
     registers("ghost.9");

@@ -17,8 +17,8 @@
 
 namespace baton::checker {
 
-/// A state by its 128-bit hash: among a hundred million states, two that collide are less likely
-/// than a failing memory.
+/// A state by its 128-bit hash: among a hundred million states, a collision is less likely than a
+/// memory error.
 struct Digest {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -36,9 +36,9 @@ Digest digest_of(const World& world) {
   return digest;
 }
 
-/// Every state that a World reaches, breadth first, so that the first failure found is one of the
-/// shortest. A World is copyable; it knows what can happen (`Event`), lets it happen, says what is
-/// wrong, and settles.
+/// Visits every state that a World reaches, breadth first, so that the first failure found is one
+/// of the shortest. A World is copyable; it lists the possible events (`Event`), applies them, says
+/// what is wrong, and settles.
 template <class World, class Options>
 class Search {
  public:

@@ -39,7 +39,7 @@ SeatActions Seat::on(const CoordinatorEffects::StepDown& told, Instant now) {
   }
   told_ = told.generation;
   if (phase_ == Phase::waiting) {
-    // The Activate before it was lost in a cut: there is nothing to stop and nobody to ask.
+    // The Activate before it was lost in a cut: there is nothing to stop and no client to ask.
     answered_ = told.generation;
     actions.reply = answered_;
     return actions;

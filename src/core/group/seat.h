@@ -12,7 +12,7 @@ namespace baton {
 /// What a client is told about its seat.
 struct SeatUpdate {
   bool active = false;
-  bool stepping_down = false;  // An answer is wanted, with this generation.
+  bool stepping_down = false;  // The client must answer with this generation.
   Generation generation;
   bool operator==(const SeatUpdate&) const = default;
 };
@@ -22,9 +22,9 @@ struct SeatActions {
   bool stop_delivery = false;
   std::optional<SeatUpdate> update;  // Tell the client.
   bool start_delivery = false;
-  std::optional<GroupOffset> from;  // With start_delivery; none: where the Start said.
+  std::optional<GroupOffset> from;  // With start_delivery; nullopt: where the Start said.
   std::optional<Generation> reply;  // Tell the coordinator: step_down_replied().
-  std::optional<Error> ended;       // Unregister, close the subscription with this, and log it.
+  std::optional<Error> ended;       // Unregister, close the subscription with this error, log it.
 
   [[nodiscard]] bool empty() const {
     return !stop_delivery && !update && !start_delivery && !reply && !ended;
@@ -36,31 +36,29 @@ struct SeatActions {
 ///
 /// What the owner promises:
 /// - Messages of the coordinator arrive in order; those of a link that broke are dropped.
-/// - self_fence() is called when the node's lease runs out: limits::kNodeLeaseNode after it sent
-/// its
-///   last acknowledged heartbeat. A link that comes back does not renew the lease of what was cut
-///   off with it: only an Activate over the new link does, for the coordinator's timer runs on
-///   until it has heard the connection's answer to its Check.
+/// - self_fence() is called when the node's lease runs out: limits::kNodeLeaseNode after the node
+///   sent its last acknowledged heartbeat. A link that comes back does not renew the lease of the
+///   seats that were cut off with it. Only an Activate over the new link does, because the
+///   coordinator's timer goes on until the coordinator has the connection's answer to its Check.
 /// - Unknown ends the connection's subscriptions of that group, and their clients are told.
-/// - A subscription or connection that ends while the link is down is reported when it is back,
-/// before
-///   the Check is answered.
+/// - A subscription or connection that ends while the link is down is reported when the link is
+///   back, before the Check is answered.
 ///
-/// Invariant: it delivers only between an Activate that is the newest word it has heard and the
-/// next word, or the end of the lease.
+/// Invariant: the seat delivers only while an Activate is the newest message that it has received,
+/// and the lease has not ended.
 class Seat {
  public:
   struct Options {
     Ticket ticket;
-    bool ask_offset = false;  // The client says where to begin, in its answer to the Activate.
+    bool ask_offset = false;  // The client's answer to the Activate says where to begin.
     Duration handover_timeout = limits::kHandoverTimeout;
   };
   enum class Phase : std::uint8_t {
     waiting,
-    asking,  // Active, and the client has yet to say where to begin.
+    asking,  // Active; the client has not yet said where to begin.
     delivering,
     fenced,         // Was asking or delivering when the lease ran out.
-    stepping_down,  // Delivery has stopped; the client finishes what it has.
+    stepping_down,  // Delivery has stopped; the client finishes its current work.
     ended,
   };
 
@@ -75,16 +73,16 @@ class Seat {
   SeatActions self_fence();
   /// Ends the subscription of a client that has not answered in time.
   SeatActions expire(Instant now);
-  /// When expire() wants to be called; never() while nothing is asked of the client.
+  /// When to call expire(); never() while nothing is asked of the client.
   [[nodiscard]] Instant deadline() const { return deadline_; }
 
   [[nodiscard]] Phase phase() const { return phase_; }
   [[nodiscard]] bool delivering() const { return phase_ == Phase::delivering; }
-  /// The generation of its last Activate: the application's fencing token. 0: none yet.
+  /// The generation of the last Activate: the application's fencing token. 0: none yet.
   [[nodiscard]] Generation epoch() const { return epoch_; }
-  /// The newest generation it has heard of.
+  /// The newest generation that was heard.
   [[nodiscard]] Generation told() const { return told_; }
-  /// The last StepDown that it answered. 0: none yet.
+  /// The last StepDown that was answered. 0: none yet.
   [[nodiscard]] Generation answered() const { return answered_; }
   [[nodiscard]] Ticket ticket() const { return options_.ticket; }
 
@@ -98,7 +96,7 @@ class Seat {
   Generation told_;
   Generation epoch_;
   Generation answered_;
-  std::optional<GroupOffset> stored_;  // As the last Activate had it.
+  std::optional<GroupOffset> stored_;  // From the last Activate.
   Instant deadline_ = Instant::never();
 };
 

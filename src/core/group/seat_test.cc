@@ -64,8 +64,8 @@ TEST_F(SeatTest, AnOldActivateIsIgnored) {
   EXPECT_FALSE(seat_.delivering());
 }
 
-// A client may use the id of a subscription again; what was under way to the former one must not
-// make the new one active.
+// A client may use the id of a subscription again; a message for the former one must not make the
+// new one active.
 TEST_F(SeatTest, WhatWasSaidToAnotherTicketIsIgnored) {
   CoordinatorEffects::Activate other = activate(3);
   other.ticket = Ticket{6};
@@ -87,7 +87,7 @@ TEST_F(SeatTest, StepDownStopsAtOnceAndAsksTheClient) {
   EXPECT_EQ(actions.update, told(false, true, 4));
   EXPECT_EQ(actions.reply, std::nullopt);
   EXPECT_EQ(seat_.client_replied(Generation{4}, {}).reply, Generation{4});
-  // The epoch stays what the application was given: offsets may still be under way with it.
+  // The epoch stays what the application was given: offsets may still be on their way with it.
   EXPECT_EQ(seat_.epoch(), Generation{3});
 }
 
@@ -99,7 +99,7 @@ TEST_F(SeatTest, AReplyToAnotherGenerationIsIgnored) {
   EXPECT_EQ(seat_.phase(), Seat::Phase::stepping_down);
 }
 
-// The bug of others: such a reply restarted delivery, at the offset of the subscribe.
+// A bug seen in another broker: such a reply restarted delivery, at the offset of the subscribe.
 TEST_F(SeatTest, ALateReplyToAnOldStepDownStartsNothing) {
   seat_.on(activate(3), kNow);
   seat_.on(step_down(4), kNow);
@@ -120,7 +120,7 @@ TEST_F(SeatTest, ARepeatedStepDownIsAnsweredAgainWithoutTheClient) {
   EXPECT_EQ(actions.update, std::nullopt);
 }
 
-// Both the Activate and the StepDown after it were lost; the StepDown is said again.
+// Both the Activate and the StepDown after it were lost; the StepDown is sent again.
 TEST_F(SeatTest, AStepDownForOneThatNeverHeardOfItsSeatIsAnsweredAtOnce) {
   const SeatActions actions = seat_.on(step_down(4), kNow);
   EXPECT_EQ(actions.reply, Generation{4});

@@ -10,9 +10,9 @@
 #include "base/time.h"
 #include "core/group/types.h"
 
-/// What the Coordinator keeps: read by tests, the checker and Describe, changed by the Coordinator
-/// alone. Values only, no pointers: a Coordinator can be copied, which is what lets the checker
-/// search the real one.
+/// The state of the Coordinator: read by tests, the checker and Describe, changed by the
+/// Coordinator alone. Values only, no pointers: a Coordinator can be copied, so that the checker
+/// can search the real one.
 namespace baton::coordinator_state {
 
 /// The durable part of a group: changes only in apply(), and is what its row holds.
@@ -32,14 +32,14 @@ struct Consumer {
   Ticket ticket;
   std::string owner;
   ConsumerStatus status;
-  Instant since;        // Of this status.
+  Instant since;        // When the status was reached.
   Generation epoch;     // Of its last Activate; 0: none.
   Generation stepping;  // Of its last StepDown; matches the reply.
   [[nodiscard]] bool is(Connectivity connectivity, Activity activity) const {
     return status == ConsumerStatus{connectivity, activity};
   }
   [[nodiscard]] bool connected() const { return status.connectivity == Connectivity::connected; }
-  /// May be receiving, as far as the coordinator knows.
+  /// Whether the consumer may be receiving, as far as the coordinator knows.
   [[nodiscard]] bool holds_seat() const {
     return status.connectivity != Connectivity::forgotten && status.activity != Activity::waiting;
   }
@@ -77,23 +77,23 @@ struct Group {
   std::optional<Vacancy>
       emptied;  // The last vacancy, while the group has no consumers. Only shown.
   Handover last_handover;
-  bool seated = false;          // Somebody was activated since this coordinator serves.
-  bool without_active = false;  // Has consumers, and none is connected and active. Counted.
+  bool seated = false;          // A consumer was activated by this coordinator.
+  bool without_active = false;  // Has consumers, none of which is connected and active. Counted.
 
   [[nodiscard]] const Consumer* find(const MemberId& member) const;
   [[nodiscard]] bool frozen() const;
   [[nodiscard]] const Consumer* connected_active() const;
-  /// Who should have the seat; null when nobody is connected.
+  /// The consumer that should have the seat; null when none is connected.
   [[nodiscard]] const Consumer* target() const;
 };
 
-/// What the coordinator knows of a connection: the index that keeps one event from costing all
+/// What the coordinator knows of a connection: an index, so that an event does not cost all
 /// groups.
 struct Link {
   std::set<GroupId> groups;
-  Connectivity connectivity = Connectivity::connected;  // Of all its consumers.
+  Connectivity connectivity = Connectivity::connected;  // The same for all its consumers.
   std::optional<Instant> deadline;  // While disconnected: when its consumers are forgotten.
-  bool gone = false;  // It has broken and cannot come back: at the deadline it is removed.
+  bool gone = false;                // Broken for good: at the deadline it is removed.
 };
 
 }  // namespace baton::coordinator_state

@@ -1,4 +1,4 @@
-// The durable part: facts, rows, offsets; and what can be read of a group.
+// The durable part: facts, rows, offsets; and descriptions of groups.
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ void Coordinator::on(const GenerationTaken& fact) {
   const auto entry = groups_.find(fact.group);
   BATON_ASSERT(entry != groups_.end());
   Record& record = entry->second.record;
-  // An epoch that is given twice fences nobody.
+  // An epoch that is given twice fences nothing.
   BATON_ASSERT(fact.generation > record.generation);
   record.generation = fact.generation;
   record.generation_at = fact.at;
@@ -219,7 +219,7 @@ GroupDescription Coordinator::description_of(const Groups::value_type& entry) co
                                .last_handover_at = state.last_handover.at,
                                .last_handover_took = state.last_handover.took,
                                .why = std::string(to_string(state.last_handover.cause))};
-  // Of an empty seat: since when it is empty, and why.
+  // For an empty seat: since when it is empty, and why.
   const auto& empty = state.vacancy.has_value() ? state.vacancy : state.emptied;
   if (empty.has_value() && std::ranges::none_of(state.consumers, &Consumer::holds_seat)) {
     description.last_handover_at = empty->since;

@@ -21,8 +21,8 @@ inline constexpr std::size_t kGroupsPerShard = 1'000'000;
 inline constexpr std::size_t kConsumersPerGroup = 10'000;
 /// The coordinator forgets a node this long after its last heartbeat arrived.
 inline constexpr Duration kNodeLeaseCoordinator = std::chrono::seconds{5};
-/// The node stops delivering this long after it sent its last acknowledged heartbeat: sooner, so
-/// that it has stopped when the coordinator gives its seats away.
+/// The node stops delivering this long after it sent its last acknowledged heartbeat: sooner than
+/// the coordinator's time, so that it has stopped when its seats are given away.
 inline constexpr Duration kNodeLeaseNode = std::chrono::seconds{4};
 inline constexpr Duration kHandoverTimeout = std::chrono::seconds{10};
 }  // namespace limits
@@ -31,7 +31,7 @@ inline constexpr Duration kHandoverTimeout = std::chrono::seconds{10};
 using NodeId = Strong<struct NodeIdTag>;
 using ConnectionNumber = Strong<struct ConnectionNumberTag>;
 
-/// One Subscribe call, and the node it ends at. Never given twice.
+/// One Subscribe call, and the node it is connected to. Never given twice.
 struct ConnectionId {
   NodeId node;
   ConnectionNumber number;
@@ -41,7 +41,7 @@ struct ConnectionId {
 /// The id that the client chose for a subscription, unique in its connection.
 using SubscriptionId = Strong<struct SubscriptionIdTag>;
 
-/// Who a consumer of a group is: this, and nothing else.
+/// The identity of a consumer in a group.
 struct MemberId {
   ConnectionId connection;
   SubscriptionId subscription;
@@ -61,7 +61,7 @@ struct GroupId {
 using Ticket = Strong<struct TicketTag>;
 
 /// Counts the hand-overs of a group. Grows with every Activate and every StepDown, outlives an
-/// empty group and a restart, and never goes back. That of an Activate is the seat's epoch.
+/// empty group and a restart, and never goes back. An Activate's generation is the seat's epoch.
 using Generation = Strong<struct GenerationTag>;
 
 /// The next offset to read.
@@ -72,8 +72,8 @@ using GroupOffset = Strong<struct GroupOffsetTag>;
 using PartitionIndex = Strong<struct PartitionIndexTag, std::int32_t>;
 inline constexpr PartitionIndex kSimple{-1};
 
-/// When the seat of a consumer whose connection visibly broke goes to another: at once, or when the
-/// lease of its session is over. A silent cut waits for the end of the lease in any group.
+/// When the seat of a consumer whose connection visibly broke is given to another: at once, or when
+/// the lease of its session is over. A silent cut waits for the end of the lease in any group.
 enum class Handover : std::uint8_t { at_once, strict };
 
 enum class Connectivity : std::uint8_t { connected, disconnected, forgotten };
@@ -85,8 +85,8 @@ struct ConsumerStatus {
   auto operator<=>(const ConsumerStatus&) const = default;
 };
 
-/// "A", "W", "X", with the prefix d (disconnected) or f (forgotten): as the specification writes
-/// it.
+/// "A", "W", "X", with the prefix d (disconnected) or f (forgotten), as in the
+/// specification.
 std::string to_string(ConsumerStatus status);
 /// "at once" or "strictly".
 std::string_view to_string(Handover handover);
@@ -95,7 +95,7 @@ std::string to_string(const GroupId& group);
 /// "node 1 connection 17 subscription 2".
 std::string to_string(const MemberId& member);
 
-/// Names the first part that is out of its limits.
+/// Fails with the name of the first part that is outside its limits.
 Status validate(const GroupId& group);
 
 }  // namespace baton

@@ -148,7 +148,8 @@ void World::deliver_down(std::uint8_t connection) {
 }
 
 void World::answer_check(std::uint8_t connection) {
-  // What ended during the cut is reported first. A dead connection has its own event.
+  // Subscriptions that ended during the cut are reported first. A dead connection has its own
+  // event.
   for (std::uint8_t i = 0; i < peer_count_; ++i) {
     if (connection_of(i) != connection || !peers_[i].unregister_pending) continue;
     peers_[i].unregister_pending = false;
@@ -212,7 +213,7 @@ void World::client_replies(std::uint8_t peer) {
 
 void World::notice_cut(std::uint8_t node) {
   nodes_[node].link = Node::Link::noticed;
-  // Later than any cut before it, so that each timer can be told from the others.
+  // Later than any cut before it, so that the timers can be told apart.
   now_ = now_ + Duration{1};
   coordinator_.node_disconnected(NodeId{node}, now_, now_);
   plant_after_cut(node);
@@ -286,7 +287,7 @@ void World::crash(std::uint8_t connection) {
   }
 }
 
-// The former leader fell before it sent what it had decided.
+// The former leader failed before it sent its effects.
 void World::new_leader() {
   --restarts_;
   timers_.clear();
@@ -294,7 +295,7 @@ void World::new_leader() {
   coordinator_.become_leader(now_);
 }
 
-// The broker starts again from its rows: no connection outlives it.
+// The broker restarts from its rows: no connection survives.
 void World::restart() {
   --restarts_;
   std::optional<coordinator_state::Record> record;
@@ -376,7 +377,7 @@ void World::send_up(std::uint8_t connection, Message message) {
   if (link_is_up(connection)) connections_[connection].up.push_back(message);
 }
 
-// A timer for a connection that is not cut off, and will not be again, can do nothing.
+// A timer for a connection that is not cut off, and never will be again, does nothing.
 void World::drop_stale_timers() {
   std::erase_if(timers_, [&](const auto& timer) {
     const coordinator_state::Link* link = coordinator_.find(connection_id(timer.second));

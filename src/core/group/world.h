@@ -13,15 +13,15 @@
 #include "core/group/seat.h"
 
 /// The model around the real machines: clients that answer sooner or later or not at all; links
-/// that keep order and lose what is under way when they are cut; nodes that hold a lease. Copyable:
-/// the search copies a world and lets one event happen.
+/// that keep order and lose messages in flight when they are cut; nodes that hold a lease.
+/// Copyable: the search copies a world and lets one event happen.
 namespace baton::checker {
 
 inline constexpr std::size_t kPeersMax = 4;
 
-/// Something that can happen next. `subject` is a consumer, a connection or a node, by kind.
+/// A possible next event. `subject` is a consumer, a connection or a node, by kind.
 struct Event {
-  /// In the order in which they happen when things settle: what is under way first, and time last.
+  /// In the order in which they happen when things settle: messages in flight first, time last.
   enum class Kind : std::uint8_t {
     deliver_down,
     deliver_up,
@@ -31,7 +31,7 @@ struct Event {
     node_returns,
     fence,
     timer,
-    // Nobody has to do these: they do not happen when things settle.
+    // Optional events: they do not happen when things settle.
     register_consumer,
     unsubscribe,
     client_times_out,
@@ -47,7 +47,7 @@ struct Event {
   std::uint8_t subject = 0;
   Instant at;  // Of a timer.
 };
-/// In words.
+/// The event in words.
 std::string to_string(const Event& event, const SearchOptions& options);
 
 class World {
@@ -56,13 +56,13 @@ class World {
 
   explicit World(const SearchOptions& options);
 
-  /// Everything that can happen now.
+  /// Every event that is possible now.
   void enabled(std::vector<Event>& events) const;
   void happen(const Event& event);
   /// What is wrong with this state, if anything.
   [[nodiscard]] std::optional<std::string> violation() const;
-  /// Lets things take their course until nothing is under way any more, with the cut nodes staying
-  /// away or (`heal`) coming back. Answers with what is wrong then; `path` takes what happened.
+  /// Lets events happen until nothing is in flight, with the cut nodes staying away or (`heal`)
+  /// coming back. Returns what is wrong then; `path` receives the events.
   std::optional<std::string> settle(bool heal, std::vector<Event>* path = nullptr);
   [[nodiscard]] bool has_cut() const;
   /// Equal for states that behave alike: numbers that only order things (generations, tickets,
@@ -94,15 +94,15 @@ class World {
     Ticket ticket;
     bool joined = false;              // Has registered, now or before.
     bool delivering = false;          // As the seat's actions left it.
-    bool unconfirmed = false;         // Was cut off, and not told Activate over the new link.
+    bool unconfirmed = false;         // Was cut off, and got no Activate over the new link.
     bool unregister_pending = false;  // Ended while the link was down.
-    std::vector<Generation> owed;     // Updates the client has yet to answer.
+    std::vector<Generation> owed;     // Updates that the client has not answered yet.
     bool client_active = false;
     bool repeat_allowed = false;  // There was a cut since the client was last told active.
   };
   struct Connection {
     bool dead = false;
-    bool down_said = false;  // The coordinator has heard that it is dead.
+    bool down_said = false;  // The coordinator was told that it is dead.
     std::vector<Message> down;
     std::vector<Message> up;
   };
@@ -111,13 +111,13 @@ class World {
     Link link = Link::up;
   };
 
-  // world.cc: what happens.
+  // world.cc: what events do.
   void join(std::uint8_t peer);
   void deliver_down(std::uint8_t connection);
   void deliver_up(std::uint8_t connection);
   void deliver(const Message& message);
   void answer_check(std::uint8_t connection);
-  /// The coordinator knows nobody of this connection any more: its subscriptions begin anew.
+  /// The coordinator has no consumers of this connection any more: its subscriptions begin anew.
   void drop_unknown(std::uint8_t connection);
   void client_replies(std::uint8_t peer);
   void notice_cut(std::uint8_t node);
@@ -137,7 +137,7 @@ class World {
   void send_up(std::uint8_t connection, Message message);
   void drop_stale_timers();
 
-  // enabled.cc: what can happen.
+  // enabled.cc: which events are possible.
   void enabled_for_peer(std::uint8_t peer, std::vector<Event>& events) const;
   void enabled_for_connection(std::uint8_t connection, std::vector<Event>& events) const;
   void enabled_for_node(std::uint8_t node, std::vector<Event>& events) const;
@@ -197,7 +197,7 @@ class World {
   std::uint8_t rejoins_;
   std::uint8_t evaluations_;
   std::uint8_t purges_;
-  std::uint8_t replier_ = kPeersMax;  // Whose reply is being handled: for a planted bug.
+  std::uint8_t replier_ = kPeersMax;  // The peer whose reply is being handled, for a planted bug.
   bool answer_awaited_ = false;       // For a planted bug.
   std::optional<std::string> violation_;
 };

@@ -19,7 +19,7 @@ namespace baton {
 /// it, so that the machine can record the end as a fact first; until then the holder's
 /// acknowledgement is good.
 ///
-/// Cost: O(1) to find, O(log n) to grant, extend and end; finding what expired costs what expired.
+/// Cost: O(1) to find, O(log n) to grant, extend and end; finding expired leases costs O(1) each.
 template <class Token, class Held>
 class LeaseTable {
  public:
@@ -31,7 +31,7 @@ class LeaseTable {
     entry->second = {held, order_.emplace_hint(order_.end(), deadline, token)};
   }
 
-  /// What `token` holds; null when its lease is over, or never was.
+  /// What `token` holds; null when its lease is over, or never existed.
   [[nodiscard]] Held* find(Token token) const {
     const auto entry = leases_.find(token);
     return entry == leases_.end() ? nullptr : entry->second.held;
@@ -70,7 +70,7 @@ class LeaseTable {
     typename Order::iterator place;
   };
 
-  // Looked up, never iterated: the order of a hash table must not reach a decision.
+  // Looked up, never iterated: the order of a hash table must not influence a decision.
   std::unordered_map<Token, Lease> leases_;
   Order order_;
 };

@@ -11,7 +11,7 @@ constexpr Instant at(std::int64_t ns) { return {ns}; }
 constexpr char kFirst = 'a';
 constexpr char kSecond = 'b';
 
-// Whoever got the work next must not lose it to a slow predecessor.
+// The next holder of the work must not lose it to a slow predecessor.
 TEST(LeaseTable, AnEndedTokenNamesNothing) {
   Table table;
   table.grant(1, at(10), &kFirst);
@@ -20,7 +20,7 @@ TEST(LeaseTable, AnEndedTokenNamesNothing) {
   EXPECT_EQ(table.size(), 0U);
 }
 
-// The deadline and the acknowledgement cross: until the end is a fact, the holder holds.
+// The deadline and the acknowledgement may cross: until the end is a fact, the lease holds.
 TEST(LeaseTable, PassingTheDeadlineDoesNotEndTheLease) {
   Table table;
   table.grant(1, at(10), &kFirst);
@@ -55,7 +55,7 @@ TEST(LeaseTable, AnEmptyTableHasNoDeadline) {
   EXPECT_EQ(table.expired(Instant::never()), nullptr);
 }
 
-// A token issued twice is a double delivery: better no broker than that.
+// A token issued twice is a double delivery: aborting is better.
 TEST(LeaseTableDeathTest, GrantingATokenTwiceAborts) {
   Table table;
   table.grant(1, at(10), &kFirst);

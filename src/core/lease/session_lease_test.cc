@@ -14,7 +14,7 @@ constexpr SessionTerms kTerms;
 constexpr Instant at(Duration time) { return Instant{1'000'000'000'000} + time; }
 constexpr Instant kBrokerTime{77};
 
-// The one rule that makes it safe: how long the answer took must not lengthen the lease.
+// The rule that makes the lease safe: a slow answer must not lengthen it.
 TEST(SessionHold, CountsFromTheSendingNotFromTheAnswer) {
   SessionHold hold;
   const auto number = hold.send(at(seconds{0}));
@@ -55,16 +55,16 @@ TEST(SessionHold, AnswersToNothingChangeNothing) {
   EXPECT_FALSE(hold.granted());
   const auto number = hold.send(at(seconds{0}));
   hold.acknowledged(number, kBrokerTime, kTerms, at(seconds{1}));
-  hold.acknowledged(number, kBrokerTime, kTerms, at(seconds{3}));  // Again.
+  hold.acknowledged(number, kBrokerTime, kTerms, at(seconds{3}));  // Acknowledged again.
   EXPECT_EQ(hold.until(), at(seconds{4}));
 }
 
-// What a consumer that keeps messages beyond its connection must know: a deadline of the broker has
-// not passed there as long as this bound is below it.
+// A consumer that keeps messages beyond its connection relies on this: a deadline has not passed at
+// the broker as long as this bound is below it.
 TEST(SessionHold, KnowsHowLateItMayBeAtTheBroker) {
   SessionHold hold;
   EXPECT_EQ(hold.broker_time_at_most(at(seconds{0})), std::nullopt);
-  // Taken up at the broker's 500 s, somewhen between the sending and the answer 2 s later.
+  // Received at the broker's 500 s, at some moment between the sending and the answer 2 s later.
   hold.acknowledged(hold.send(at(seconds{0})), Instant{} + seconds{500}, kTerms, at(seconds{2}));
   EXPECT_EQ(hold.broker_time_at_most(at(seconds{3})), Instant{} + seconds{503});
 }
@@ -77,8 +77,8 @@ struct Clock {
   }
 };
 
-/// By how much true time the client has stopped before the broker gives its work away, when the
-/// last heartbeat took `latency` on its way up.
+/// How much true time passes between the client's stop and the broker's hand-over, when the last
+/// heartbeat took `latency` to arrive.
 Duration margin(Clock client, Clock broker, Duration latency) {
   SessionHold hold;
   SessionGrant grant;
@@ -94,7 +94,7 @@ Duration margin(Clock client, Clock broker, Duration latency) {
   return given_away - stopped;
 }
 
-// The slow clock at the client and the fast one at the broker: the worst case.
+// A slow clock at the client and a fast one at the broker are the worst case.
 TEST(SessionLease, TheClientStopsBeforeTheBrokerGivesAwayThoughTheirClocksDiffer) {
   for (const auto latency : std::array{milliseconds{0}, milliseconds{200}, milliseconds{1'500}}) {
     EXPECT_GT(margin({1.0}, {1.0}, latency), milliseconds{990});

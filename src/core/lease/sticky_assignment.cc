@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-/// How many things each holder is to have.
+/// How many items each holder is to have.
 std::vector<std::size_t> shares(std::size_t things, std::span<const std::uint32_t> weights,
                                 std::span<const std::size_t> had) {
   const auto total = std::accumulate(weights.begin(), weights.end(), std::uint64_t{0});
@@ -16,7 +16,7 @@ std::vector<std::size_t> shares(std::size_t things, std::span<const std::uint32_
   struct Candidate {
     std::size_t holder;
     std::uint64_t fraction;  // Of the quota, in units of 1/total.
-    bool has_more;           // Rounding up spares it a move.
+    bool has_more;           // Rounding up saves a move.
   };
   std::vector<std::size_t> result(weights.size());
   std::vector<Candidate> candidates;
@@ -48,8 +48,8 @@ std::vector<HolderIndex> assign_sticky(std::span<const HolderIndex> holders,
   }
   std::vector<std::size_t> room = shares(holders.size(), weights, had);
 
-  // From the lowest on, everybody keeps what it has room for; the rest goes to those with room
-  // left.
+  // From the lowest on, each holder keeps the items it has room for; the rest goes to holders with
+  // room left.
   for (std::size_t thing = 0; thing < holders.size(); ++thing) {
     const HolderIndex& holder = holders[thing];
     if (!holder.has_value() || room[*holder] == 0) continue;

@@ -16,7 +16,7 @@ Holders balanced(std::size_t things, std::size_t holders) {
   return assign_sticky(Holders(things), std::vector<std::uint32_t>(holders, 1));
 }
 
-/// Things that change hands from one holder to another, or from a holder that is no more.
+/// Items that move from one holder to another, or from a holder that is gone.
 std::size_t moves(const Holders& before, const Holders& after) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < before.size(); ++i) count += before[i] != after[i] ? 1 : 0;
@@ -38,7 +38,7 @@ std::size_t moves_of_join(std::size_t from) {
 
 std::size_t moves_of_leave(std::size_t from) {
   Holders before = balanced(64, from);
-  std::ranges::replace(before, HolderIndex{0}, HolderIndex{});  // It has the most.
+  std::ranges::replace(before, HolderIndex{0}, HolderIndex{});  // The holder with the most items.
   for (std::size_t i = 1; i < from; ++i) {
     std::ranges::replace(before, HolderIndex{i}, HolderIndex{i - 1});
   }
@@ -97,7 +97,7 @@ RC_GTEST_PROP(StickyAssignment, EverybodyIsWithinOneOfItsQuotaAndNothingMovesInV
     const std::uint64_t scaled = before.size() * std::uint64_t{weights[i]};
     RC_ASSERT(has[i] >= scaled / total);
     RC_ASSERT(has[i] <= (scaled + total - 1) / total);
-    // Whoever lost something got nothing: a swap would be two moves for none.
+    // A holder that lost an item got none: a swap would be two moves for nothing.
     bool lost = false;
     bool won = false;
     for (std::size_t thing = 0; thing < before.size(); ++thing) {
@@ -105,7 +105,7 @@ RC_GTEST_PROP(StickyAssignment, EverybodyIsWithinOneOfItsQuotaAndNothingMovesInV
       won |= before[thing] != HolderIndex{i} && after[thing] == HolderIndex{i};
     }
     RC_ASSERT(!(lost && won));
-    // Whoever lost one keeps no less than its quota rounded down, and no more than it had.
+    // A holder that lost an item keeps at least its quota rounded down, and has less than before.
     if (lost) RC_ASSERT(has[i] < static_cast<std::size_t>(had(i)));
   }
   RC_ASSERT(moves(after, assign_sticky(after, weights)) == 0U);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kNobody = -1;
 constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 53U;
 
-/// Sessions are named once in a document, and then by their place.
+/// Sessions are named once in a document, and then referred to by index.
 class Holders {
  public:
   std::int64_t place_of(const SessionId& session) {
@@ -32,7 +32,7 @@ class Holders {
   std::unordered_map<SessionId, std::int64_t> places_;
 };
 
-/// Takes a text apart from the front. Each step answers false when something else stands there.
+/// Parses a text from the front. Each step returns false when something else stands there.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : left_(text) {}
@@ -42,7 +42,7 @@ class Scanner {
     left_.remove_prefix(expected.size());
     return true;
   }
-  /// As JSON writes it, without a sign.
+  /// A number as JSON writes it, without a sign.
   bool number(std::uint64_t& value, std::uint64_t most) {
     constexpr std::size_t kDigitsMax = 16;  // Of kNumberMax.
     std::size_t digits = 0;
@@ -55,7 +55,7 @@ class Scanner {
     left_.remove_prefix(digits);
     return true;
   }
-  /// Between quotes, and nothing in it that JSON would write in another way.
+  /// A quoted text without any character that JSON would escape.
   bool plain_text(std::string& value) {
     if (!take("\"")) return false;
     const auto end = std::ranges::find_if_not(left_, is_plain);
@@ -72,7 +72,7 @@ class Scanner {
   std::string_view left_;
 };
 
-/// The sessions of a holding, as places: their names come after all holdings.
+/// The sessions of a holding, as indexes: their names come after all holdings.
 struct Places {
   std::int64_t owner = kNobody;
   std::int64_t next = kNobody;

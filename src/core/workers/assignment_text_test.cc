@@ -26,12 +26,12 @@ Assignment meant() {
                        {"w2.b-_", 12, "", milliseconds(1'763'292'000'123), Why::evicted}}};
 }
 
-/// What a document is taken for: as it would be written, or why it is refused.
+/// How a document is read: its canonical text, or why it is refused.
 std::string taken_for(const Result<Assignment>& result) {
   return result.has_value() ? write_assignment(*result) : result.error().text;
 }
 
-/// The short way takes it for what a reader of JSON takes it for, or leaves it alone.
+/// The fast reader reads the text as a JSON reader does, or refuses it.
 void expect_no_other_meaning(const std::string& text) {
   const auto short_way = read_as_written(text);
   if (!short_way.has_value()) return;
@@ -45,7 +45,7 @@ TEST(AssignmentText, IsAsItHasAlwaysBeen) {
   EXPECT_EQ(decode_assignment(kText).value(), meant());
 }
 
-// Everything else is a tenth as fast.
+// The JSON reader is ten times slower.
 TEST(AssignmentText, WhatIsWrittenIsReadTheShortWay) {
   EXPECT_EQ(read_as_written(kText), meant());
   Assignment large{
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"\"version\":1", "\"version\":2",
              refused("has version 2; this program knows up to 1")}));
 
-// Of a key that is there twice the last counts.
+// Of a key that occurs twice the last one counts.
 INSTANTIATE_TEST_SUITE_P(
     Twice, Unusual,
     ::testing::Values(Case{"\"version\":1", "\"version\":9,\"version\":1", ""},
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"\"partitions\":3", "\"partitions\":0", out_of_range("partitions", 1, kPartitionsMax)},
         Case{"\"first\":0", "\"first\":4294967296", out_of_range("first", 0, kPartitionsMax)}));
 
-// The limit is that of a document, however it is written.
+// The limit is that of a document, in whichever form it is written.
 TEST(AssignmentText, ADocumentThatIsTooLargeIsRefused) {
   std::string text = kText;
   text.replace(text.find("w1.a"), 4, std::string(kDocumentBytesMax, 'w'));

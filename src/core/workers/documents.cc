@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 53U;  // What every JSON reader keeps.
+constexpr std::int64_t kMillisecondsMax = std::int64_t{1} << 53U;  // Every JSON reader keeps it.
 
 constexpr std::array<std::string_view, 6> kStates = {"active",     "standby", "draining",
                                                      "restarting", "evicted", "gone"};
@@ -30,7 +30,7 @@ std::optional<Enum> parse(const std::array<std::string_view, N>& names, std::str
   return static_cast<Enum>(found - names.begin());
 }
 
-/// Reads fields of one document; remembers the first that is wrong.
+/// Reads the fields of one document; remembers the first that is wrong.
 class Fields {
  public:
   Fields(std::string_view what, std::string_view text) : what_(what) {

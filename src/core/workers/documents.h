@@ -11,27 +11,27 @@
 
 namespace baton::partition {
 
-/// For people, and for nothing else: decisions are taken on the clock of the one who decides.
+/// For people only: decisions are made on the clock of the worker that decides.
 using WallTime = std::chrono::milliseconds;
 
 enum class SessionState : std::uint8_t {
   active,
-  standby,     // Waits for the end of a former life of its static id; takes no partitions yet.
-  draining,    // Leaves: stops, then hands over.
-  restarting,  // Leaves and comes back under the same static id: nobody takes its partitions.
-  evicted,     // Declared dead by another. For good.
-  gone,        // Left. For good.
+  standby,     // Waits for a former life of its static id to end; takes no partitions yet.
+  draining,    // Leaving: stops its work, then hands over.
+  restarting,  // Leaves, to return under the same static id: its partitions stay.
+  evicted,     // Declared dead by another worker. Final.
+  gone,        // Left. Final.
 };
 std::string_view to_string(SessionState state);
 
-/// What a worker says of itself, once each heartbeat.
+/// What a worker publishes of itself, once per heartbeat.
 struct Session {
   SessionState state = SessionState::active;
-  std::uint64_t beat = 0;  // Another one in each write.
+  std::uint64_t beat = 0;  // Different in each write.
   std::uint32_t weight = 1;
   bool static_id = false;
-  bool fenced = false;   // Its sink checks epochs: it may be evicted on a hint.
-  bool blind = false;    // It does not see its own heartbeats come back.
+  bool fenced = false;   // Its sink checks epochs: a hint is enough to evict it.
+  bool blind = false;    // It does not see its own heartbeats in the watch.
   bool stopped = false;  // Restarting: its work has ended.
   std::chrono::milliseconds lease{};
   std::chrono::milliseconds grace{};  // Restarting: how long its partitions wait for it.
@@ -50,17 +50,17 @@ enum class Why : std::uint8_t { none, first, rebalance, leave, evicted, restart 
 std::string_view to_string(Why why);
 
 struct Holding {
-  SessionId owner;          // Empty: nobody.
+  SessionId owner;          // Empty: no owner.
   std::uint64_t epoch = 0;  // Grows with each change of the owner.
-  SessionId next;           // Who is to have it once the owner has stopped. Empty: no change.
+  SessionId next;           // The owner once the present one has stopped. Empty: no change.
   WallTime since{};
   Why why = Why::none;
 
   bool operator==(const Holding&) const = default;
 };
 
-/// More than there will ever be, and less than what every JSON reader keeps. A partition that has
-/// it, by somebody's hand, keeps its owner: one more would be a document that nobody reads.
+/// More than will ever be needed, and less than what every JSON reader keeps exactly. A partition
+/// at this epoch (only by manual edit) keeps its owner: the next epoch could not be read any more.
 constexpr std::uint64_t kEpochMax = std::uint64_t{1} << 52U;
 
 /// One chunk of the assignment.
@@ -75,16 +75,16 @@ struct Assignment {
 constexpr int kDocumentVersion = 1;
 constexpr std::size_t kDocumentBytesMax = 1U << 20U;
 
-/// Documents are versioned JSON. The errors say what is wrong with one; a newer version is one.
+/// Documents are versioned JSON. Errors say what is wrong with one; a newer version is an error.
 std::string encode(const Session& session);
 std::string encode(const Assignment& assignment);
 Result<Session> decode_session(std::string_view text);
 Result<Assignment> decode_assignment(std::string_view text);
-/// The same for all that is JSON, at a tenth of the speed: decode_assignment() comes here with what
-/// encode() would have written in another way.
+/// The same for any JSON, at a tenth of the speed: decode_assignment() falls back to it for
+/// documents that encode() would have written in another form.
 Result<Assignment> decode_assignment_of_any_form(std::string_view text);
 
-/// How many chunks, and how many partitions a chunk has.
+/// The number of chunks, and the number of partitions of a chunk.
 std::uint32_t chunks_of(std::uint32_t partitions);
 std::uint32_t size_of_chunk(std::uint32_t partitions, std::uint32_t chunk);
 

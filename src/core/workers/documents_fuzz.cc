@@ -1,5 +1,5 @@
-// Documents from arbitrary bytes: what a decoder takes must encode to a document that means the
-// same. Keys as well. An assignment that is read the short way means what JSON says.
+// Documents from arbitrary bytes: what a decoder accepts must encode to a document that means the
+// same. Keys as well. The fast reader of assignments must agree with the JSON reader.
 
 #include <cstddef>
 #include <cstdint>

@@ -52,7 +52,7 @@ class FakeGroup {
     settle();
     return member;
   }
-  /// It has started, and seen nothing yet.
+  /// A worker that has started, and seen nothing yet.
   Member& add(const Settings& settings) {
     Member& member = members_[settings.worker + std::to_string(members_.size())];
     member.machine = std::make_unique<Machine>(settings);
@@ -64,7 +64,7 @@ class FakeGroup {
   void settle() {
     bool busy = true;
     for (int rounds = 0; busy; ++rounds) {
-      BATON_ASSERT(rounds < 10'000);  // They go round in circles.
+      BATON_ASSERT(rounds < 10'000);  // An endless loop otherwise.
       busy = false;
       for (auto& [name, member] : members_) busy |= drain(member);
       for (const auto& [entry, removed] : std::exchange(changes_, {})) {
@@ -131,7 +131,7 @@ class FakeGroup {
   bool silent = false;  // No request is answered.
   bool writes_fail = false;
   bool lists_fail = false;
-  std::string blank_reads;  // Keys that begin so are not found by reads; empty: none.
+  std::string blank_reads;  // Reads do not find keys with this prefix; empty: no prefix.
   std::uint64_t requests = 0;
 
  private:

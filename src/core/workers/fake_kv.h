@@ -10,8 +10,8 @@
 
 namespace baton::partition {
 
-/// The truth of a key-value store, without the network: one revision counter, compare-and-set, and
-/// a listener that hears of each change.
+/// The state of a key-value store, without the network: one revision counter, compare-and-set, and
+/// a listener that is called with each change.
 class FakeKv {
  public:
   using Listener = std::function<void(const Entry& entry, bool removed)>;
@@ -46,7 +46,7 @@ class FakeKv {
     return reply;
   }
 
-  /// As a server that lost its disk: without keys, and revisions start over. Nobody hears of it.
+  /// Acts as a server that lost its disk: no keys, and revisions start over. No event is sent.
   void forget_everything() {
     entries_.clear();
     revision_ = 0;

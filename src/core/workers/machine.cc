@@ -15,8 +15,8 @@ void Machine::start(Instant now) {
   pump(now);
 }
 
-/// Looks at everything there is to do, and does what is due. Each step is a question of the state
-/// alone, so an event needs no more than to change the state and come here.
+/// Checks everything there is to do, and does what is due. Each step depends on the state alone, so
+/// an event only has to change the state and call this.
 void Machine::pump(Instant now) {
   if (phase_ == Phase::finished) return;
   next_ = Instant::never();
@@ -66,7 +66,7 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
         busy_chunks_.erase(pending.chunk);
         learn({assignment_key(settings_.group, pending.chunk), pending.value, reply.revision}, now);
       } else {
-        // Somebody was faster, or nobody knows: what stands there decides.
+        // Another worker was faster, or the outcome is unknown: the stored state decides.
         request(
             Request::Kind::get,
             {.purpose = Purpose::read_chunk, .chunk = pending.chunk, .expected = pending.expected},
@@ -81,7 +81,7 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
         learn({session_key(settings_.group, pending.session), pending.value, reply.revision}, now);
       } else {
         evict_again_[pending.session] = now + settings_.timing.request_timeout();
-        // It is there: whoever said otherwise was left behind.
+        // The session exists: the server that said otherwise was behind.
         if (reply.verdict == Reply::Verdict::refused) missing_.erase(pending.session);
         reading_.insert(pending.session);
         request(Request::Kind::get, {.purpose = Purpose::read, .session = pending.session}, now,
@@ -93,12 +93,12 @@ void Machine::on_reply(RequestId id, const Reply& reply, Instant now) {
   pump(now);
 }
 
-/// A write has a higher revision than all that was before it. One that has not was done by a store
-/// that has lost what it knew, and counts from the start. A read would be no proof: a server that
-/// was left behind may have answered it.
+/// A write gets a higher revision than everything before it. One that does not was done by a store
+/// that has lost its data, and counts from the start. A read would prove nothing: a server that is
+/// behind may have answered it.
 void Machine::check_revision(const Pending& pending, const Reply& reply, Instant now) {
   const bool written = reply.verdict == Reply::Verdict::done && reply.revision != 0 &&
-                       pending.purpose != Purpose::cleanup;  // A removal tells no revision.
+                       pending.purpose != Purpose::cleanup;  // A removal returns no revision.
   if (!written || reply.revision > pending.newest || reply.revision > view_.newest()) return;
   note(true, "the store has begun anew: what it knew is lost");
   view_.start_over();
@@ -131,7 +131,7 @@ void Machine::on_read(const Pending& pending, const Reply& reply, Instant now) {
       return;
     }
     for (const Entry& entry : reply.entries) learn(entry, now);
-    if (reply.entries.empty()) next_list_ = now;  // Removed: the list says so to the view.
+    if (reply.entries.empty()) next_list_ = now;  // Removed: the list tells the view.
     // Nothing new, as when it cannot be read: the next attempt would end the same way.
     const auto known = view_.chunks().find(pending.chunk);
     if (known != view_.chunks().end() && known->second.revision == pending.expected) {
@@ -186,7 +186,7 @@ void Machine::see(const WatchEvent& event, bool outdated, Instant now) {
       if (in_snapshot_) shown_.insert(event.entry.key);
       if (!outdated) learn(event.entry, now);
       if (own) see_own(event.entry.revision, now);
-      // Somebody else has written it, or removed it.
+      // Another worker has written the session, or removed it.
       if (own && view_.is_dead(me_) && phase_ == Phase::joined) must_read_ = true;
       break;
     case WatchEvent::Kind::removed:

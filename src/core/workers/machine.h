@@ -20,7 +20,7 @@
 
 namespace baton::partition {
 
-/// How far the clocks of two machines may run apart, in rate: 1 %.
+/// How much the clocks of two machines may differ in rate: 1 %.
 constexpr std::int64_t kClockErrorPercent = 1;
 constexpr Duration kRankDelay = std::chrono::milliseconds(50);
 constexpr Duration kHintDebounce = std::chrono::milliseconds(100);
@@ -30,25 +30,25 @@ constexpr Duration kHintDebounce = std::chrono::milliseconds(100);
 ///
 /// Safety, in one paragraph. A worker works on a partition only while the newest assignment it has
 /// seen names it, and its clock is before its deadline, which counts from before its last
-/// successful renewal was sent. Only the owner itself, having stopped, or somebody who knows the
-/// owner's session to be dead changes an owner. A session is killed only by a compare-and-set on a
-/// revision that the killer has seen for longer than the lease: so the owner's deadline has passed,
-/// and a renewal that comes late fails. The same holds of one that somebody has removed, which is
-/// the revision 0: its owner may not know it yet, and work on for as long as its lease.
+/// successful renewal was sent. An owner is changed only by the owner itself, having stopped, or by
+/// a worker that knows the owner's session to be dead. A session is killed only by a
+/// compare-and-set on a revision that the killer has seen for longer than the lease: so the owner's
+/// deadline has passed, and a renewal that comes late fails. The same holds for a session that was
+/// removed (revision 0): its owner may not know that yet, and may work for as long as its lease.
 class Machine {
  public:
   explicit Machine(Settings settings);
 
   void start(Instant now);
-  /// To be called at next_deadline(), at the latest.
+  /// Call at next_deadline(), at the latest.
   void tick(Instant now) { pump(now); }
   void on_reply(RequestId id, const Reply& reply, Instant now);
-  /// Several at a time when several wait: of a key that changed more than once only the newest
-  /// state is read.
+  /// Takes several events at once: of a key that changed more than once only the newest state is
+  /// read.
   void on_watch(std::span<const WatchEvent> events, Instant now);
   void on_watch(const WatchEvent& event, Instant now) { on_watch(std::span(&event, 1), now); }
-  /// The work on it has ended, after Revoking or Lost, or by itself. False: there was none. What
-  /// follows from it comes with the next tick, which is due now.
+  /// The work on the partition has ended, after Revoking or Lost, or by itself. False if there was
+  /// none. What follows from it comes with the next tick, which is due now.
   bool stopped(std::uint32_t partition, Instant now);
   /// Drains, hands everything over and finishes. A static id keeps its partitions for its return,
   /// unless `for_good`.
@@ -57,7 +57,7 @@ class Machine {
   [[nodiscard]] Instant next_deadline() const;
   std::vector<Effect> take_effects() { return std::exchange(effects_, {}); }
 
-  /// The check before each effect on the world.
+  /// Ask before each effect on the world.
   [[nodiscard]] bool may_act(std::uint32_t partition, Instant now) const;
   [[nodiscard]] Instant deadline() const { return deadline_; }
   [[nodiscard]] const GroupView& view() const { return view_; }
@@ -67,9 +67,9 @@ class Machine {
 
  private:
   enum class Phase : std::uint8_t {
-    looking,   // For what there is; no session yet.
-    creating,  // The session's first write is under way, or to be tried again.
-    joined,    // The session stands, as active, standby, draining or restarting.
+    looking,   // Reads what is there; has no session yet.
+    creating,  // The session's first write is in flight, or to be tried again.
+    joined,    // The session exists: active, standby, draining or restarting.
     closing,   // The last write: gone, or restarting and stopped.
     finished,
   };
@@ -85,29 +85,29 @@ class Machine {
   };
   struct Pending {
     Purpose purpose = Purpose::read;
-    SessionId session{};      // evict, read.
-    std::uint32_t chunk = 0;  // chunk, read_chunk.
+    SessionId session{};      // For evict and read.
+    std::uint32_t chunk = 0;  // For chunk and read_chunk.
     std::string value{};      // What a cas writes.
-    Revision expected = 0;    // What it expects to find.
-    Revision newest = 0;      // Of all that was seen before.
+    Revision expected = 0;    // The revision it expects.
+    Revision newest = 0;      // The highest revision seen before.
     Instant sent_at{};
   };
-  /// What the one who does the work was told of a partition.
+  /// What the program that does the work was told about a partition.
   struct Work {
     enum class State : std::uint8_t { running, revoking, lost, stopped };
     State state = State::running;
     std::uint64_t epoch = 0;
-    Instant deadline{};    // revoking: when it is called lost.
-    Instant stopped_at{};  // stopped: it may not be taken up again for a while.
+    Instant deadline{};    // revoking: when it becomes lost.
+    Instant stopped_at{};  // stopped: since when; not to be taken again for a while.
   };
-  /// A partition that the assignment says is ours.
+  /// A partition that the assignment gives to us.
   struct Share {
     std::uint32_t partition = 0;
-    const Holding* holding = nullptr;  // In the view, as long as its shape is the same.
+    const Holding* holding = nullptr;  // In the view, while its shape is the same.
   };
   struct ReadyChunks {
     std::set<std::uint32_t> chunks{};
-    bool waiting = false;  // For more that is to go.
+    bool waiting = false;  // For more partitions to hand over.
   };
   struct Attempt {
     Session session;
@@ -153,7 +153,7 @@ class Machine {
     return phase_ == Phase::joined && written_.state == state;
   }
 
-  // sight.cc: the watch, lists, and the eviction of the silent.
+  // sight.cc: the watch, lists, and the eviction of silent workers.
   void step_watch(Instant now);
   void step_poll(Instant now);
   void open_watch(Instant now);
@@ -209,22 +209,22 @@ class Machine {
   Revision revision_ = 0;  // Of that.
   Instant since_;          // Of this life.
   std::uint64_t beat_ = 0;
-  std::map<std::uint64_t, Attempt> attempts_;  // By beat: those whose fate is not known.
-  bool session_busy_ = false;                  // A write or read of it is under way.
-  bool must_read_ = false;                     // What became of the last write is not known.
+  std::map<std::uint64_t, Attempt> attempts_;  // By beat: those whose outcome is not known.
+  bool session_busy_ = false;                  // A write or read of it is in flight.
+  bool must_read_ = false;                     // The outcome of the last write is not known.
   Instant read_at_;
   Instant write_at_;
-  std::string write_error_;  // As it was told; empty: the last write was done.
+  std::string write_error_;  // As logged; empty: the last write succeeded.
   Instant next_renewal_;
   Instant deadline_;
-  bool fenced_off_ = false;  // The deadline has passed, and everybody was told.
+  bool fenced_off_ = false;  // The deadline has passed, and the work was told.
   bool leaving_ = false;
   bool for_good_ = false;
-  Status refused_;  // Why it leaves, if nobody asked it to.
+  Status refused_;  // Why it leaves, if it was not asked to.
   Instant leave_by_;
-  Instant revoke_by_;                // Leaving: the work is stopped then, told or not.
-  std::optional<Instant> try_last_;  // Leaving: since nothing is at work, and the lease is over.
-  Instant failed_at_;  // When the last request about the session that failed was sent.
+  Instant revoke_by_;                // Leaving: the work is stopped then, in any case.
+  std::optional<Instant> try_last_;  // Leaving: when work and lease were both over.
+  Instant failed_at_;                // When the last failed request about the session was sent.
   std::uint64_t lives_ = 0;
   std::optional<std::uint64_t> former_beat_;  // Of another worker with our static id.
 
@@ -232,7 +232,7 @@ class Machine {
   bool complete_ = false;  // All keys have been seen once.
   std::uint64_t watch_ = 0;
   bool watching_ = false;
-  std::set<std::string> shown_;  // Of the watch's snapshot, until it ends.
+  std::set<std::string> shown_;  // Keys of the watch's snapshot, until it ends.
   bool in_snapshot_ = false;
   Instant watch_opened_;
   Instant reopen_at_;
@@ -243,15 +243,15 @@ class Machine {
   Revision own_seen_ = 0;
   std::optional<std::pair<Revision, Instant>> awaited_echo_;
   bool list_busy_ = false;
-  std::string list_error_;  // As it was told; empty: the last one was answered.
+  std::string list_error_;  // As logged; empty: the last list succeeded.
   Instant next_list_;
   std::map<SessionId, Instant> hints_;        // Broken connections.
-  std::map<SessionId, Instant> evict_again_;  // Not before.
+  std::map<SessionId, Instant> evict_again_;  // The earliest time of the next attempt.
   std::set<SessionId> evicting_;
   std::set<SessionId> reading_;
   std::vector<SessionId> unknown_owners_;  // As of `unknown_shape_`.
-  /// Those of them that the store does not have either, as they were last known; `seen_at`: since
-  /// when, on our clock.
+  /// Of these, the ones that the store does not have either, as they were last known; `seen_at`:
+  /// since when, on our clock.
   std::map<SessionId, GroupView::KnownSession> missing_;
   std::uint64_t unknown_shape_ = 0;
   std::map<std::string, Revision> unreadable_;  // Documents that were complained about.
@@ -260,12 +260,12 @@ class Machine {
   // Partitions.
   std::map<std::uint32_t, Work> work_;
   std::vector<Share> shares_;         // As of `shares_shape_`.
-  std::size_t givers_before_us_ = 0;  // Others of a lower rank that have something to hand over.
+  std::size_t givers_before_us_ = 0;  // Workers of a lower rank that have something to hand over.
   std::uint64_t shares_shape_ = 0;
   SessionId shares_of_;
   std::set<std::uint32_t> busy_chunks_;
   std::map<std::uint32_t, Instant> retry_chunk_at_;
-  std::optional<Instant> ready_since_;  // Something could be handed over.
+  std::optional<Instant> ready_since_;  // Since when something can be handed over.
   std::uint64_t planned_shape_ = 0;
   Plan plan_;
   std::uint64_t last_shape_ = 0;

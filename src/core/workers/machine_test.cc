@@ -51,7 +51,7 @@ TEST(Machine, NothingIsHandedOverBeforeTheWorkHasStopped) {
   EXPECT_EQ(second.at_work, Partitions{});
   first.machine->stopped(2, group.now);
   group.settle();
-  group.pass(milliseconds(100));  // It waits so long for the other one.
+  group.pass(milliseconds(100));  // It waits this long for the other one.
   EXPECT_EQ(second.at_work, (Partitions{2}));
   group.pass(seconds(10));  // The time to drain is over: it is made to stop.
   EXPECT_EQ(second.at_work, (Partitions{2, 3}));
@@ -73,7 +73,7 @@ TEST(Machine, ManyHandOverOneAfterAnother) {
   EXPECT_EQ(third.at_work.size(), 2U);
 }
 
-// Its own plan would be out of date as soon as it is written.
+// The second planner's plan would be out of date as soon as it is written.
 TEST(Machine, ThePlannersInReserveWaitForAQuietMoment) {
   Group group(4);
   auto& first = group.join("w1");
@@ -317,7 +317,7 @@ TEST(Machine, GarbageThatComesLaterChangesNothing) {
   EXPECT_EQ(first.at_work.size(), 4U);
   EXPECT_TRUE(first.machine->may_act(0, group.now));
   EXPECT_GE(first.notes.size(), 3U);
-  EXPECT_LT(first.notes.size(), 10U);  // And it does not complain for ever.
+  EXPECT_LT(first.notes.size(), 10U);  // It does not complain for ever.
 }
 
 TEST(Machine, TheKeysOfTheDeadAreSweptAway) {
@@ -345,7 +345,7 @@ TEST(Machine, AReclaimGraceIsWaitedFor) {
   settings.timing.reclaim_grace = seconds(1);
   auto& first = group.join(settings);
   first.at_work.clear();
-  first.machine->stopped(0, group.now);  // By itself.
+  first.machine->stopped(0, group.now);  // It stopped by itself.
   group.settle();
   group.pass(milliseconds(999));
   EXPECT_EQ(first.at_work, Partitions{});

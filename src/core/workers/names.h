@@ -16,7 +16,7 @@ constexpr std::uint32_t kPartitionsMax = 65'536;
 constexpr std::uint32_t kChunkPartitions = 1024;
 constexpr std::uint32_t kWeightMax = 1000;
 
-/// "<worker>.<incarnation>": one life of a worker. Never used again once it has ended.
+/// "<worker>.<incarnation>": one life of a worker. Never used again after it has ended.
 using SessionId = std::string;
 
 /// Letters, digits, _ and -, 1 to 64 of them.
@@ -28,7 +28,7 @@ std::string group_prefix(std::string_view group);
 std::string session_key(std::string_view group, std::string_view session);
 std::string assignment_key(std::string_view group, std::uint32_t chunk);
 
-/// What a key is about; none: no key of the group's protocol.
+/// The session that a key is about; nullopt if the key is not of the group's protocol.
 std::optional<SessionId> session_of_key(std::string_view group, std::string_view key);
 std::optional<std::uint32_t> chunk_of_key(std::string_view group, std::string_view key);
 

@@ -44,13 +44,13 @@ class Planner {
 
   [[nodiscard]] bool stands(std::uint32_t chunk, const Assignment& assignment) const {
     const auto found = view_.chunks().find(chunk);
-    // One that was removed or put back has to be written, even if nothing in it changes.
+    // A chunk that was removed or restored has to be written, even if nothing in it changes.
     return found != view_.chunks().end() && found->second.revision != 0 &&
            !found->second.corrected && found->second.assignment == assignment;
   }
 
   /// The assignment as it is, with room for what is missing. A chunk that was removed is
-  /// remembered: those it named may be at work.
+  /// remembered: the owners it named may be at work.
   [[nodiscard]] Plan today() const {
     Plan result;
     for (std::uint32_t chunk = 0; chunk < chunks_of(request_.partitions); ++chunk) {
@@ -74,16 +74,16 @@ class Planner {
     return owner.empty() || owner == request_.leaving || view_.is_dead(owner);
   }
 
-  /// Who comes back for the partitions of `owner`; null: nobody.
+  /// The worker that returns for the partitions of `owner`; null if none does.
   [[nodiscard]] const SessionId* heir_of(const SessionId& owner) const {
     const auto found = heirs_.find(worker_of(owner));
     return owner.empty() || found == heirs_.end() || found->second == owner ? nullptr
                                                                             : &found->second;
   }
 
-  /// What is asked of a session for each of its partitions.
+  /// What a plan needs to know of a session, for each of its partitions.
   struct Facts {
-    HolderIndex place{};  // Among the members.
+    HolderIndex place{};  // Index among the members.
     bool stopped = false;
     const SessionId* heir = nullptr;
   };
@@ -97,7 +97,7 @@ class Planner {
     HolderIndex holder{};
     bool frozen = false;
   };
-  /// Who has the partition as things will be once all that is under way is done.
+  /// Who has the partition once every change in progress is done.
   Standing standing_of(const Holding& holding) {
     if (holding.epoch >= kEpochMax) return {.frozen = true};
     const HolderIndex next = facts_of(holding.next).place;
@@ -105,12 +105,12 @@ class Planner {
     if (!owner.stopped) {
       if (next.has_value()) return {.holder = next};
       if (owner.place.has_value()) return {.holder = owner.place};
-      // Its owner drains or restarts, or is not known yet.
+      // Its owner is draining or restarting, or is not known yet.
       if (owner.heir != nullptr) return {.holder = place_of(*owner.heir)};
       return {.frozen = true};
     }
     if (owner.heir != nullptr) {
-      // On standby it is about to become active: its partitions wait for it.
+      // The heir on standby is about to become active: its partitions wait for it.
       const HolderIndex place = place_of(*owner.heir);
       return {.holder = place, .frozen = !place.has_value()};
     }
@@ -138,7 +138,7 @@ class Planner {
   void change(Holding& holding, const SessionId& target) {
     const Facts& owner = facts_of(holding.owner);
     if (!owner.stopped) {
-      if (!owner.place.has_value()) return;  // It hands over by itself, or dies.
+      if (!owner.place.has_value()) return;  // The owner hands over by itself, or dies.
       holding.next = target == holding.owner ? SessionId() : target;
       return;
     }
@@ -165,7 +165,7 @@ class Planner {
   std::vector<std::uint32_t> weights_;
   std::map<SessionId, std::size_t> places_;
   std::map<std::string, SessionId, std::less<>> heirs_;  // By worker; static ids only.
-  std::unordered_map<SessionId, Facts> facts_;           // Looked up, never gone through.
+  std::unordered_map<SessionId, Facts> facts_;           // Looked up, never iterated.
 };
 
 }  // namespace

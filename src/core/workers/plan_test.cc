@@ -44,7 +44,7 @@ class Group {
   [[nodiscard]] Plan plan(const SessionId& leaving = {}) const {
     return make_plan(view_, {.partitions = partitions_, .now = WallTime(7), .leaving = leaving});
   }
-  /// The same texts; empty: nothing is to change.
+  /// The same texts; empty: nothing changes.
   [[nodiscard]] std::vector<std::string> planned(const SessionId& leaving = {}) const {
     std::vector<std::string> result;
     const Plan plan = this->plan(leaving);
@@ -68,7 +68,7 @@ class Group {
 
 using Texts = std::vector<std::string>;
 
-// As when a backup was put in its place under workers that run.
+// As when a backup of the store was restored while workers run.
 TEST(Plan, WhatAStoreThatWentBackHasForgottenIsWrittenAgain) {
   Group group(2);
   group.active("a.1").active("b.1").holdings({"a.1", "a.1"});
@@ -154,7 +154,7 @@ TEST(Plan, OneThatRestartsKeepsItsPartitions) {
   group.session("a.1", SessionState::restarting, true, true).active("b.1");
   group.holdings({"a.1", "a.1", "b.1", "b.1"});
   EXPECT_EQ(group.planned(), Texts{});
-  // Its next life is there, but the former one is not known to be over: still nothing moves.
+  // Its next life exists, but the former one is not known to be over: still nothing moves.
   group.session("a.2", SessionState::active, true);
   EXPECT_EQ(group.planned(), Texts{});
   group.session("a.1", SessionState::gone, true, true);
@@ -218,11 +218,11 @@ TEST(View, TheHighestRevisionCounts) {
   ASSERT_TRUE(write(1, 10).has_value());
   EXPECT_EQ(view.find("a.1")->session.beat, 2U);
   EXPECT_EQ(view.find("a.1")->seen_at, Instant{2});
-  view.removed(session_key("g", "a.1"), 15);  // Late news.
+  view.removed(session_key("g", "a.1"), 15);  // An event that comes late.
   EXPECT_NE(view.find("a.1"), nullptr);
   view.removed(session_key("g", "a.1"), 25);
   EXPECT_EQ(view.find("a.1"), nullptr);
-  ASSERT_TRUE(write(3, 22).has_value());  // An echo of what is gone.
+  ASSERT_TRUE(write(3, 22).has_value());  // A repetition of an entry that is gone.
   EXPECT_EQ(view.find("a.1"), nullptr);
 }
 

@@ -1,4 +1,4 @@
-// The worker's own session: made, renewed, ended.
+// The worker's own session: created, renewed, ended.
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ const GroupView::KnownSession* Machine::former_life() const {
   if (!settings_.static_id) return nullptr;
   for (const auto& [id, known] : view_.sessions()) {
     if (id == me_ || worker_of(id) != settings_.worker || known.session.dead()) continue;
-    // Of several that wait one goes first, and of several at work, started together, one stays.
+    // Of several that wait, one goes first; of several at work that started together, one stays.
     const bool same = known.session.state == SessionState::standby || stands(SessionState::active);
     const bool takes_over = settings_.fenced && known.session.fenced && lives_ > 1;
     if (same && id > me_ && !takes_over) continue;
@@ -49,10 +49,11 @@ const GroupView::KnownSession* Machine::former_life() const {
   return nullptr;
 }
 
-/// Somebody else lives under our static id: it renews its session while we wait for its end.
+/// Whether another worker lives under our static id: it renews its session while we wait for its
+/// end.
 bool Machine::static_id_in_use() {
   const GroupView::KnownSession* former = former_life();
-  // It has taken over from us, or is about to: not back and forth.
+  // It has taken over from us, or is about to: the two must not take over from each other for ever.
   const bool takes_over = former != nullptr && settings_.fenced && former->session.fenced;
   if (takes_over && lives_ > 1 && !stands(SessionState::active)) return true;
   if (former == nullptr || former->session.state != SessionState::active) {
@@ -103,7 +104,7 @@ void Machine::step_session(Instant now) {
     refused_ = Error{Errc::already_exists,
                      fmt::format("another worker of group {} lives under the static id {}",
                                  settings_.group, settings_.worker)};
-    begin_leaving(true, now);  // Or the other one would have to wait for the end of our session.
+    begin_leaving(true, now);  // Otherwise the other one would wait for our session to end.
   }
   if (session_busy_) return;
   if (must_read_) return read_session(now);
@@ -114,8 +115,8 @@ void Machine::step_session(Instant now) {
   write_session(wanted_session(now), now);
 }
 
-/// Leaving without the store: once nothing is at work and the lease is over, the others need no
-/// word of us any more. One more try, and no waiting for a store that does not answer.
+/// Leaving without the store: once nothing is at work and the lease is over, the others need not
+/// hear from us any more. One more try, and no waiting for a store that does not answer.
 bool Machine::must_give_up(Instant now) {
   if (!leaving_) return false;
   if (now >= leave_by_) return true;
@@ -150,7 +151,7 @@ void Machine::step_look() {
   phase_ = Phase::creating;
 }
 
-/// At any time: of workers that start together, none finds an assignment to compare with.
+/// Checked at any time: workers that start together find no assignment to compare with.
 void Machine::check_partition_count() {
   for (const auto& [number, chunk] : view_.chunks()) {
     if (chunk.revision == 0 || chunk.assignment.partitions == settings_.partitions) continue;
@@ -161,7 +162,7 @@ void Machine::check_partition_count() {
   }
 }
 
-/// The last word; then nothing is renewed any more.
+/// The last write; nothing is renewed after it.
 void Machine::step_closing(Instant now) {
   const bool gone = wanted_state() == SessionState::draining;
   const SessionState last = gone ? SessionState::gone : SessionState::restarting;
@@ -191,7 +192,7 @@ void Machine::on_session_written(const Pending& pending, const Reply& reply, Ins
     if (reply.verdict == Reply::Verdict::refused) return;
     failed_at_ = pending.sent_at;
     revoke_by_ = std::min(revoke_by_, now);
-    // A store that refuses writes may answer reads in no time.
+    // A store that refuses writes may answer reads at once.
     write_at_ = now + settings_.timing.request_timeout();
     if (std::exchange(write_error_, reply.error) == reply.error) return;
     return note(true, fmt::format("the session could not be written: {}", reply.error));
@@ -205,7 +206,7 @@ void Machine::on_session_written(const Pending& pending, const Reply& reply, Ins
   if (own_seen_ >= revision_) see_own(own_seen_, now);
 }
 
-/// This write of the session has happened: the lease counts from when it was sent.
+/// This write of the session has succeeded: the lease counts from when it was sent.
 void Machine::accept_attempt(const Session& session, Instant now) {
   written_ = session;
   if (phase_ == Phase::creating) {
@@ -229,7 +230,7 @@ void Machine::on_session_read(const Pending& pending, const Reply& reply, Instan
   if (reply.verdict != Reply::Verdict::done) {
     must_read_ = true;
     failed_at_ = pending.sent_at;
-    // Not at once: a store that refuses connections answers in no time.
+    // Not at once: a store that refuses connections answers immediately.
     read_at_ = now + (settings_.timing.request_timeout() / 4);
     return;
   }
@@ -262,10 +263,10 @@ void Machine::session_died(std::string why, Instant now) {
   phase_ = Phase::creating;
   begin_life(now);
   if (watching_) effects_.emplace_back(CloseWatch{watch_});
-  open_watch(now);  // It names the session.
+  open_watch(now);  // The watch names the session.
 }
 
-/// Past the deadline somebody else may hold what we hold.
+/// Past the deadline another worker may hold our partitions.
 void Machine::fence(Instant now) {
   if (settings_.fenced || fenced_off_ || settings_.mutant == Mutant::no_self_fencing) return;
   if (phase_ != Phase::joined && phase_ != Phase::closing) return;

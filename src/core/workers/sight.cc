@@ -24,7 +24,7 @@ void Machine::open_watch(Instant now) {
   in_snapshot_ = true;
   shown_.clear();
   watch_opened_ = now;
-  awaited_echo_.reset();  // It owes us nothing that was written before.
+  awaited_echo_.reset();  // The new watch does not repeat what was written before.
   effects_.emplace_back(
       OpenWatch{watch_, group_prefix(settings_.group), session_key(settings_.group, me_)});
 }
@@ -36,13 +36,13 @@ void Machine::lose_sight(std::string why, Instant now) {
   awaited_echo_.reset();
   reopen_at_ = now + reopen_delay_;
   reopen_delay_ = std::clamp(reopen_delay_ * 2, kReopenFirst, kReopenLast);
-  // Those who were told that the connection broke must see that we live.
+  // Workers that were told that our connection broke must see that we live.
   next_renewal_ = std::min(next_renewal_, now);
   if (blind_ || why.empty()) return;
   note(true, fmt::format("the watch broke: {}", why));
 }
 
-/// A worker that sees nobody's heartbeats must not take them for dead: its own have to come back.
+/// A worker that sees no heartbeats must not declare others dead: its own have to come back first.
 void Machine::step_watch(Instant now) {
   if (!watching_) {
     if (now < reopen_at_) return wake_at(reopen_at_);
@@ -68,7 +68,7 @@ void Machine::see_own(Revision revision, Instant now) {
   blind_ = false;
   if (sighted_) return;
   sighted_ = true;
-  sighted_since_ = now;  // All clocks of evictions start from zero.
+  sighted_since_ = now;  // All times for evictions start anew.
 }
 
 void Machine::step_poll(Instant now) {
@@ -78,7 +78,7 @@ void Machine::step_poll(Instant now) {
   request(Request::Kind::list, {.purpose = Purpose::list}, now, group_prefix(settings_.group));
 }
 
-/// The place among the living: those of a lower rank act first, so that not all do the same.
+/// The rank among the living: lower ranks act first, so that not all do the same.
 std::size_t Machine::rank() const {
   std::size_t result = 0;
   for (const auto& [id, known] : view_.sessions()) {
@@ -98,7 +98,8 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
     // It has stopped: its next life takes over at once, others when the time is up.
     return former ? now : known.seen_at + lengthened(session.grace);
   }
-  // Twins that are both at work, or both wait, settle it otherwise: each would evict the other.
+  // Twins that are both at work, or both wait, settle it in another way: each would evict the
+  // other.
   const bool twins = stands(SessionState::active) || session.state == SessionState::standby;
   if (former && !twins && settings_.fenced && session.fenced) return now;
   if (settings_.mutant == Mutant::wall_clock_expiry) {
@@ -115,7 +116,7 @@ std::optional<Instant> Machine::eviction_due(const SessionId& id,
 
 void Machine::step_evict(Instant now) {
   if (phase_ != Phase::joined || !complete_ || leaving_) return;
-  std::erase_if(hints_, [&](const auto& hint) {  // It has come back, or is gone.
+  std::erase_if(hints_, [&](const auto& hint) {  // It has returned, or is gone.
     const GroupView::KnownSession* known = view_.find(hint.first);
     return known == nullptr || known->session.dead() || known->seen_at >= hint.second;
   });
@@ -139,14 +140,13 @@ void Machine::consider_evicting(const SessionId& id, const GroupView::KnownSessi
   evict(id, known, left ? SessionState::gone : SessionState::evicted, now);
 }
 
-/// An owner without a session is news, or dead, or somebody has removed its session while it works:
-/// the store knows whether it is there. If it is not, the owner's lease counts from when we learned
-/// it.
+/// An owner without a session is new, or dead, or its session was removed while it works: the store
+/// knows whether the session exists. If not, the owner's lease counts from when we learned that.
 void Machine::step_unknown_owners(Duration delay, Instant now) {
   if (unknown_shape_ != view_.shape()) {
     unknown_shape_ = view_.shape();
     unknown_owners_ = view_.unknown_owners();
-    std::erase_if(missing_, [&](const auto& missing) {  // It has come back.
+    std::erase_if(missing_, [&](const auto& missing) {  // It has returned.
       return !std::ranges::binary_search(unknown_owners_, missing.first);
     });
   }
@@ -165,8 +165,8 @@ void Machine::step_unknown_owners(Duration delay, Instant now) {
   }
 }
 
-/// Where it is not known, the longest that we know of in the group, ours included: workers of a
-/// group are started alike. The longest that a lease may be, a day, would help nobody.
+/// If unknown, the longest lease that we know of in the group, ours included: workers of a group
+/// are started alike. The longest possible lease, a day, would help nobody.
 Duration Machine::lease_of(const Session& session) const {
   if (session.lease.count() != 0) return session.lease;
   Duration longest = settings_.timing.lease;
@@ -183,7 +183,7 @@ void Machine::evict(const SessionId& id, const GroupView::KnownSession& known, S
   session.lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_of(session));
   evicting_.insert(id);
   if (settings_.mutant == Mutant::evict_without_cas) {
-    // As if it were dead, without a word to the store.
+    // Treats it as dead without telling the store.
     const Entry entry{session_key(settings_.group, id), encode(session), known.revision + 1};
     learn(entry, now);
     return;
@@ -192,7 +192,7 @@ void Machine::evict(const SessionId& id, const GroupView::KnownSession& known, S
           now, session_key(settings_.group, id), known.revision);
 }
 
-/// The dead leave their keys behind; once no assignment names them, somebody sweeps.
+/// Dead workers leave their keys behind; once no assignment names them, one worker removes them.
 void Machine::step_cleanup(Instant now) {
   if (!stands(SessionState::active) || !complete_) return;
   if (now < next_cleanup_) return wake_at(next_cleanup_);
@@ -208,7 +208,7 @@ void Machine::step_cleanup(Instant now) {
   }
   for (const auto& [id, known] : view_.sessions()) {
     if (!known.session.dead() || named.contains(id)) continue;
-    // Its worker has to see that it is dead, rather than find nothing.
+    // Its worker must see that it is dead, instead of finding nothing.
     if (now < known.seen_at + (known.session.lease * 2)) continue;
     request(Request::Kind::remove, {.purpose = Purpose::cleanup, .session = id}, now,
             session_key(settings_.group, id), known.revision);

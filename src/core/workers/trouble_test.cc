@@ -1,5 +1,4 @@
-// Workers that were told different things, documents that cannot be read, a store that is half
-// there.
+// Workers with contradictory settings, documents that cannot be read, a store that half works.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Its former life may work until its own deadline: nobody checks its epochs.
+// The former life may work until its own deadline: nothing checks its epochs.
 TEST(Trouble, AStaticIdFencedWaitsForAFormerLifeThatWasNot) {
   FakeGroup group(4);
   Settings settings = group.settings("w1");
@@ -45,13 +44,13 @@ TEST(Trouble, AStaticIdFencedIsRefusedByOneThatIsNotAndLives) {
   EXPECT_EQ(first.at_work.size(), 4U);
 }
 
-// It says good-bye: else the next life of the real one would wait for the end of its session.
+// It writes its end: otherwise the next life of the real one would wait for the end of its session.
 TEST(Trouble, ADuplicateOfAStaticIdThatIsRefusedLeavesNothingBehind) {
   FakeGroup group(4);
   Settings settings = group.settings("w1");
   settings.static_id = true;
   Settings late = settings;
-  late.incarnation = [] { return "9"; };  // So that the other session comes before it.
+  late.incarnation = [] { return "9"; };  // So that the other session sorts before it.
   auto& first = group.join(late);
   const auto& second = group.join(settings);
   for (int i = 0; i < 20 && !second.ended; ++i) group.pass(milliseconds(500));
@@ -63,7 +62,7 @@ TEST(Trouble, ADuplicateOfAStaticIdThatIsRefusedLeavesNothingBehind) {
   EXPECT_EQ(next.at_work.size(), 4U);
 }
 
-// Both saw a group without an assignment. The one whose count is not the group's must not touch it.
+// Both saw a group without an assignment. The one whose count differs must not touch it.
 TEST(Trouble, OfTwoThatStartTogetherWithDifferentPartitionsOneEnds) {
   FakeGroup group(4);
   Settings settings = group.settings("w1");
@@ -82,7 +81,7 @@ TEST(Trouble, OfTwoThatStartTogetherWithDifferentPartitionsOneEnds) {
   EXPECT_EQ(stays.at_work.size(), first.ended ? 8U : 4U);
 }
 
-// Somebody removes the assignment of a group that runs: those who knew it write it down again.
+// The assignment of a running group is removed: the workers that knew it write it again.
 TEST(Trouble, ARemovedAssignmentIsWrittenAgainAsItWas) {
   FakeGroup group(4);
   const auto& first = group.join("w1");
@@ -106,7 +105,7 @@ TEST(Trouble, GarbageInTheSessionOfAnOwnerDoesNotKeepItsPartitions) {
   EXPECT_EQ(second.at_work.size(), 4U);
 }
 
-// It has never seen a session of theirs that it could read.
+// It has never seen a readable session of theirs.
 TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
   FakeGroup group(4);
   auto& first = group.join("w1");
@@ -121,7 +120,7 @@ TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
   EXPECT_EQ(second.at_work.size(), 4U);
 }
 
-// A lease that long would not fit into our clock.
+// Such a long lease would overflow our clock.
 TEST(Trouble, ASessionWithALeaseThatCannotBeKeepsNothing) {
   FakeGroup group(2);
   auto& first = group.join("w1");
@@ -146,7 +145,7 @@ TEST(Trouble, AnEpochThatCannotGrowKeepsItsOwnerAndTheRestIsDivided) {
   EXPECT_EQ(group.assignment().holdings[0].epoch, kEpochMax);
 }
 
-// One read may have been answered by a server that was left behind: it proves nothing.
+// A server that is behind may have answered one read: that proves nothing.
 TEST(Trouble, AnOwnerThatAReadDoesNotFindIsNotTakenForDead) {
   FakeGroup group(4);
   group.join("w1");
@@ -170,7 +169,7 @@ TEST(Trouble, AnOwnerWithoutASessionIsDeclaredDead) {
   EXPECT_EQ(group.assignment().holdings[0].epoch, 6U);
 }
 
-// It stands still, and its handlers work on until the deadline that their guardian knows.
+// It stands still, and its handlers work until the deadline that their guardian knows.
 TEST(Trouble, AnOwnerWhoseSessionIsRemovedHasTheRestOfItsLease) {
   FakeGroup group(4);
   auto& first = group.join("w1");
@@ -201,7 +200,7 @@ TEST(Trouble, AnOwnerWhoseSessionComesBackStartsItsLeaseAnew) {
   EXPECT_EQ(second.at_work.size(), 4U);
 }
 
-// Its own lease, if it was seen; else the longest in the group, which was started alike.
+// Its own lease, if it was seen; otherwise the longest in the group, whose workers start alike.
 TEST(Trouble, AnOwnerWhoseSessionIsRemovedIsGivenTheLeaseThatItHad) {
   FakeGroup group(4);
   Settings patient = group.settings("w1");
@@ -222,7 +221,7 @@ TEST(Trouble, AnOwnerWhoseSessionIsRemovedIsGivenTheLeaseThatItHad) {
 
 class LostStore : public ::testing::TestWithParam<bool> {};
 
-// Its server came back without its disk: revisions are lower than what everybody knows.
+// Its server came back without its disk: revisions are lower than those known.
 TEST_P(LostStore, AStoreThatBeginsAnewIsBelieved) {
   const bool another_was_first = GetParam();
   FakeGroup group(4);
@@ -245,7 +244,7 @@ TEST_P(LostStore, AStoreThatBeginsAnewIsBelieved) {
 }
 INSTANTIATE_TEST_SUITE_P(AnotherWasFirst, LostStore, ::testing::Bool());
 
-// To stop is always safe; only to hand over needs the others to know.
+// Stopping is always safe; only a hand-over needs the others to know.
 TEST(Trouble, OneThatLeavesWithoutTheStoreStopsItsWorkAtOnce) {
   FakeGroup group(4);
   auto& first = group.join("w1");
@@ -254,7 +253,7 @@ TEST(Trouble, OneThatLeavesWithoutTheStoreStopsItsWorkAtOnce) {
   first.machine->leave(true, group.now);
   group.settle();
   EXPECT_EQ(first.revoking.size(), 4U);
-  EXPECT_TRUE(first.machine->may_act(0, group.now));  // To finish what is under way.
+  EXPECT_TRUE(first.machine->may_act(0, group.now));  // To finish the work in progress.
 }
 
 TEST(Trouble, OneThatLeavesStopsItsWorkWhenTheStoreDoesNotAnswer) {
@@ -298,7 +297,7 @@ TEST(Trouble, OneWithoutALeaseThatLeavesTriesOnceMore) {
 
 class RefusedWrites : public ::testing::TestWithParam<bool> {};
 
-// Full, or with a limit that a session does not fit into.
+// The store is full, or has a limit that a session does not fit into.
 TEST_P(RefusedWrites, AStoreThatOnlyAnswersReadsIsNotHammeredAndTheReasonIsTold) {
   const bool from_the_start = GetParam();
   FakeGroup group(4);
@@ -318,7 +317,7 @@ TEST_P(RefusedWrites, AStoreThatOnlyAnswersReadsIsNotHammeredAndTheReasonIsTold)
 }
 INSTANTIATE_TEST_SUITE_P(FromTheStart, RefusedWrites, ::testing::Bool());
 
-// A thousand partitions stop at once: each of them must not be a reason to look at all of them.
+// A thousand partitions stop at once: each of them must not cause a check of all of them.
 TEST(Trouble, WhatHasStoppedIsLookedAtOnceAndTogether) {
   FakeGroup group(4);
   auto& first = group.join("w1");
@@ -352,7 +351,7 @@ TEST_P(Twins, OfTwoThatStartTogetherUnderOneStaticIdOneEnds) {
 }
 INSTANTIATE_TEST_SUITE_P(Fenced, Twins, ::testing::Bool());
 
-// They may not take over from the one that crashed before its lease is over, nor from each other.
+// Neither may take over from the crashed one before its lease is over, nor from each other.
 TEST(Trouble, OfTwoFencedThatWaitForTheSameFormerLifeOneEnds) {
   FakeGroup group(4);
   Settings settings = group.settings("w1");

@@ -9,14 +9,14 @@
 namespace baton::partition {
 namespace {
 
-/// What a plan depends on.
+/// Whether a plan would treat the two alike.
 bool same_shape(const Session& a, const Session& b) {
   return a.state == b.state && a.weight == b.weight && a.static_id == b.static_id &&
          a.stopped == b.stopped;
 }
 
-/// Of a document that cannot be read: whoever it was, it gets nothing new, may be at work, and can
-/// be declared dead.
+/// The session of a document that cannot be read: its worker gets nothing new, may be at work, and
+/// can be declared dead.
 Session garbled(const Session& last) {
   if (last.dead()) return last;
   Session session;
@@ -25,8 +25,8 @@ Session garbled(const Session& last) {
   return session;
 }
 
-/// A store that was put back to an older state must not take epochs back, whose owners may be at
-/// work. Answers whether there were any.
+/// A store that was restored to an older state must not take epochs back, whose owners may be at
+/// work. Returns whether there were any.
 bool keep_newer(Assignment& assignment, const Assignment& known) {
   if (assignment.partitions != known.partitions) return false;
   bool found = false;

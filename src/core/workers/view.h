@@ -15,8 +15,8 @@
 
 namespace baton::partition {
 
-/// As the store counts them, all keys together: each change has a higher one than all before it. 0:
-/// there is no such key.
+/// Counted by the store over all keys: each change has a higher one than all before it. 0: there is
+/// no such key.
 using Revision = std::uint64_t;
 
 struct Entry {
@@ -26,7 +26,7 @@ struct Entry {
 };
 
 /// What a worker knows of its group, put together from watches, lists and the replies to its own
-/// writes, in whatever order they come: of each key the highest revision counts.
+/// writes, in any order: of each key the highest revision counts.
 class GroupView {
  public:
   struct KnownSession {
@@ -36,7 +36,7 @@ class GroupView {
   };
   struct KnownChunk {
     Assignment assignment;
-    Revision revision = 0;  // 0: removed by somebody; the epochs are remembered.
+    Revision revision = 0;  // 0: the key was removed; the epochs are remembered.
     Instant seen_at;
     bool corrected = false;  // The store has an older state of some of it, and is to get this one.
   };
@@ -45,34 +45,34 @@ class GroupView {
 
   explicit GroupView(std::string group) : group_(std::move(group)) {}
 
-  /// The errors are about documents that cannot be read. What was known before stays; but a session
-  /// is one on standby from then on, with the lease it had, or 0 if that is not known.
+  /// Errors are about documents that cannot be read. What was known before stays; but the session
+  /// counts as one on standby from then on, with the lease it had, or 0 if that is not known.
   Status put(const Entry& entry, Instant now);
   void removed(std::string_view key, Revision revision);
-  /// `keys` is all there was at `asked_at` or later: forgets what was known before that, and is not
+  /// `keys` are all keys at `asked_at` or later: forgets what was known before that, and is not
   /// among them.
   void keep_only(const std::set<std::string>& keys, Instant asked_at);
 
-  /// The store has begun anew, and counts from the start: nothing that is known stands there any
-  /// more, unless it is put again. Of a chunk the epochs are remembered.
+  /// The store has begun anew, and counts from the start: nothing that is known exists there any
+  /// more, unless it is put again. The epochs of chunks are remembered.
   void start_over();
   /// The highest revision seen so far.
   [[nodiscard]] Revision newest() const { return newest_; }
 
   [[nodiscard]] const Sessions& sessions() const { return sessions_; }
   [[nodiscard]] const Chunks& chunks() const { return chunks_; }
-  /// Null: unknown.
+  /// Null if unknown.
   [[nodiscard]] const KnownSession* find(const SessionId& session) const;
   [[nodiscard]] const Holding* holding(std::uint32_t partition) const;
 
-  /// Known to be dead for good. One that is merely missing is not: it may be news.
+  /// Whether the session is known to be dead for good. A missing one is not: it may be new.
   [[nodiscard]] bool is_dead(const SessionId& session) const;
-  /// What was last known of a session whose key is gone; none: nothing, or it was dead.
+  /// What was last known of a session whose key is gone; empty if unknown or dead.
   [[nodiscard]] Session last_of(const SessionId& session) const;
-  /// Owners that the assignment names and nobody has heard of.
+  /// Owners named in the assignment whose sessions are not known.
   [[nodiscard]] std::vector<SessionId> unknown_owners() const;
 
-  /// Changes whenever something changes that a plan depends on; heartbeats do not.
+  /// Changes whenever something changes that a plan depends on; heartbeats do not change it.
   [[nodiscard]] std::uint64_t shape() const { return shape_; }
 
  private:
@@ -83,7 +83,7 @@ class GroupView {
   std::string group_;
   Sessions sessions_;
   Chunks chunks_;
-  std::map<std::string, Revision, std::less<>> removals_;  // A late echo must not bring them back.
+  std::map<std::string, Revision, std::less<>> removals_;  // A late event must not bring them back.
   std::set<SessionId> buried_;                             // Dead, and their keys are gone.
   std::map<SessionId, Session> vanished_;                  // Not dead, and their keys are gone.
   std::uint64_t shape_ = 0;

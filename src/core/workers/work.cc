@@ -1,4 +1,4 @@
-// Partitions: taken up, given up, handed over, and planned.
+// Partitions: taken, given up, handed over, and planned.
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 namespace baton::partition {
 namespace {
 
-/// What has stopped waits so long for the rest, to be handed over in one write.
+/// A stopped partition waits this long for others, to be handed over in one write.
 constexpr Duration kGather = std::chrono::milliseconds(100);
-/// From one write of the assignment to that of the next one in turn, if nothing is slow.
+/// From one worker's write of the assignment to the next worker's, if nothing is slow.
 constexpr Duration kTurn = std::chrono::milliseconds(5);
 constexpr std::size_t kTurnsMax = 8;
 
@@ -31,7 +31,7 @@ bool Machine::idle() const {
       work_, [](const auto& item) { return item.second.state == Work::State::stopped; });
 }
 
-/// Of a thousand partitions a few are ours, and most events change nothing about them.
+/// Few of a thousand partitions are ours, and most events change nothing about them.
 void Machine::look_for_shares() {
   if (shares_shape_ == view_.shape() && shares_of_ == me_) return;
   shares_shape_ = view_.shape();
@@ -49,7 +49,7 @@ void Machine::look_for_shares() {
   givers_before_us_ = givers.size();
 }
 
-/// Its owner has stopped, or will, and then writes the assignment.
+/// Whether the holding's owner has stopped, or will, and then writes the assignment.
 bool Machine::gives(const Holding& holding) const {
   if (holding.owner.empty()) return false;
   if (!holding.next.empty()) return true;
@@ -66,7 +66,7 @@ void Machine::step_work(Instant now) {
   begin_work(now);
 }
 
-/// Leaving: the others are told first, so that nobody plans for us meanwhile. But to stop is always
+/// Leaving: the others are told first, so that none plans for us meanwhile. But stopping is always
 /// safe, and does not wait for a store that is away.
 bool Machine::must_drain(Instant now) {
   if (!leaving_) return false;
@@ -118,8 +118,8 @@ bool Machine::may_write(std::uint32_t chunk, Instant now) {
   return false;
 }
 
-/// When many have something to hand over, each write makes those of all others fail. So they go one
-/// after another; one that is not ready keeps those behind it waiting for no more than its turn.
+/// When many workers have something to hand over, each write makes those of all others fail. So
+/// they take turns; one that is not ready delays those behind it by no more than its turn.
 bool Machine::is_our_turn(Instant now) {
   Instant last_write;
   for (const auto& [number, chunk] : view_.chunks()) {
@@ -155,7 +155,7 @@ void Machine::step_hand_over(Instant now) {
   }
 }
 
-/// Once everything has stopped: gives it all away, and then says the last word.
+/// Once everything has stopped: gives it all away, and then writes the end of the session.
 void Machine::step_leave(Instant now) {
   const bool early = settings_.mutant == Mutant::release_before_draining;
   if (!idle() || (wanted_state() != written_.state && !early)) return;
@@ -165,7 +165,7 @@ void Machine::step_leave(Instant now) {
   step_session(now);
 }
 
-/// The chunks in which something that has stopped is promised to another.
+/// The chunks in which a stopped partition is promised to another worker.
 Machine::ReadyChunks Machine::ready_chunks() const {
   ReadyChunks ready;
   for (const auto& [partition, holding] : shares_) {
@@ -190,7 +190,7 @@ void Machine::hand_over(std::uint32_t chunk, Instant now) {
   write_chunk(chunk, assignment, now);
 }
 
-/// Ours, and promised to somebody who can take it.
+/// Whether the holding is ours, and promised to a worker that can take it.
 bool Machine::is_to_go(const Holding& holding) const {
   return holding.owner == me_ && !holding.next.empty() && !view_.is_dead(holding.next) &&
          holding.epoch < kEpochMax;
@@ -202,7 +202,7 @@ bool Machine::has_stopped(std::uint32_t partition) const {
   return work == work_.end() || work->second.state == Work::State::stopped;
 }
 
-/// Leaving: gives everything to its successors. False: there is nothing left to give.
+/// Leaving: gives everything to its successors. False if there is nothing left to give.
 bool Machine::step_release(Instant now) {
   if (shares_.empty()) return false;
   if (!is_our_turn(now)) return true;
@@ -222,7 +222,7 @@ void Machine::step_plan(Instant now) {
   }
   if (std::exchange(last_shape_, view_.shape()) != view_.shape()) last_shape_since_ = now;
   if (planned_shape_ != view_.shape()) {
-    // Of all that see a change, one has to plan. The others do so when nothing has come of it.
+    // One of the workers that see a change has to plan. The others do so if it does not.
     const Instant due = last_shape_since_ + (kRankDelay * static_cast<std::int64_t>(rank()));
     if (now < due) return wake_at(due);
     planned_shape_ = view_.shape();
