@@ -12,7 +12,7 @@
 namespace baton::worker {
 namespace {
 
-/// Reads a message word by word; remembers whether all was as it should be.
+/// Reads a message word by word; remembers whether all words were valid.
 class Words {
  public:
   explicit Words(std::string_view text) : rest_(text) {
@@ -23,7 +23,7 @@ class Words {
     const std::size_t end = rest_.find(' ');
     const std::string_view found = rest_.substr(0, end);
     rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-    // A space promises another word.
+    // A space must be followed by another word.
     if (found.empty() || (end != std::string_view::npos && rest_.empty())) good_ = false;
     return found;
   }

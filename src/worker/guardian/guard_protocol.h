@@ -11,13 +11,13 @@
 #include "base/time.h"
 #include "worker/guardian/handler_command.h"
 
-/// What a runner and its guardian say to each other: words and numbers, one message per packet.
+/// The protocol between a runner and its guardian: words and numbers, one message per packet.
 ///   to the guardian   deadline NS | start P E | stop P NS | kill P | signal N
 ///   from it           started P E PID | ended P E CODE 0|1
 /// Times are those of CLOCK_BOOTTIME.
 namespace baton::worker {
 
-/// Until then handlers may work.
+/// Handlers may work until then.
 struct NewDeadline {
   Instant deadline;
   bool operator==(const NewDeadline&) const = default;
@@ -36,7 +36,7 @@ struct KillHandler {
   std::uint32_t partition = 0;
   bool operator==(const KillHandler&) const = default;
 };
-/// For all of them: SIGHUP, SIGUSR1 or SIGUSR2.
+/// To all handlers: SIGHUP, SIGUSR1 or SIGUSR2.
 struct SignalHandlers {
   int number = 0;
   bool operator==(const SignalHandlers&) const = default;
@@ -49,10 +49,10 @@ struct HandlerStarted {
   pid_t pid = 0;
   bool operator==(const HandlerStarted&) const = default;
 };
-/// Nothing of it is left.
+/// No process of the handler is left.
 struct HandlerEnded {
   HandlerTask task;
-  int code = 0;  // As a shell shows it: 128 and the signal, if one ended it.
+  int code = 0;  // As a shell shows it: 128 plus the signal, if one ended it.
   /// The guardian has ended it, because the lease was about to run out.
   bool lease_over = false;
   bool operator==(const HandlerEnded&) const = default;
@@ -64,9 +64,9 @@ std::string encode(const GuardReport& report);
 Result<GuardCommand> parse_guard_command(std::string_view text);
 Result<GuardReport> parse_guard_report(std::string_view text);
 
-/// No message is longer.
+/// The maximum length of a message.
 inline constexpr std::size_t kGuardMessageBytes = 128;
-/// Whether a runner hands this signal on.
+/// Whether a runner forwards this signal.
 bool is_forwarded(int signal);
 
 }  // namespace baton::worker

@@ -1,5 +1,5 @@
-// Any text must give a message that is written and read back to the same, or an error that says
-// something.
+// Any text must give a message that is the same when written and read back, or an error with a
+// text.
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace baton::worker {
 namespace {
 
-/// A signal takes a moment to arrive: it is sent so long before the deadline.
+/// A signal takes a moment to arrive: it is sent this long before the deadline.
 constexpr Duration kKillEarly = std::chrono::milliseconds(20);
 constexpr int kKilledCode = 128 + SIGKILL;
 
@@ -20,7 +20,7 @@ void GuardedHandlers::on(const GuardCommand& command, Instant now) {
 }
 
 void GuardedHandlers::apply(const NewDeadline& command, Instant now) {
-  // One that comes out of a backlog never takes time away.
+  // A late message never shortens the time.
   deadline_ = std::max(deadline_, command.deadline);
   tick(now);
 }
@@ -29,7 +29,7 @@ void GuardedHandlers::apply(const StartHandler& command, Instant now) {
   const HandlerTask& task = command.task;
   if (handlers_.contains(task.partition)) return;
   const Handler handler{.task = task};
-  if (now >= std::min(notice_at(handler), kill_at(handler))) {  // It was long on its way.
+  if (now >= std::min(notice_at(handler), kill_at(handler))) {  // The message was long on its way.
     actions_.emplace_back(GuardReport{HandlerEnded{task, kKilledCode, true}});
     return;
   }

@@ -14,19 +14,19 @@
 namespace baton::worker {
 
 /// The handlers that a guardian has started, and when each must be dead. Pure: commands and time
-/// in, what to do out. Owned by the guardian's one thread.
+/// in, actions out. Owned by the guardian's one thread.
 ///
-/// Invariant: unless fenced, no handler is left to run at the deadline.
+/// Invariant: unless fenced, no handler is left running at the deadline.
 class GuardedHandlers {
  public:
   struct Options {
-    /// What is written checks epochs: handlers may go on past the deadline.
+    /// Whether the sink checks epochs: handlers may run past the deadline.
     bool fenced = false;
-    /// Handlers that are to stop are killed so long before the deadline.
+    /// Handlers that are to stop are killed this long before the deadline.
     Duration stop_margin = std::chrono::milliseconds(200);
-    /// All get SIGTERM so long before a deadline that nobody has moved kills them; 0: none.
+    /// All get SIGTERM this long before the deadline kills them, unless it moves; 0: no SIGTERM.
     Duration notice{0};
-    /// How long one that got SIGTERM may take, should the deadline move after all.
+    /// How long a handler that got SIGTERM may take, if the deadline moves after all.
     Duration drain = std::chrono::hours(24);
   };
   struct Spawn {
@@ -44,9 +44,9 @@ class GuardedHandlers {
   explicit GuardedHandlers(Options options) : options_(options) {}
 
   void on(const GuardCommand& command, Instant now);
-  /// A Spawn is done; its process leads the group `pid`.
+  /// A Spawn succeeded; its process leads the group `pid`.
   void spawned(const HandlerTask& task, pid_t pid);
-  /// A Spawn could not be done.
+  /// A Spawn failed.
   void not_spawned(const HandlerTask& task, int code);
   [[nodiscard]] bool leads(pid_t pid) const { return by_pid_.contains(pid); }
   /// The process `pid`, and all of its group, is gone.
@@ -56,7 +56,7 @@ class GuardedHandlers {
   /// Kills everything: the runner is gone.
   void kill_all();
 
-  /// When tick() has something to do.
+  /// When tick() has to be called.
   [[nodiscard]] Instant next_deadline() const;
   [[nodiscard]] bool empty() const { return handlers_.empty(); }
   std::vector<Action> take_actions() { return std::exchange(actions_, {}); }
@@ -65,10 +65,10 @@ class GuardedHandlers {
   struct Handler {
     HandlerTask task;
     pid_t pid = 0;                       // 0: about to be started.
-    Instant stop_by = Instant::never();  // Told to stop: its own time.
+    Instant stop_by = Instant::never();  // Told to stop: its own deadline.
     bool stopping = false;               // The runner wants it to end.
     bool told = false;                   // It has got SIGTERM.
-    bool lease_over = false;             // And not by the runner's wish.
+    bool lease_over = false;             // Ended without the runner's wish.
     bool killed = false;
   };
 

@@ -49,7 +49,7 @@ TEST_F(GuardedHandlersTest, StartsAndReports) {
   EXPECT_TRUE(handlers_.empty());
 }
 
-// The runner is stopped or cut off: nobody may be at work when somebody else takes over.
+// The runner is stopped or cut off: no handler may be at work when another worker takes over.
 TEST_F(GuardedHandlersTest, EverythingIsKilledBeforeTheDeadline) {
   run_two(handlers_);
   const Instant due = handlers_.next_deadline();
@@ -64,17 +64,17 @@ TEST_F(GuardedHandlersTest, EverythingIsKilledBeforeTheDeadline) {
   EXPECT_EQ(handlers_.next_deadline(), Instant::never());
 }
 
-/// With some time to stop before a lease that is not renewed kills them.
+/// Handlers with some time to stop before a lease that is not renewed kills them.
 class NoticedHandlers : public GuardedHandlersTest {
  protected:
   void SetUp() override { run_two(handlers_); }
-  // 20 ms before it they are killed.
+  // They are killed 20 ms before it.
   static constexpr Instant kNoticeAt = after(milliseconds(5'000 - 20 - 600));
 
   GuardedHandlers handlers_{{.notice = milliseconds(600), .drain = seconds(2)}};
 };
 
-// An outage: the runner says nothing, and they are not to be surprised.
+// An outage: the runner says nothing, and the handlers get a warning first.
 TEST_F(NoticedHandlers, ALeaseThatIsNotRenewedTellsThemToStopBeforeItKills) {
   EXPECT_EQ(handlers_.next_deadline(), kNoticeAt);
   handlers_.tick(kNoticeAt);
@@ -95,7 +95,7 @@ TEST_F(NoticedHandlers, ALeaseThatIsRenewedInTimeTellsThemNothing) {
   EXPECT_TRUE(handlers_.take_actions().empty());
 }
 
-// It may have begun to stop, and would not work any more: its time is that of any other.
+// It may have begun to stop, and would not work any more: it gets the same time as any other.
 TEST_F(NoticedHandlers, OneThatWasToldEndsWithinTheDrainThoughTheLeaseIsRenewed) {
   handlers_.tick(kNoticeAt);
   handlers_.on(NewDeadline{after(seconds(9))}, after(milliseconds(4'900)));
@@ -120,7 +120,7 @@ TEST_F(GuardedHandlersTest, ARenewalMovesTheDeadline) {
   handlers_.on(NewDeadline{after(seconds(9))}, after(seconds(4)));
   handlers_.tick(after(seconds(8)));
   EXPECT_TRUE(handlers_.take_actions().empty());
-  // An older one, out of a backlog, does not move it back.
+  // An older deadline that comes late does not move it back.
   handlers_.on(NewDeadline{after(seconds(5))}, after(seconds(8)));
   EXPECT_TRUE(handlers_.take_actions().empty());
 }
@@ -149,7 +149,7 @@ TEST_F(GuardedHandlersTest, OneThatIsToStopGetsItsTime) {
   EXPECT_EQ(handlers_.take_actions(), (Actions{Signal{kFirstPid, SIGKILL}}));
 }
 
-// It needs time to die, and the partition time to be handed over, while the lease still stands.
+// It needs time to die, and the partition time to be handed over, before the lease ends.
 TEST_F(GuardedHandlersTest, OneThatIsToStopIsKilledSomeTimeBeforeTheDeadline) {
   run_two(handlers_);
   handlers_.on(StopHandler{1, after(seconds(30))}, after(seconds(1)));

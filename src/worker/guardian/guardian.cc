@@ -32,9 +32,9 @@ namespace {
 
 constexpr int kCannotRun = 126;
 constexpr int kNotFound = 127;
-// How often it is looked whether the rest of a killed group is gone.
+// Poll interval while the rest of a killed group is ending.
 constexpr int kEmptyingPollMs = 5;
-// How often /proc is read for what is left of them, and after how long it is worth a word.
+// How often /proc is read for the rest, and after what time that is logged.
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
 constexpr Duration kLongWait = std::chrono::seconds(5);
 
@@ -54,10 +54,10 @@ void block_all_signals() {
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
 }
 
-/// The forked child becomes a handler.
+/// Turns the forked child into a handler.
 [[noreturn]] void become(std::vector<std::string> command, std::vector<std::string> environment,
                          pid_t guardian) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // Should the guardian be killed.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // In case the guardian is killed.
   if (::getppid() != guardian) ::_exit(kCannotRun);
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -98,7 +98,7 @@ class Guardian {
  private:
   bool prepare() {
     ::prctl(PR_SET_NAME, "baton-guard");
-    // What a handler leaves behind becomes our child, so that we can see to its end.
+    // What a handler leaves behind becomes our child, so that we can end it.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     // We end when the runner does, and for no other reason.
     block_all_signals();
@@ -125,7 +125,7 @@ class Guardian {
     const bool connected = channel_.receive(lines);
     for (const std::string& line : lines) {
       const auto command = parse_guard_command(line);
-      if (!command.has_value()) return false;  // A runner that talks nonsense is as good as gone.
+      if (!command.has_value()) return false;  // A runner that sends nonsense counts as gone.
       handlers_.on(*command, boot_time());
       perform();
     }
@@ -168,7 +168,7 @@ class Guardian {
       fmt::print(stderr, "baton: cannot start a handler: {}\n", std::strerror(errno));
       return handlers_.not_spawned(spawn.task, kCannotRun);
     }
-    ::setpgid(pid, pid);  // Both sides do it: whoever comes first.
+    ::setpgid(pid, pid);  // Parent and child both call it: the first one counts.
     handlers_.spawned(spawn.task, pid);
   }
   static void act(const GuardedHandlers::Signal& signal) { ::kill(-signal.group, signal.number); }
@@ -176,7 +176,7 @@ class Guardian {
 
   void reap() {
     while (const auto ended = peek_ended()) {
-      // What is left of its group goes with it, while the zombie still keeps the number for us.
+      // The rest of its group ends with it, while the zombie still keeps the number for us.
       const bool leader = handlers_.leads(*ended);
       if (leader) ::kill(-*ended, SIGKILL);
       int status = 0;
@@ -196,8 +196,8 @@ class Guardian {
   struct Emptying {
     int code = 0;  // The leader's.
     Instant since;
-    Instant look_at = since + kLookEvery;  // In /proc, for the next time.
-    bool told = false;                     // That it takes long.
+    Instant look_at = since + kLookEvery;  // When to read /proc next.
+    bool told = false;                     // It was logged that it takes long.
   };
 
   /// Dead members count as gone: a parent that has left the group may not reap them for hours.
@@ -225,7 +225,7 @@ class Guardian {
     return info.si_pid;
   }
 
-  /// The handlers' groups, then whatever escaped from them and became our child.
+  /// Ends the handlers' groups, then every process that escaped from them and became our child.
   void end_everything() {
     handlers_.kill_all();
     perform();

@@ -20,7 +20,7 @@ struct GuardianOptions {
 /// The whole life of a guardian: the process that starts a runner's handlers, and that kills them
 /// at the deadline, or when the runner is gone. It does not depend on the runner doing anything.
 ///
-/// Needs a process of its own with one thread. Answers its exit code once nothing is left.
+/// Needs a process of its own with one thread. Returns its exit code once no handler is left.
 int run_guardian(const GuardianOptions& options);
 
 }  // namespace baton::worker

@@ -97,7 +97,7 @@ GuardianProcess::~GuardianProcess() {
   const auto give_up = std::chrono::steady_clock::now() + kReapPatience;
   while (::waitpid(pid_, nullptr, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() >= give_up) {
-      // It takes its handlers with it: they die with their parent.
+      // Its handlers die with it: the kernel kills them with their parent.
       ::kill(pid_, SIGKILL);
       ::waitpid(pid_, nullptr, 0);
       return;

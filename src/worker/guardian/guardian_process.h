@@ -11,14 +11,14 @@
 namespace baton::worker {
 
 /// A guardian, from its runner's side: this very program, started again as `baton worker-guard`, in
-/// a process group of its own, so that what stops or interrupts us does not reach it.
+/// its own process group, so that signals that stop or interrupt us do not reach it.
 class GuardianProcess {
  public:
-  /// As early as possible: it inherits what this process has open.
+  /// Call as early as possible: the guardian inherits what this process has open.
   static Result<std::unique_ptr<GuardianProcess>> start(const GuardianOptions& options);
   GuardianProcess(const GuardianProcess&) = delete;
   GuardianProcess& operator=(const GuardianProcess&) = delete;
-  /// Closes the channel, which ends every handler, and waits for that.
+  /// Closes the channel, which ends every handler, and waits for their end.
   ~GuardianProcess();
 
   LineChannel& channel() { return *channel_; }
@@ -32,7 +32,7 @@ class GuardianProcess {
   std::unique_ptr<LineChannel> channel_;
 };
 
-/// The arguments of `baton worker-guard`, for whoever parses them.
+/// The arguments of `baton worker-guard`, for the command line's parser.
 std::vector<std::string> guardian_arguments(const GuardianOptions& options);
 
 }  // namespace baton::worker

@@ -14,18 +14,18 @@
 namespace baton::worker {
 
 /// A runner's handlers: one for each partition it holds, started again when it ends, stopped when
-/// the partition goes. Pure: what happens and time in, what to do out. Owned by one thread.
+/// the partition is given up. Pure: events and time in, actions out. Owned by one thread.
 ///
-/// Invariant: Stopped is said of a partition only when no handler of it is left.
+/// Invariant: Stopped is sent for a partition only when no handler of it is left.
 class HandlerBook {
  public:
-  /// The partition may go to somebody else.
+  /// The partition may be given to another worker.
   struct Stopped {
     HandlerTask task;
     bool operator==(const Stopped&) const = default;
   };
-  /// A handler has ended by itself; the next one starts after `delay`. `lease_over`: for want of
-  /// time, and the next one starts when the lease is renewed.
+  /// A handler has ended by itself; the next one starts after `delay`. `lease_over`: the lease was
+  /// about to end, and the next one starts when it is renewed.
   struct WillRestart {
     HandlerTask task;
     int code = 0;
@@ -41,9 +41,9 @@ class HandlerBook {
   void ended(const HandlerEnded& report, Instant now);
   void renewed(Instant deadline);
   void signal(int number);
-  /// Those that are stopping get no more time.
+  /// Handlers that are stopping get no more time.
   void hurry();
-  /// Starts what is due again.
+  /// Starts handlers that are due again.
   void tick(Instant now);
   /// The guardian is gone, and with it every handler.
   void guardian_gone();
@@ -56,7 +56,7 @@ class HandlerBook {
     enum class State : std::uint8_t { running, waiting, stopping };
     HandlerTask task;
     State state = State::running;
-    // running, stopping: when it was started; waiting: when it will be, never: once the lease is
+    // running, stopping: when it was started; waiting: when it will be; never: once the lease is
     // renewed.
     Instant since;
     RestartBackoff backoff{};

@@ -45,7 +45,7 @@ TEST_F(HandlerBookTest, ALostOneIsKilledAtOnce) {
   EXPECT_EQ(book_.take_actions(), (Actions{Stopped{kTask}}));
 }
 
-// It has done nothing wrong: it waits for the lease alone, and for no backoff.
+// It has done nothing wrong: it waits for the lease only, without a backoff.
 TEST_F(HandlerBookTest, OneThatEndedWithTheLeaseIsStartedWhenThatIsRenewed) {
   book_.ended({kTask, 143, true}, after(seconds(2)));
   EXPECT_EQ(book_.take_actions(),
@@ -75,7 +75,7 @@ TEST_F(HandlerBookTest, ACrashedHandlerIsStartedAgain) {
   EXPECT_EQ(book_.take_actions(), (Actions{start(kTask)}));
 }
 
-// Between two runs nobody works on it: it can go at once.
+// Between two runs no handler works on the partition: it can be given up at once.
 TEST_F(HandlerBookTest, APartitionThatWaitsForItsHandlerGoesAtOnce) {
   book_.ended({kTask, 1}, kStart);
   book_.take_actions();
@@ -92,7 +92,7 @@ TEST_F(HandlerBookTest, ALostPartitionIsNotStartedAgain) {
   EXPECT_EQ(book_.take_actions(), (Actions{Stopped{kTask}}));
 }
 
-// A report of an earlier life says nothing about this one.
+// A report about an earlier life says nothing about this one.
 TEST_F(HandlerBookTest, AnEndUnderAnotherEpochIsNotThisOne) {
   book_.ended({{.partition = 3, .epoch = 6}, 137}, kStart);
   EXPECT_TRUE(book_.take_actions().empty());

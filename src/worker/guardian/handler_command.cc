@@ -9,7 +9,7 @@
 namespace baton::worker {
 namespace {
 
-/// Cuts once from left to right: what was put in is not looked at again.
+/// Replaces once from left to right: replaced text is not scanned again.
 std::string expand(std::string_view word, const HandlerTask& task) {
   const std::array<std::pair<std::string_view, std::string>, 2> names = {
       {{"{partition}", fmt::format("{}", task.partition)},

@@ -26,7 +26,7 @@ TEST(HandlerCommand, LeavesOtherBracesAlone) {
             (Words{"{}", "{Partition}", "{3}", "{partition", "{\"a\":1}", "$ {epoch }", ""}));
 }
 
-// A runner may itself be somebody's handler: its own partition must not be mistaken for ours.
+// A runner may itself be a handler: its own partition must not be mistaken for ours.
 TEST(HandlerCommand, TheEnvironmentNamesThisTaskAndNoOther) {
   const Words inherited{"PATH=/bin", "BATON_PARTITION=99", "BATON_PARTITIONS=x", "BATON_GROUP=old"};
 

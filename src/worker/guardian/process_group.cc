@@ -24,7 +24,7 @@ std::optional<ProcessState> parse_process_state(std::string_view stat) {
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
   std::istringstream fields{std::string(stat.substr(name_end + 1))};
-  constexpr int kSkipped = 14;  // Between the group and the number of threads.
+  constexpr int kSkipped = 14;  // Fields between the group and the number of threads.
   char state = 0;
   pid_t parent = 0;
   ProcessState found;
@@ -34,7 +34,7 @@ std::optional<ProcessState> parse_process_state(std::string_view stat) {
   long threads = 0;
   fields >> threads;
   if (!fields) return std::nullopt;
-  // A first thread that has ended shows as a zombie too, while others go on.
+  // A process whose first thread has ended shows as a zombie too, while others run.
   found.dead = (state == 'Z' || state == 'X') && threads <= 1;
   return found;
 }

@@ -8,7 +8,7 @@
 namespace baton::worker {
 
 /// How long a handler that has ended waits before it is started again: 1 s after the first crash,
-/// doubled up to 30 s; from the beginning again once one has run for a minute or ended with 0.
+/// doubled up to 30 s; reset once a run has lasted a minute or ended with 0.
 class RestartBackoff {
  public:
   static constexpr Duration kFirst = std::chrono::seconds(1);

@@ -16,13 +16,13 @@ namespace {
 
 using Kind = HostEvent::Kind;
 
-// Handlers that are stopping are killed so long before the lease ends, unless it is very short.
+// Handlers that are stopping are killed this long before the lease ends, unless it is very short.
 constexpr Duration kStopMargin = std::chrono::milliseconds(200);
-// The part of a lease in which handlers are told to stop because nobody has renewed it. After one
-// lost renewal a fifth of the lease is left, at the longest heartbeat: that must not stop them.
+// The part of a lease in which handlers are told to stop because it was not renewed. After one lost
+// renewal a fifth of the lease is left, at the longest heartbeat: that must not stop them.
 constexpr int kNoticePart = 8;
-// poll() counts time that does not run while the machine sleeps: it looks at the clock now and
-// then.
+// poll() uses a clock that stands still while the machine sleeps, so the thread checks the time at
+// this interval.
 constexpr Duration kLook = std::chrono::milliseconds(500);
 
 client::Error to_public(const Error& error) {
@@ -60,7 +60,7 @@ client::Result<std::unique_ptr<WorkerHost>> WorkerHost::start(HostOptions option
   if (!worker.has_value()) return worker.error();
   host->worker_ = *std::move(worker);
   host->tell({.kind = Kind::started, .at = boot_time()});
-  // What the worker has said in the meantime waits for this thread.
+  // Events that the worker sent in the meantime wait for this thread.
   host->thread_ = std::thread([raw = host.get()] { raw->run(); });
   return host;
 }
@@ -118,7 +118,7 @@ void WorkerHost::post(Task task) {
     tasks_.push_back(std::move(task));
   }
   constexpr std::uint64_t kOne = 1;
-  // It can only fail when the counter is full, and then the thread is awake anyway.
+  // The write fails only when the counter is full, and then the thread is awake anyway.
   [[maybe_unused]] const ssize_t written = ::write(wake_, &kOne, sizeof kOne);
 }
 
@@ -131,7 +131,7 @@ void WorkerHost::run() {
     listen_to_guardian();
     perform();
   }
-  run_tasks();  // The last words.
+  run_tasks();  // Events that are still queued.
 }
 
 void WorkerHost::wait_for_something() {
@@ -172,7 +172,7 @@ void WorkerHost::listen_to_guardian() {
   if (!connected) guardian_gone();
 }
 
-/// Nobody kills the handlers at the deadline any more: this worker cannot go on.
+/// Without the guardian nothing kills the handlers at the deadline: this worker cannot go on.
 void WorkerHost::guardian_gone() {
   guardian_lost_ = true;
   for (const auto& [partition, pid] : pids_) ::kill(-pid, SIGKILL);

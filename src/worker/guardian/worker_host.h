@@ -22,10 +22,10 @@
 
 namespace baton::worker {
 
-/// What happens to a worker and its handlers, for people and programs that look on.
+/// What happens to a worker and its handlers, for people and programs that watch.
 struct HostEvent {
   enum class Kind : std::uint8_t {
-    started,  // The store is open; it joins.
+    started,  // The store is open; the worker joins.
     acquired,
     revoking,
     stopped,
@@ -33,7 +33,7 @@ struct HostEvent {
     renewed,
     note,
     handler_started,
-    handler_ended,  // By itself or with the lease, and will be started again.
+    handler_ended,  // By itself or with the lease; it will be started again.
   };
   Kind kind = Kind::note;
   Instant at;            // CLOCK_BOOTTIME.
@@ -41,7 +41,7 @@ struct HostEvent {
   HandlerTask task{};
   std::string text{};  // lost: why; note.
   bool warning = false;
-  bool lease_over = false;  // handler_ended: for want of time; starts when the lease is renewed.
+  bool lease_over = false;  // handler_ended: the lease was ending; restarts when it is renewed.
   Duration time{};  // revoking: the time left; renewed: the deadline; handler_ended: the pause.
   pid_t pid = 0;
   int code = 0;
@@ -49,30 +49,30 @@ struct HostEvent {
 
 struct HostOptions {
   client::WorkerOptions worker;
-  /// The handler and its arguments; none: partitions are held, and nothing is done with them.
+  /// The handler and its arguments; empty: partitions are held without any work on them.
   std::vector<std::string> command{};
-  /// Called from one thread; a slow one holds the handlers up.
+  /// Called from one thread; a slow callback delays the handlers.
   std::function<void(const HostEvent&)> tell;
 };
 
 /// A worker whose work is done by handler processes, one per partition. Thread-safe.
 ///
-/// The worker's own thread only leaves word here; one more thread talks to the guardian.
+/// The worker's own thread only queues events here; one more thread talks to the guardian.
 class WorkerHost {
  public:
-  /// Before other threads are started: the guardian inherits the process as it is.
+  /// Call before other threads are started: the guardian inherits the process as it is.
   static client::Result<std::unique_ptr<WorkerHost>> start(HostOptions options);
   WorkerHost(const WorkerHost&) = delete;
   WorkerHost& operator=(const WorkerHost&) = delete;
-  /// Whatever still runs is killed.
+  /// Kills every handler that still runs.
   ~WorkerHost();
 
   void leave(bool for_good);
-  /// Handlers that are stopping are killed.
+  /// Kills handlers that are stopping.
   void hurry();
-  /// To every handler.
+  /// Sends a signal to every handler.
   void signal(int number);
-  /// Waits for the end; none after `time`.
+  /// Waits for the end; nullopt after `time`.
   std::optional<client::Status> wait_for(Duration time);
   [[nodiscard]] const std::string& id() const { return worker_->id(); }
 
@@ -104,7 +104,7 @@ class WorkerHost {
   int wake_ = -1;           // An eventfd.
   std::atomic<bool> ending_{false};
 
-  // Of the thread.
+  // Used by the thread only.
   HandlerBook book_;
   std::map<std::uint32_t, pid_t> pids_;
 

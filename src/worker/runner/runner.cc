@@ -54,10 +54,10 @@ partition::WatchEvent::Kind to_kind(coord::WatchEvent::Kind kind) {
   return To::broken;
 }
 
-/// However short the heartbeat: a machine that is busy for a moment is no outage.
+/// The minimum, however short the heartbeat: a machine that is busy for a moment is not an outage.
 constexpr Duration kRequestTimeoutMin = std::chrono::milliseconds(100);
 
-/// The runner whose thread this is.
+/// The runner that owns this thread.
 thread_local const Runner* t_runner = nullptr;
 
 template <class Callback, class Effect>
@@ -141,7 +141,8 @@ void Runner::post(partition::WatchEvent seen) {
 Runner::Inbox Runner::wait_for_events(Instant until) {
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return !inbox_.events.empty() || !inbox_.seen.empty() || ending_; };
-  // The condition's clock stands still while the machine sleeps; it wakes now and then to look.
+  // The condition's clock stands still while the machine sleeps, so the thread wakes at this
+  // interval.
   constexpr Duration kLook = std::chrono::milliseconds(500);
   const Duration wait = std::min(until - boot_time(), kLook);
   if (wait > Duration::zero()) wake_.wait_for(lock, wait, ready);
@@ -161,7 +162,7 @@ void Runner::run() {
     const Inbox inbox = wait_for_events(machine_.next_deadline());
     for (const Event& event : inbox.events) {
       event(machine_, boot_time());
-      // Each event finds begun_ as the machine is.
+      // Each event finds begun_ in the machine's state.
       perform_effects();
     }
     if (!inbox.seen.empty()) machine_.on_watch(inbox.seen, boot_time());
@@ -214,12 +215,13 @@ partition::Reply Runner::ask_store(const partition::Request& request) {
 }
 
 /// A store that has not answered for a whole lease may have lost the bucket: stores say so in
-/// different ways, or not at all. Not earlier, as whoever finds an empty bucket begins anew.
+/// different ways, or not at all. Not earlier, because a worker that finds an empty bucket begins
+/// anew.
 void Runner::remake_store() {
   const Instant now = boot_time();
   if (!remake_ || now.ns < deadline_.load(std::memory_order_acquire) || now < remake_at_) return;
   remake_at_ = now + lease_;
-  // If it fails, so will the next request, whose error is told.
+  // If this fails, so will the next request, whose error is reported.
   [[maybe_unused]] const Status remade = remake_();
 }
 
@@ -284,7 +286,7 @@ void Runner::stopped(std::uint32_t partition, std::uint64_t epoch) {
   std::uint64_t ended = epoch;
   epochs_[partition].compare_exchange_strong(ended, 0, std::memory_order_acq_rel);
   post([this, partition, epoch](partition::Machine& machine, Instant now) {
-    // Said again, or late: others work under the newer epoch.
+    // Repeated, or late: others work under the newer epoch.
     if (begun_[partition] != epoch || !machine.stopped(partition, now)) return;
     held_.fetch_sub(1, std::memory_order_relaxed);
   });

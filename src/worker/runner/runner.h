@@ -18,18 +18,18 @@
 
 namespace baton::worker {
 
-/// The clock of leases: it runs while the machine sleeps, so that nobody wakes up before a deadline
-/// that has passed.
+/// The clock of leases: it runs while the machine sleeps, so that no process wakes up believing
+/// that a deadline which has passed is still ahead.
 Instant boot_time();
 
 /// How a Runner reaches its store.
 struct RunnerStore {
   std::unique_ptr<coord::KvStore> store;
-  /// Does anew what was done to open it: a bucket that is lost is made again.
+  /// Repeats what opened the store: a bucket that is lost is created again.
   std::function<Status()> remake;
 };
 
-/// What a Runner tells of its partitions; called on its thread.
+/// What a Runner reports about its partitions; called on its thread.
 struct RunnerEvents {
   std::function<void(const partition::Acquired&)> acquired;
   std::function<void(const partition::Revoking&)> revoking;
@@ -38,11 +38,11 @@ struct RunnerEvents {
   std::function<void(const partition::Note&)> note;
 };
 
-/// Tasks one after another on a thread of its own.
+/// Runs tasks one after another on a thread of its own.
 class Lane {
  public:
   Lane();
-  /// Tasks that have not begun are dropped.
+  /// Drops tasks that have not begun.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -59,8 +59,8 @@ class Lane {
 
 /// Drives a partition::Machine with a real clock and a real store. Thread-safe.
 ///
-/// One thread owns the machine; two more wait for the store, one of them for nothing but renewals,
-/// which must not stand behind a slow request.
+/// One thread owns the machine; two more wait for the store, one of them only for renewals, which
+/// must not wait behind a slow request.
 class Runner {
  public:
   Runner(RunnerStore store, const partition::Settings& settings, RunnerEvents events);
@@ -72,8 +72,8 @@ class Runner {
   void leave(bool for_good);
   [[nodiscard]] bool may_act(std::uint32_t partition, std::uint64_t epoch) const;
   std::optional<Status> wait_for(Duration time);
-  /// Whether this is its own thread, that of the events: whoever waits there for the end waits for
-  /// himself.
+  /// Whether the caller is on the runner's own thread, which calls the events: waiting there for
+  /// the end would wait forever.
   [[nodiscard]] bool is_own_thread() const;
 
   [[nodiscard]] std::uint64_t requests() const { return store_->requests(); }
@@ -82,8 +82,8 @@ class Runner {
 
  private:
   using Event = std::function<void(partition::Machine&, Instant now)>;
-  /// What waits for the machine. What a watch has seen goes to it all at once: while the machine is
-  /// busy the same few keys change again and again, and only their newest state counts.
+  /// Input that waits for the machine. Watch events are passed to it all at once: while the machine
+  /// is busy the same few keys change again and again, and only their newest state counts.
   struct Inbox {
     std::deque<Event> events{};
     std::vector<partition::WatchEvent> seen{};
@@ -117,7 +117,7 @@ class Runner {
   RunnerEvents events_;
   partition::Machine machine_;
 
-  // Of the work the machine knows of, by partition. Of the thread.
+  // The epoch of the work that the machine knows of, by partition. Used by the thread only.
   std::vector<std::uint64_t> begun_;
   // For may_act(), from any thread. An epoch of 0: not held.
   std::vector<std::atomic<std::uint64_t>> epochs_;
@@ -132,9 +132,9 @@ class Runner {
   std::optional<Status> end_;
   std::condition_variable ended_;
 
-  // Used by the other lane alone. Its callbacks post to the inbox: it goes before that does.
+  // Used on `others_` only. Declared after `inbox_`, to which its callbacks post: destroyed first.
   std::unique_ptr<coord::Watch> watch_;
-  Instant remake_at_;  // Of that lane, too: not before.
+  Instant remake_at_;  // Used on `others_` only: next attempt to recreate the store.
   std::atomic<std::uint64_t> wanted_watch_{0};
   Lane renewals_;
   Lane others_;
