@@ -36,13 +36,13 @@ struct HelpFlags {
 
 std::size_t help_width() { return terminal_size(STDOUT_FILENO).columns; }
 
-/// "; see 'baton queue send --help'", behind `why`.
+/// `why`, followed by "; see 'baton queue send --help'".
 std::string with_help(const std::string& why, const CLI::App& command) {
   const bool question = why.ends_with('?');
   return fmt::format("{}{} '{} --help'", why, question ? " See" : "; see", command_path(command));
 }
 
-/// An error of the line that names `command`.
+/// Reports a usage error of the line that names `command`.
 ExitCode fail_usage(bool json, const CLI::App& command, const std::string& why) {
   const std::string path = command_path(command);
   const auto space = path.find(' ');
@@ -85,7 +85,7 @@ void add_help_command(CLI::App& app, Action& action) {
 
 ExitCode finish(const Action& action) {
   const ExitCode code = action();
-  // Written to a full disk or a closed pipe, the answer is not there.
+  // On a full disk or a closed pipe, the answer was not written.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return Output(false).fail("output", "cannot write to standard output", ExitCode::failure);
   }
@@ -144,7 +144,7 @@ void add_commands(CLI::App& app, Action& action) {
 }
 
 ExitCode run(int argc, const char* const* argv) {
-  // gRPC's own lines would stand between ours; whoever wants them sets the variable.
+  // gRPC's own log lines would stand between ours; a user who wants them sets the variable.
   ::setenv("GRPC_VERBOSITY", "NONE", 0);  // NOLINT(concurrency-mt-unsafe): there is one thread.
   const auto words = std::span(argv, static_cast<std::size_t>(argc)).subspan(argc > 0 ? 1 : 0);
   const bool json = wants_json(words);

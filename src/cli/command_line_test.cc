@@ -61,7 +61,7 @@ std::vector<std::string> words_of(const CLI::App& command) {
   return words;
 }
 
-// Phrases that were there once, and types of the parser.
+// Phrases that help texts once had, and types of the parser.
 constexpr auto kBanned = std::to_array<std::string_view>(
     {" so many",    " so long", "So many",  "So often", "so often",  "begin so",
      "for ever",    "whoever",  "Make a ",  "Measure.", "Of a file", "Output for programs",
@@ -180,7 +180,7 @@ TEST(CommandLine, AMistakeIsJsonWhereJsonIsAskedFor) {
   EXPECT_TRUE(outcome.err.starts_with("{\"error\":")) << outcome.err;
 }
 
-// Nobody listens there: that the broker is asked for shows that the line was understood.
+// Nothing listens there: that the broker is contacted shows that the line was understood.
 TEST(CommandLine, TheAddressMayStandAnywhere) {
   for (const auto& words : std::vector<std::vector<const char*>>{
            {"--address", "127.0.0.1:1", "queue", "list"},

@@ -16,7 +16,7 @@ client::ConnectionOptions ClientFlags::connection() const {
   options.address = address;
   options.deadline = timeout;
   options.give_up_after = timeout;
-  // What is wrong with the address is told when it is used.
+  // An invalid address is reported when it is used.
   const auto parsed = parse_broker_address(address);
   const auto scheme = !parsed            ? secure::Scheme::open
                       : parsed->is_tls   ? secure::Scheme::tls

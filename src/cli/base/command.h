@@ -19,8 +19,8 @@
 #include "cli/base/exit_code.h"
 #include "cli/base/output.h"
 
-/// What every command is made of: flags of its own, and what to do once all of the line is
-/// understood.
+/// What every command is made of: its own flags, and an action that runs once the whole line is
+/// parsed.
 namespace baton::cli {
 
 /// What the command line asks for.
@@ -33,9 +33,9 @@ struct ClientFlags {
   secure::Settings security;
   bool json = false;
 
-  /// Its errors of the connection are explained: see client::explain().
+  /// Errors of the connection are explained: see client::explain().
   [[nodiscard]] Output output() const;
-  /// What the flags say, completed by the environment.
+  /// The options that the flags give, completed by the environment.
   [[nodiscard]] client::ConnectionOptions connection() const;
 };
 /// `flags` must live as long as `command`.
@@ -45,7 +45,7 @@ void add_json_flag(CLI::App& command, bool& json);
 /// `--yes`, for commands that ask before they destroy something.
 void add_yes_flag(CLI::App& command, bool& yes);
 
-/// Turns a value down with the words of `parse`.
+/// Rejects a value with the error text of `parse`.
 template <class T>
 CLI::Validator parse_validator(Result<T> (*parse)(std::string_view)) {
   return CLI::Validator(
@@ -77,7 +77,7 @@ template <>
 inline constexpr std::string_view kValueName<std::pair<std::string, client::Throttle>> =
     "KEY=RATE/BURST";
 
-/// An option that is read by `parse`, which says what would be right, and kept by `keep`.
+/// An option read by `parse`, whose error says what would be right, and stored by `keep`.
 template <class T, class Keep>
 CLI::Option* add_parsed(CLI::App& command, const std::string& name,
                         Result<T> (*parse)(std::string_view), const Keep& keep,
@@ -101,7 +101,7 @@ CLI::Option* add_parsed_many(CLI::App& command, const std::string& name,
       ->allow_extra_args(false);
 }
 
-/// What `--help` says of a command.
+/// What `--help` says about a command.
 struct Verb {
   std::string name;
   std::string help;
@@ -110,7 +110,7 @@ struct Verb {
 
 /// Adds a command that only has commands below it, as `baton queue`.
 CLI::App* add_noun(CLI::App& parent, const Verb& noun);
-/// What people type out of habit: "ls" for "list", "rm" for "delete", "info" for "describe".
+/// Names that people type out of habit: "ls" for "list", "rm" for "delete", "info" for "describe".
 std::vector<std::string> aliases_of(std::string_view verb);
 
 /// Adds a command to `parent`. `state` holds its flags and lives as long as it.

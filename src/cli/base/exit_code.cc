@@ -33,7 +33,7 @@ ExitCode exit_code_of(client::Code code) {
 ExitCode exit_code_of(Errc code) {
   switch (code) {
     case Errc::invalid_argument:
-    // Flags that do not go together, or not with the data folder.
+    // Flags that contradict each other, or the data folder.
     case Errc::failed_precondition: return ExitCode::usage;
     case Errc::not_found:
     case Errc::queue_not_found:

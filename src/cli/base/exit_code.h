@@ -24,12 +24,12 @@ enum class ExitCode : int {  // NOLINT(performance-enum-size): as exit() takes i
   folder_too_new = 11,
   folder_unusable = 12,
   revision_mismatch = 13,
-  outage = 75,  // EX_TEMPFAIL: whoever starts it again does right.
+  outage = 75,  // EX_TEMPFAIL: starting it again is right.
 };
 
-/// For calls to a broker, and items of them.
+/// For calls to a broker, and for their items.
 ExitCode exit_code_of(client::Code code);
-/// For what stands in the way of a broker on this machine.
+/// For errors of a broker on this machine.
 ExitCode exit_code_of(Errc code);
 
 /// The table of the codes, a line each, for `--help`.

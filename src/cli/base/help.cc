@@ -13,7 +13,7 @@
 namespace baton::cli {
 namespace {
 
-// Names longer than this have their description on the next line.
+// A longer name has its description on the next line.
 constexpr std::size_t kNameColumnMax = 26;
 // Lines longer than this are hard to read, however wide the terminal.
 constexpr std::size_t kWidthMax = 110;
@@ -128,7 +128,7 @@ std::string arguments_text(const CLI::App& command, std::size_t width) {
   return section("Arguments", entries, width);
 }
 
-/// The flags of each group, but for those of the connection, which only one line points to.
+/// The flags of each group, except those of the connection, which are only referred to.
 std::string flags_text(const CLI::App& command, std::size_t width) {
   std::vector<std::pair<std::string, std::vector<Entry>>> groups{{"Flags", {}}};
   bool connects = false;
@@ -143,7 +143,7 @@ std::string flags_text(const CLI::App& command, std::size_t width) {
     if (found == groups.end()) found = groups.insert(groups.end(), {group, {}});
     found->second.emplace_back(flag_name(*option), flag_help(*option));
   }
-  // --help comes first out of the tree; people look for the others.
+  // --help comes first in the tree; people look for the others.
   std::ranges::rotate(groups.front().second, groups.front().second.begin() + 1);
   std::string out;
   for (const auto& [name, entries] : groups) out += section(name, entries, width);
@@ -156,7 +156,7 @@ std::string flags_text(const CLI::App& command, std::size_t width) {
   return out;
 }
 
-/// Letters to add, leave out, replace or swap to make one word of the other.
+/// How many letters to add, leave out, replace or swap to turn one word into the other.
 std::size_t distance(std::string_view left, std::string_view right) {
   std::vector<std::size_t> before(right.size() + 1);
   std::vector<std::size_t> last(right.size() + 1);

@@ -12,7 +12,7 @@ namespace {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// timeout(1) and some supervisors signal the process and its group: that is one wish, not two.
+// timeout(1) and some supervisors signal the process and its group: that is one request, not two.
 constexpr Nanoseconds kOneWish = std::chrono::seconds(1);
 
 std::atomic<std::int64_t> g_interrupted_ns{0};   // NOLINT: a signal handler has nothing else.
@@ -27,7 +27,7 @@ void on_signal(int signal) {
   std::int64_t first = 0;
   if (g_interrupted_ns.compare_exchange_strong(first, now)) return;
   if (Nanoseconds(now - first) < kOneWish) return;
-  // Whoever asks again does not want to wait for the broker.
+  // A user who interrupts twice does not want to wait for the broker.
   if (const char* const words = g_last_words; words != nullptr) {
     static_cast<void>(::write(STDOUT_FILENO, words, g_last_words_size) == 0);
   }

@@ -4,16 +4,16 @@
 
 namespace baton::cli {
 
-/// From now on SIGINT and SIGTERM are only noted; one that comes a second later ends the process.
+/// From now on SIGINT and SIGTERM set a flag; one that comes a second later ends the process.
 void watch_for_interrupt();
 [[nodiscard]] bool is_interrupted();
-/// What is written to standard output before a second signal ends the process: the escape sequence
-/// that puts a terminal right. `text` must live until the next call.
+/// Sets the text written to standard output before a second signal ends the process: the escape
+/// sequence that restores a terminal. `text` must live until the next call.
 void set_last_words(std::string_view text);
 
-/// From now on SIGHUP is only noted.
+/// From now on SIGHUP only sets a flag.
 void watch_for_reload();
-/// Whether there was one since the last time.
+/// Whether a SIGHUP has come since the last call.
 [[nodiscard]] bool take_reload();
 
 }  // namespace baton::cli

@@ -8,7 +8,7 @@
 namespace baton::cli {
 namespace {
 
-// timeout(1) signals the process and its group; whoever dies of that has not drained.
+// timeout(1) signals the process and its group; a process that dies of that has not drained.
 TEST(Interrupt, TwoSignalsAtOnceAreOne) {
   const auto twice_at_once = [] {
     watch_for_interrupt();

@@ -17,10 +17,10 @@ class FlagsAnywhere {
  public:
   FlagsAnywhere() { add_client_flags(scratch_, flags_); }
 
-  /// The option that `word` gives; null when it is none of them.
+  /// The option that `word` gives; null if there is none.
   [[nodiscard]] const CLI::Option* find(std::string_view word) const {
     const std::string name(word.substr(0, word.find('=')));
-    // "-a10.0.0.7:7470" is the parser's other way to write "-a 10.0.0.7:7470".
+    // The parser also accepts "-a10.0.0.7:7470" for "-a 10.0.0.7:7470".
     const bool glued = word.size() > 2 && !word.starts_with("--");
     const CLI::Option* option = scratch_.get_option_no_throw(glued ? name.substr(0, 2) : name);
     return option == scratch_.get_help_ptr() ? nullptr : option;
@@ -79,7 +79,7 @@ std::string missing_command(const CLI::App& command) {
   return fmt::format("give a command: {}", fmt::join(names, ", "));
 }
 
-/// "--wait needs a value": the parser names its own types here.
+/// "--wait needs a value": the parser's text names its own types here.
 std::string missing_value(std::string_view text) {
   const auto colon = text.find(": ");
   if (colon == std::string_view::npos || !text.ends_with(" missing")) return std::string(text);

@@ -56,7 +56,7 @@ TEST_F(LineTest, ConnectionFlagsMayStandAnywhere) {
 TEST_F(LineTest, WordsBehindTheCommandStayAsTheyAre) {
   EXPECT_EQ(line({"queue", "list", "queue", "--", "--address", "x"}).words,
             (Words{"queue", "list", "queue", "--", "--address", "x"}));
-  // The value of a flag is no command.
+  // The value of a flag is not a command.
   EXPECT_EQ(line({"--address", "queue", "queue", "list"}).words,
             (Words{"queue", "list", "--address", "queue"}));
 }

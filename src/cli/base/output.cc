@@ -30,7 +30,7 @@ std::string limit_text(std::optional<std::uint64_t> value, std::string (*format)
   return *value == 0 ? "no limit" : format(*value);
 }
 
-/// An empty setting is the default, which dead-letter queues themselves are without.
+/// An empty setting means the default; dead-letter queues themselves have none.
 std::string dead_letter_text(const client::QueueInfo& queue) {
   std::string set = queue.settings.dead_letter_queue.value_or("");
   if (!set.empty()) return set;
@@ -112,7 +112,7 @@ Json to_json(const client::QueueStats& stats) {
           {"deduplicated_total", stats.deduplicated_total}};
 }
 
-/// The beginning of `payload`, which is UTF-8, with no character cut in two.
+/// The beginning of `payload`, which is UTF-8, without cutting a character in two.
 std::string_view shown_part(std::string_view payload) {
   if (payload.size() <= kPayloadShown) return payload;
   std::size_t end = kPayloadShown;
@@ -264,7 +264,7 @@ std::string reason(const client::Error& error) {
 std::string describe_payload(std::string_view payload) {
   std::string out;
   if (is_utf8(payload)) {
-    // Every line of a payload is indented, so that it cannot pass for a line of ours.
+    // Every line of a payload is indented, so that it cannot be mistaken for a line of ours.
     std::string_view rest = shown_part(payload);
     const bool cut = rest.size() < payload.size();
     while (!rest.empty()) {
@@ -371,7 +371,7 @@ std::string format_bytes(std::uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  // "1 MiB" where it is one, "1.5 MiB" where not.
+  // "1 MiB" if it is exact, "1.5 MiB" if not.
   const std::string number = fmt::format("{:.1f}", value);
   return fmt::format("{} {}", number.ends_with(".0") ? number.substr(0, number.size() - 2) : number,
                      kUnits.at(unit));

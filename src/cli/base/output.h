@@ -21,10 +21,10 @@ namespace baton::cli {
 using Json = nlohmann::ordered_json;
 
 /// Where a command writes: text for people, or with --json objects for programs, one per line.
-/// Errors go to standard error in the same manner.
+/// Errors go to standard error in the same form.
 class Output {
  public:
-  /// What is behind an error that a library words badly; the error itself, if nothing is.
+  /// Replaces an error that a library words badly by its cause, if that can be found.
   using Explain = std::function<client::Error(const client::Error&)>;
 
   explicit Output(bool json, Explain explain = {}) : json_(json), explain_(std::move(explain)) {}
@@ -35,12 +35,12 @@ class Output {
   /// One line of JSON.
   static void object(const Json& value);
 
-  /// "baton: WHAT: WHY" on standard error. Answers the exit code that fits, so that a command ends
-  /// with `return out.fail(...)`.
+  /// Writes "baton: WHAT: WHY" to standard error. Returns the exit code that fits, so that a
+  /// command ends with `return out.fail(...)`.
   [[nodiscard]] ExitCode fail(std::string_view what, const client::Error& error) const;
   [[nodiscard]] ExitCode fail(std::string_view what, const Error& error) const;
   [[nodiscard]] ExitCode fail(std::string_view what, std::string_view why, ExitCode code) const;
-  /// For an answer of no before something is destroyed.
+  /// Ends a command whose question, before something is destroyed, was answered with no.
   [[nodiscard]] ExitCode not_confirmed(std::string_view what) const {
     return fail(what, "not confirmed: nothing was removed", ExitCode::failure);
   }
@@ -53,7 +53,7 @@ class Output {
   Explain explain_;
 };
 
-/// One line, with what is not valid UTF-8 replaced.
+/// One line; bytes that are not valid UTF-8 are replaced.
 std::string dump(const Json& value);
 
 // Objects with the field names of the wire schema.
@@ -69,9 +69,9 @@ Json to_json(const client::Error& error);
 std::string describe(const client::QueueInfo& queue);
 std::string describe(const client::LeasedMessage& message);
 std::string describe(const client::PeekedMessage& message);
-/// The lines of a payload, each indented and behind a newline; what is not text is only counted.
+/// The lines of a payload, each indented and preceded by a newline; other bytes are only counted.
 std::string describe_payload(std::string_view payload);
-/// Why it failed, with the stable name of the code.
+/// The error's text, with the stable name of the code.
 std::string reason(const client::Error& error);
 
 /// Columns as wide as they need to be, two spaces apart; the first row is the head. Columns whose
@@ -85,9 +85,9 @@ std::string format_count(std::uint64_t count);
 std::string counted(std::uint64_t count, std::string_view thing);
 
 bool is_utf8(std::string_view bytes);
-/// As "NAME"; as "NAME_base64" when they are not text.
+/// Adds the field "NAME"; or "NAME_base64" if the bytes are not text.
 void put_bytes(Json& out, const std::string& name, std::string_view bytes);
-/// For a terminal: bytes that would move its cursor are shown as \x1b.
+/// For a terminal: control bytes, which could move its cursor, are shown as \x1b.
 std::string printable(std::string_view text);
 
 }  // namespace baton::cli

@@ -35,7 +35,7 @@ TEST(MessageJson, HasTheNamesOfTheSchema) {
             R"("enqueued_at_ns":0,"lease_deadline_ns":0,"lease_token":"AQI=","throttle_keys":[]})");
 }
 
-// JSON has no bytes: what is not text must still come through whole.
+// JSON cannot hold arbitrary bytes: what is not text must still arrive whole.
 TEST(MessageJson, APayloadThatIsNotTextIsBase64) {
   const Json json = to_json(leased("\xff\xff\xfe"));
   EXPECT_FALSE(json.contains("payload"));
@@ -46,7 +46,7 @@ TEST(MessageJson, IsOneLineWhateverThePayloadHolds) {
   EXPECT_EQ(dump(to_json(leased("a\nb\r\n\x01"))).find('\n'), std::string::npos);
 }
 
-// A payload comes from anybody; a terminal obeys escape sequences.
+// A payload may come from anybody; a terminal obeys escape sequences.
 TEST(MessageText, ShowsControlCharactersInsteadOfSendingThem) {
   const std::string text = describe(leased("a\x1b[2Jb\nsecond"));
   EXPECT_EQ(text, "id-1  attempt 2  13 bytes\n    a\\x1b[2Jb\n    second");

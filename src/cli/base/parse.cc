@@ -15,7 +15,7 @@
 namespace baton::cli {
 namespace {
 
-/// What was written, short enough for one line.
+/// The text as written, cut short enough for one line.
 std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
 
 Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }

@@ -11,8 +11,8 @@
 #include "base/parse.h"
 #include "base/result.h"
 
-/// What people write on a command line, beside what base/parse.h reads. Pure; every error says what
-/// would be right.
+/// Values as people write them on a command line, in addition to base/parse.h. Pure; every error
+/// says what would be right.
 namespace baton::cli {
 
 using Milliseconds = std::chrono::milliseconds;

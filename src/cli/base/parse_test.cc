@@ -24,7 +24,7 @@ TEST(ParseNumber, TakesWholeNumbersInTheirRange) {
   EXPECT_FALSE(parse_number("10", 1, 9).has_value());
 }
 
-// Whoever mistypes should not have to look anything up.
+// A user who mistypes should not have to look anything up.
 TEST(ParseNumber, TheErrorSaysWhatIsAllowed) {
   EXPECT_EQ(parse_number("ten", 1, 9).error().text, "'ten' is not a whole number from 1 to 9");
   EXPECT_EQ(parse_number("-1", 0, kAny).error().text, "'-1' is not a whole number of at least 0");

@@ -8,20 +8,20 @@
 
 namespace baton::cli {
 
-/// How many things are done, on a line of standard error that is written over itself twice a
-/// second. One thread's at a time.
+/// Shows how many items are done, on a line of standard error that is overwritten twice a second.
+/// Used by one thread at a time.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `on`: somebody looks on. `total`: how many there will be, if that is known.
+  /// `on`: whether to show anything. `total`: how many there will be, if known.
   Progress(bool on, std::optional<std::uint64_t> total) : on_(on), total_(total) {}
 
-  /// One more. "12 000 of 20 000"; empty while the last line is young, or when nobody looks on.
+  /// Counts one more. Returns "12 000 of 20 000"; empty if off, or if the last line is recent.
   std::string add(Clock::time_point now);
-  /// One more, shown as "12 000 of 20 000 sent" when it is time to.
+  /// Counts one more, and shows "12 000 of 20 000 sent" when it is time.
   void show(std::string_view done);
-  /// Takes the line away, if there is one.
+  /// Removes the line, if there is one.
   void clear() const;
 
  private:

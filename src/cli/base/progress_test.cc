@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// What was confirmed counts, twice a second.
+// Confirmed items are counted, and shown twice a second.
 TEST(Progress, TellsWhatWasConfirmedNowAndThen) {
   Progress progress(true, 2'000);
   const auto began = Progress::Clock::now();

@@ -12,14 +12,14 @@
 /// TLS and logins on the command line: the same flags and variables for every server.
 namespace baton::cli {
 
-/// Of flags that say who logs in.
+/// The group of flags that say who logs in.
 inline constexpr const char* kLoginGroup = "Login";
 
 /// `settings` must live as long as `command`.
 void add_tls_flags(CLI::App& command, secure::Settings& settings);
-/// For servers other than Baton's, which has no logins.
+/// For servers other than Baton, which has no logins.
 void add_login_flags(CLI::App& command, secure::Settings& settings);
-/// The flags that say the same, for another process of this program. It has our environment.
+/// The same settings as flags, for another process of this program, which has our environment.
 std::vector<std::string> to_flags(const secure::Settings& settings);
 
 }  // namespace baton::cli

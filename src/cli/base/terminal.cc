@@ -29,7 +29,7 @@ const char* variable(const char* name) {
   return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets any.
 }
 
-/// A size that the environment gives; none when it is not a number of a sensible range.
+/// A size from the environment; nullopt if it is not a number in a sensible range.
 std::optional<std::size_t> size_from(const char* name) {
   const char* const text = variable(name);
   if (text == nullptr) return std::nullopt;
@@ -203,7 +203,7 @@ AlternateScreen::~AlternateScreen() {
 }
 
 void AlternateScreen::draw(std::string_view text) {
-  // Each line is cleared behind its end, and the rest of the screen at last: no flicker.
+  // Each line is cleared behind its end, and then the rest of the screen: this avoids flicker.
   std::string frame = "\x1b[H";
   for (const char c : fit_screen(text, terminal_size(STDOUT_FILENO))) {
     if (c == '\n') frame += "\x1b[K\r";

@@ -4,7 +4,7 @@
 
 #include "cli/base/command.h"
 
-/// The commands that ask a broker.
+/// The commands that talk to a broker.
 namespace baton::cli {
 
 void add_queue_commands(CLI::App& app, Action& action);

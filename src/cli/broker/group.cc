@@ -30,7 +30,7 @@ std::string about_group(std::string_view verb, const GroupFlags& flags) {
                      printable(flags.group.substr(0, 64)));
 }
 
-/// A report is one document.
+/// A report is one JSON document.
 void print(const Output& out, const std::vector<GroupInfo>& partitions) {
   if (!out.json()) return Output::text(describe(partitions));
   Json document{{"partitions", Json::array()}};

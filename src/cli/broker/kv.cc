@@ -40,7 +40,8 @@ std::string about_bucket(std::string_view verb, std::string_view bucket) {
 ExitCode run_create(const CreateFlags& flags) {
   const std::string what = about_bucket("create", flags.bucket);
   return with_kv(flags, what, [&](KvClient& client, const Output& out) {
-    // Only for what is said: two who create it at the same time may both be told that they did.
+    // Only for the message: two processes that create it at the same time may both be told that
+    // they did.
     const bool existed = client.describe_bucket(flags.bucket).has_value();
     const auto bucket = client.create_bucket(flags.bucket, flags.settings);
     if (!bucket) return out.fail(what, bucket.error());

@@ -19,17 +19,17 @@ struct KeyFlags : BucketFlags {
   std::string key;
 };
 
-/// The bucket as the first argument; with it the key; and the flags of every client.
+/// The bucket as the first argument; the second also adds the key; and the flags of every client.
 void add_bucket_argument(CLI::App& command, BucketFlags& flags);
 void add_key_arguments(CLI::App& command, KeyFlags& flags);
 
-/// "kv put leases k": what an error is about.
+/// "kv put leases k": the subject of an error.
 std::string about_kv(std::string_view verb, std::string_view bucket, std::string_view key = {});
 
-/// As the flag is read: any revision.
+/// Reads the flag's value: any revision.
 Result<std::uint64_t> read_revision(std::string_view text);
 
-/// Runs `use` with a client; fails as `what` when there cannot be one.
+/// Runs `use` with a client; fails as `what` if there cannot be one.
 template <class Use>
 ExitCode with_kv(const ClientFlags& flags, std::string_view what, Use use) {
   const Output out = flags.output();

@@ -63,7 +63,7 @@ Result<std::string> value_of(const PutFlags& flags) {
 
 Error no_such_key() { return {Errc::not_found, "there is no such key"}; }
 
-/// Of a refusal: what is there instead, too.
+/// For a refusal, also shows what is there instead.
 ExitCode refused(const Output& out, const std::string& what, const KvOutcome& outcome,
                  bool removal) {
   const client::Error error = outcome.error.value_or(client::Error{});
@@ -89,7 +89,7 @@ ExitCode run_put(const PutFlags& flags) {
   });
 }
 
-/// In a pipe the bytes as they are. On a terminal nothing that would move its cursor or change its
+/// In a pipe, the bytes unchanged. On a terminal, nothing that would move its cursor or change its
 /// colours.
 std::string shown_value(const std::string& value) {
   return is_terminal(STDOUT_FILENO) ? terminal_text(value) : value;
@@ -134,7 +134,7 @@ void print(const Output& out, const std::vector<KvEntry>& entries) {
   for (const KvEntry& entry : entries) Output::object(to_json(entry));
 }
 
-/// Page by page: a bucket may be larger than memory is worth.
+/// Reads page by page: a bucket may be larger than memory.
 ExitCode run_list(const ListFlags& flags) {
   const std::string what = about_kv("list", flags.bucket);
   return with_kv(flags, what, [&](KvClient& client, const Output& out) {

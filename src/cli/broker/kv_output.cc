@@ -39,7 +39,7 @@ Json to_json(const client::BucketSettings& settings) {
   return out;
 }
 
-/// On one line of a terminal.
+/// For one line of a terminal.
 std::string value_text(const std::string& value) {
   if (!is_utf8(value)) return fmt::format("({} bytes)", value.size());
   if (value.size() <= kValueShown) return printable(value);

@@ -7,22 +7,22 @@
 
 #include "cli/base/output.h"
 
-/// Buckets, keys and what a watch sees, for programs and for people.
+/// Output of buckets, keys and watches, for programs and for people.
 namespace baton::cli {
 
 // Objects with the field names of the wire schema.
 
 Json to_json(const client::BucketInfo& bucket);
 Json to_json(const client::KvEntry& entry);
-/// Of a put, or of a removal (`removal`).
+/// The outcome of a put, or of a removal (`removal`).
 Json to_json(const client::KvOutcome& outcome, bool removal);
-/// With "event" first: put, removed, expired, snapshot_end, compacted, session_lost, disconnected.
+/// "event" comes first: put, removed, expired, snapshot_end, compacted, session_lost, disconnected.
 Json to_json(const client::KvWatchEvent& event);
 
 // Text for people.
 
 std::string describe(const client::BucketInfo& bucket);
-/// A value as a terminal may show it: text with its line ends; of other bytes only their number.
+/// A value as a terminal may show it: text with its line ends; for other bytes only their number.
 std::string terminal_text(std::string_view value);
 std::string list_text(const std::vector<client::BucketInfo>& buckets);
 std::string list_text(const std::vector<client::KvEntry>& entries);

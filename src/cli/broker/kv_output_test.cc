@@ -60,7 +60,7 @@ TEST(KvOutput, EventsOfAWatch) {
   EXPECT_EQ(dump(to_json(event)), R"({"event":"snapshot_end","revision":12})");
 }
 
-// A value may be anything: it must not move the reader's cursor, nor fill his screen.
+// A value may hold any bytes: it must not move the reader's cursor, nor fill the screen.
 TEST(KvOutput, ListsShowTheBeginningOfValues) {
   const std::string text = list_text(std::vector{entry("\x1b[2J"), entry(std::string(500, 'x')),
                                                  entry(std::string("\xff\xfe", 2))});
@@ -88,7 +88,7 @@ TEST(KvOutput, ABucketIsDescribed) {
   EXPECT_EQ(to_json(bucket)["settings"]["history_changes_max"], 10);
 }
 
-// `kv get` on a terminal.
+// For `kv get` on a terminal.
 TEST(KvText, ATerminalGetsNothingThatMovesItsCursor) {
   EXPECT_EQ(terminal_text("two\nlines\tü"), "two\nlines\tü");
   EXPECT_EQ(terminal_text("\x1b[2Jgone"), "\\x1b[2Jgone");

@@ -28,9 +28,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using client::KvWatchEvent;
 
-// How often a command that waits looks whether it was interrupted.
+// Poll interval for interrupts while waiting.
 constexpr Milliseconds kSlice{50};
-// Somebody looks on: a broker that is back is not missed for long.
+// A person is watching: reconnect soon after the broker is back.
 constexpr Milliseconds kReconnectMax{1'000};
 
 struct WatchFlags : BucketFlags {
@@ -82,7 +82,7 @@ class Watching {
     } else {
       Output::text(describe(event));
     }
-    // Who reads our output works with each event as it comes.
+    // The reader of our output handles each event as it comes.
     std::fflush(stdout);
     const bool counts =
         event.kind == KvWatchEvent::Kind::put || event.kind == KvWatchEvent::Kind::removed ||
@@ -120,7 +120,7 @@ ExitCode run_watch(const WatchFlags& flags) {
   connection.reconnect_max = kReconnectMax;
   auto client = client::KvClient::connect(connection);
   if (!client) return out.fail(what, client.error());
-  // A bucket that is not there, or no broker at all, shows at once.
+  // A missing bucket, or a missing broker, is reported at once.
   const auto bucket = client->describe_bucket(flags.bucket);
   if (!bucket) return out.fail(what, bucket.error());
   const std::uint64_t after = flags.options.resume_after.value_or(0);

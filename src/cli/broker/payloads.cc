@@ -21,7 +21,7 @@ namespace baton::cli {
 namespace {
 
 constexpr std::size_t kErrorsShown = 10;
-// What the broker takes at most, of either kind.
+// The largest payload that the broker accepts, of either kind.
 constexpr std::uint64_t kBytesMax = limits::kPayloadBytesMax;
 static_assert(kBytesMax == limits::kStreamBatchBytesMax);
 
@@ -56,7 +56,7 @@ Result<std::uint64_t> read_count(std::string_view text) {
 
 Result<std::string> read_payload_file(const std::string& path, const PayloadWords& words) {
   std::ifstream file(path, std::ios::binary);
-  // One byte more than fits tells that it does not.
+  // Reading one byte more than fits shows that the file is too large.
   std::string text(kBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
@@ -144,7 +144,7 @@ void PayloadReport::failed(const Json& result, const client::Error& error) {
   ++failed_;
   if (!first_error_) first_error_ = error;
   if (options_.out.json()) return show(result, {});
-  // A thousand fail for one reason: it is told once.
+  // If a thousand fail for one reason, it is reported once.
   const std::string why = reason(error);
   if (reasons_.size() >= kErrorsShown || !reasons_.insert(why).second) return;
   progress_.clear();

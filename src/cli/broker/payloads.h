@@ -18,7 +18,7 @@
 #include "cli/base/output.h"
 #include "cli/base/progress.h"
 
-/// Where `queue send` and `stream append` get what they send.
+/// Where `queue send` and `stream append` get their payloads from.
 namespace baton::cli {
 
 struct PayloadFlags {
@@ -28,7 +28,7 @@ struct PayloadFlags {
   std::uint64_t count = 1;
 };
 
-/// How a command speaks of its payloads.
+/// The words that a command uses for its payloads.
 struct PayloadWords {
   std::string_view verb;     // "send"
   std::string_view item;     // "message"
@@ -36,7 +36,7 @@ struct PayloadWords {
   std::string_view done;     // "sent"
 };
 
-/// What is to be sent, and how many when that is known.
+/// The payloads to send, and their number if known.
 struct Payloads {
   /// Calls `send` for each payload in turn.
   std::function<void(const std::function<void(std::string)>& send)> each;
@@ -52,10 +52,10 @@ Result<std::string> read_payload_file(const std::string& path, const PayloadWord
 /// Reads the file, if one is named. Exactly one source must be given.
 Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& words);
 
-/// What became of the payloads; told by the SDK's thread, one result after the other.
+/// What became of the payloads; called by the SDK's thread, one result after the other.
 class PayloadReport {
  public:
-  /// Of more results than these only a summary is shown.
+  /// For more results than this only a summary is shown.
   static constexpr std::uint64_t kResultsShown = 10;
 
   struct Options {
@@ -64,25 +64,25 @@ class PayloadReport {
     PayloadWords words;
     bool quiet = false;  // No results, only the summary.
     bool many = false;
-    bool has_duplicates = false;  // There can be some.
+    bool has_duplicates = false;  // Whether duplicates are possible.
     std::optional<std::uint64_t> total{};
   };
 
   explicit PayloadReport(Options options);
 
-  /// One was stored: as JSON, and for people.
+  /// A payload was stored: its result as JSON, and for people.
   void stored(const Json& result, const std::string& line);
-  /// One was, long before, under the same id.
+  /// A payload was stored long before, under the same id.
   void duplicate(const Json& result, const std::string& line);
   void failed(const Json& result, const client::Error& error);
-  /// Prints the summary, and says how it went.
+  /// Prints the summary, and returns the exit code.
   [[nodiscard]] ExitCode finish(std::chrono::steady_clock::duration took) const;
 
  private:
   void show(const Json& result, const std::string& line) const;
 
   Options options_;
-  Progress progress_;  // Of what is confirmed: what is handed to the SDK is not sent yet.
+  Progress progress_;  // Of confirmed payloads: one handed to the SDK is not sent yet.
   std::set<std::string> reasons_;
   std::uint64_t stored_ = 0;
   std::uint64_t duplicates_ = 0;

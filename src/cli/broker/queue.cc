@@ -26,7 +26,7 @@ constexpr std::string_view kSettings = "Settings";
 
 struct SettingsFlags : QueueFlags {
   client::QueueSettings settings;
-  bool any = false;  // A setting was given.
+  bool any = false;  // Whether a setting was given.
 };
 
 struct DeleteFlags : QueueFlags {
@@ -48,7 +48,7 @@ Result<std::uint64_t> read_attempts(std::string_view text) {
   return parse_number(text, 0, limits::kMaxAttemptsMax);
 }
 
-/// Adds the flags of one setting after the other, each kept in its place.
+/// Adds the flags of one setting after the other, each stored in its field.
 class SettingsAdder {
  public:
   SettingsAdder(CLI::App& command, std::shared_ptr<SettingsFlags> flags)
@@ -147,7 +147,8 @@ void print(const Output& out, const QueueInfo& queue, std::string_view done) {
 
 ExitCode run_create(const SettingsFlags& flags) {
   return with_client(flags, "queue create", [&](QueueClient& client, const Output& out) {
-    // Only for what is said: two who create it at the same time may both be told that they did.
+    // Only for the message: two processes that create it at the same time may both be told that
+    // they did.
     const bool existed = client.describe_queue(flags.queue).has_value();
     const auto queue = client.create_queue(flags.queue, flags.settings);
     if (!queue) return out.fail(about("create", flags.queue), queue.error());

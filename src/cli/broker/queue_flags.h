@@ -18,10 +18,10 @@ struct QueueFlags : ClientFlags {
 /// The queue's name as the first argument, and the flags of every client.
 void add_queue_argument(CLI::App& command, QueueFlags& flags);
 
-/// "queue send jobs": what an error is about.
+/// "queue send jobs": the subject of an error.
 std::string about(std::string_view verb, std::string_view queue);
 
-/// Runs `use` with a client; fails as `what` when there cannot be one.
+/// Runs `use` with a client; fails as `what` if there cannot be one.
 template <class Use>
 ExitCode with_client(const ClientFlags& flags, std::string_view what, Use use) {
   const Output out = flags.output();

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using client::LeasedMessage;
 using client::LeaseStream;
 
-// How often a command that waits looks whether it was interrupted.
+// Poll interval for interrupts while waiting.
 constexpr Milliseconds kSlice{50};
 constexpr Milliseconds kRegisterTimeout{10'000};
 constexpr Milliseconds kInterruptedTimeout{1'000};
@@ -43,7 +43,8 @@ struct LeaseFlags : QueueFlags {
   std::string consumer;
   std::optional<std::uint32_t> max_in_flight;
 
-  /// Messages stay leased until the end: those given back at once would only come again.
+  /// Messages stay leased until the end: if they were given back at once, they would only come
+  /// again.
   [[nodiscard]] bool keeps() const { return !ack && !nack; }
 };
 
@@ -51,7 +52,7 @@ volatile std::sig_atomic_t g_interrupted = 0;  // NOLINT: a signal handler has n
 
 void on_signal(int signal) {
   g_interrupted = 1;
-  // Whoever asks twice does not want to wait for the broker.
+  // A user who interrupts twice does not want to wait for the broker.
   std::signal(signal, SIG_DFL);  // NOLINT(cert-err33-c)
 }
 
@@ -109,7 +110,7 @@ class Leasing {
     } else {
       Output::text(describe(message));
     }
-    // Who reads our output works with each message as it comes.
+    // The reader of our output handles each message as it comes.
     std::fflush(stdout);
     if (flags_.ack) {
       stream_->ack(std::move(message.token), [this](const auto& results) { note(results); });
@@ -129,7 +130,7 @@ class Leasing {
     std::vector<client::Extension> items;
     items.reserve(held_.size());
     for (const auto& token : held_) items.push_back({.token = token});
-    // A lease that is lost is told once, when it is given back.
+    // A lost lease is reported once, when the message is given back.
     stream_->extend(std::move(items), [](const auto&) {});
   }
 
@@ -143,7 +144,7 @@ class Leasing {
     const auto forever = flags_.hold_for.count() == 0;
     const auto end = Clock::now() + flags_.hold_for;
     while (g_interrupted == 0 && (forever || Clock::now() < end)) {
-      // Nothing comes, as there is no credit left; a broken stream shows here.
+      // Nothing comes, because there is no credit left; a broken stream shows here.
       const auto message = stream_->next(forever ? kSlice : slice_until(end));
       if (!message) return;
       extend_held();
@@ -164,7 +165,7 @@ class Leasing {
         g_interrupted != 0 ? std::min(flags_.timeout, kInterruptedTimeout) : flags_.timeout);
     tell_released(closed.has_value());
     if (g_interrupted != 0) return ExitCode::ok;
-    // What failed is told per item; this is for a broker that did not answer at all.
+    // Failures are reported per item; this is for a broker that did not answer at all.
     if (!closed && failed_ == 0) return out_.fail(what_, closed.error());
     if (failed_ > 0) {
       const auto why = fmt::format("{} of {} leases: {}", failed_, count_, reason(first_failure_));
@@ -175,7 +176,7 @@ class Leasing {
                      ExitCode::nothing_to_lease);
   }
 
-  /// What --hold held is said to be free again, as it was said to be held.
+  /// Messages that --hold reported as held are reported as released.
   void tell_released(bool confirmed) const {
     if (!flags_.hold || held_.empty() || out_.json()) return;
     const std::size_t released = held_.size() - std::min<std::size_t>(failed_, held_.size());
@@ -183,7 +184,7 @@ class Leasing {
                counted(released, "message"));
   }
 
-  /// On the SDK's thread; read only after close().
+  /// Runs on the SDK's thread; read only after close().
   void note(const client::ItemResults& results) {
     if (results.ok()) return;
     if (failed_ == 0) first_failure_ = results.failures.front().error;
@@ -227,7 +228,7 @@ ExitCode run_lease(const LeaseFlags& flags) {
   const Output out = flags.output();
   const std::string what = about("lease", flags.queue);
   if (const Status status = check(flags); !status) return out.fail(what, status.error());
-  // A queue that is not there, or no broker at all, shows at once.
+  // A missing queue, or a missing broker, is reported at once.
   const ExitCode there = with_client(flags, what, [&](client::QueueClient& client, const Output&) {
     const auto queue = client.describe_queue(flags.queue);
     return queue ? ExitCode::ok : out.fail(what, queue.error());
@@ -238,7 +239,7 @@ ExitCode run_lease(const LeaseFlags& flags) {
   options.manual_credit = flags.max > 0;
   options.max_in_flight = flags.max_in_flight.value_or(
       flags.keeps() ? static_cast<std::uint32_t>(flags.max) : limits::kMaxInFlightDefault);
-  // What is kept until the end must not stop at the limit for those who work message by message.
+  // Messages kept until the end must not stop at the limit meant for consumers that ack one by one.
   if (flags.keeps()) options.max_in_flight_bytes = limits::kMaxInFlightBytesMax;
   auto stream = LeaseStream::open(std::move(options));
   if (!stream) return out.fail(what, stream.error());

@@ -29,7 +29,7 @@ constexpr PayloadWords kWords{
 struct SendFlags : QueueFlags {
   PayloadFlags payloads;
   bool quiet = false;
-  NewMessage message;  // All but the payload.
+  NewMessage message;  // Everything except the payload.
 };
 
 PayloadReport new_report(const SendFlags& flags, bool many, std::optional<std::uint64_t> total) {
@@ -94,7 +94,7 @@ ExitCode run_send(const SendFlags& flags) {
     work->each([&](std::string payload) { code = send_one(flags, std::move(payload)); });
     return code;
   }
-  // A queue that is not there, or no broker at all, shows at once; a producer would go on trying.
+  // A missing queue, or a missing broker, is reported at once; a producer would keep trying.
   const ExitCode there = with_client(
       flags, about("send", flags.queue), [&](client::QueueClient& client, const Output&) {
         const auto queue = client.describe_queue(flags.queue);

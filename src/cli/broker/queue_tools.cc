@@ -83,7 +83,7 @@ ExitCode run_purge(const PurgeFlags& flags) {
   });
 }
 
-/// All failed: the code of the first. Some: partial.
+/// If all failed: the code of the first. If some failed: partial.
 ExitCode cancel_code(const std::vector<client::Status>& results) {
   std::size_t failed = 0;
   ExitCode first = ExitCode::ok;

@@ -101,7 +101,8 @@ void print(const Output& out, const StreamInfo& stream, std::string_view done) {
 ExitCode run_create(const SettingsFlags& flags) {
   const std::string what = about_stream("create", flags.stream);
   return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
-    // Only for what is said: two who create it at the same time may both be told that they did.
+    // Only for the message: two processes that create it at the same time may both be told that
+    // they did.
     const bool existed = client.describe_stream(flags.stream).has_value();
     const auto stream = client.create_stream(flags.stream, flags.partitions, flags.settings);
     if (!stream) return out.fail(what, stream.error());

@@ -32,7 +32,7 @@ struct AppendFlags : StreamFlags {
   bool quiet = false;
   std::string producer;
   client::RecordCompression compression = client::RecordCompression::none;
-  NewRecord record;  // All but the value.
+  NewRecord record;  // Everything except the value.
 };
 
 PayloadReport new_report(const AppendFlags& flags, bool many, std::optional<std::uint64_t> total) {
@@ -79,7 +79,7 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
   work.each([&](std::string value) {
     NewRecord record = flags.record;
     record.value = std::move(value);
-    // The callbacks run one at a time, but for records refused at once; those run here.
+    // The callbacks run one at a time, except those of records refused at once, which run here.
     (*producer)->send(std::move(record),
                       [&report](const AppendResult& result) { add(report, result); });
   });
@@ -93,7 +93,7 @@ ExitCode run_append(const AppendFlags& flags) {
   const std::string what = about_stream("append", flags.stream);
   const Result<Payloads> work = payloads_of(flags.payloads, kWords);
   if (!work) return out.fail(what, work.error());
-  // A stream or partition that is not there, or no broker at all, shows at once.
+  // A missing stream, partition or broker is reported at once.
   const ExitCode there =
       with_streams(flags, what, [&](client::StreamClient& client, const Output&) {
         const auto stream = client.describe_stream(flags.stream);

@@ -31,19 +31,19 @@ struct StreamFlags : ClientFlags {
 /// The stream's name as the first argument, and the flags of every client.
 void add_stream_argument(CLI::App& command, StreamFlags& flags);
 
-/// "stream read events": what an error is about.
+/// "stream read events": the subject of an error.
 std::string about_stream(std::string_view verb, std::string_view stream);
 
-// As flags are read.
+// Readers of flag values.
 Result<std::uint64_t> read_partition(std::string_view text);
 Result<client::StartFrom> read_from(std::string_view text);
 Result<std::uint64_t> read_positive(std::string_view text);
 Result<Milliseconds> read_wait(std::string_view text);
 
-/// Fails, naming the flag, when `partition` is none of the stream's.
+/// Fails, naming the flag, if the stream has no such partition.
 Status check_partition(const client::StreamInfo& stream, std::uint64_t partition);
 
-/// Runs `use` with a client; fails as `what` when there cannot be one.
+/// Runs `use` with a client; fails as `what` if there cannot be one.
 template <class Use>
 ExitCode with_streams(const ClientFlags& flags, std::string_view what, Use use) {
   const Output out = flags.output();

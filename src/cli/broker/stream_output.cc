@@ -117,7 +117,7 @@ std::string retention_text(const client::StreamSettings& settings) {
   return fmt::format("{} or {} a partition", format_duration(age), format_bytes(bytes));
 }
 
-/// Who has the seat.
+/// The consumer that has the seat.
 const client::GroupMember* holder_of(const client::GroupInfo& group) {
   const auto holds = [](const client::GroupMember& member) {
     return member.activity == Activity::active || member.activity == Activity::deactivating;
@@ -131,7 +131,7 @@ std::string owner_text(const client::GroupMember& member) {
   return fmt::format("{}.{}", member.connection, member.subscription);
 }
 
-/// Whether nobody gets the records of this partition.
+/// Whether no consumer gets the records of this partition.
 bool is_idle(const client::GroupInfo& group) {
   return group.single_active ? holder_of(group) == nullptr : group.members.empty();
 }
@@ -144,7 +144,7 @@ std::string holder_text(const client::GroupInfo& group) {
                                               : owner_text(*holder) + " (stepping down)";
 }
 
-/// What must not go unnoticed: records that wait and nobody who takes them, a line for each group.
+/// What must be noticed: records that wait without a consumer, one line for each group.
 std::string alarms(const std::vector<client::GroupInfo>& partitions) {
   std::map<std::pair<std::string, std::string>, std::uint64_t> behind;
   for (const auto& group : partitions) {

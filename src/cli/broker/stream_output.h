@@ -7,7 +7,7 @@
 
 #include "cli/base/output.h"
 
-/// Streams, records and groups, for programs and for people.
+/// Output of streams, records and groups, for programs and for people.
 namespace baton::cli {
 
 // Objects with the field names of the wire schema.
@@ -24,12 +24,12 @@ std::string describe(const client::Record& record);
 std::string list_text(const std::vector<client::StreamInfo>& streams);
 /// A line per group and partition.
 std::string list_text(const std::vector<client::GroupInfo>& groups);
-/// One group: its seats, then everybody in it.
+/// One group: its seats, then all its consumers.
 std::string describe(const std::vector<client::GroupInfo>& partitions);
 
-/// "2026-01-31T08:30:00.000Z"; "-" for none.
+/// "2026-01-31T08:30:00.000Z"; "-" if there is no time.
 std::string format_time(client::BrokerTime time);
-/// "1.5 ms"; "-" for none.
+/// "1.5 ms"; "-" if there is no time.
 std::string format_hand_over(std::chrono::microseconds time);
 
 }  // namespace baton::cli

@@ -39,7 +39,7 @@ TEST(RecordJson, HasTheNamesOfTheSchema) {
             R"({"partition":1,"offset":42,"timestamp_ms":1500,"value":"hello","headers":[]})");
 }
 
-// A key that is absent is another one than an empty key; bytes must come through whole.
+// An absent key differs from an empty one; bytes must arrive whole.
 TEST(RecordJson, TellsAbsentFromEmptyAndBytesFromText) {
   client::Record made = record();
   made.key = "";
@@ -106,7 +106,7 @@ TEST(GroupText, ShowsWhoIsActiveWhoWaitsAndWhy) {
             "events  billing          2  a             1   1 000    5");
 }
 
-// As `worker status` does: what must not go unnoticed stands above the table.
+// As in `worker status`, what must be noticed stands above the table.
 TEST(GroupText, AGroupThatLagsWithoutAConsumerIsLoud) {
   client::GroupInfo idle = group();
   idle.members.clear();

@@ -33,7 +33,7 @@ bool take_field(std::string_view& text, std::size_t digits, char after, int& val
   return true;
 }
 
-/// "123Z" or "5Z" behind the point; anything else is wrong.
+/// Reads "123Z" or "5Z" behind the point; anything else is wrong.
 bool take_fraction(std::string_view& text, int& milliseconds) {
   const auto end = text.find('Z');
   if (end > 9 || !is_digits(text.substr(0, end))) return false;
@@ -47,7 +47,7 @@ bool take_fraction(std::string_view& text, int& milliseconds) {
 
 Result<Retention> parse_retention(std::string_view text) {
   if (text == "0") return Retention{.age = Milliseconds{0}, .bytes = 0};
-  // Without a unit it could be either.
+  // Without a unit it could be a time or a size.
   if (!is_digits(text)) {
     if (const auto age = parse_milliseconds(text); age) return Retention{.age = *age};
     if (const auto bytes = parse_size(text); bytes) return Retention{.bytes = *bytes};

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "cli/base/parse.h"
 
-/// What people write of streams. Pure; every error says what would be right.
+/// Values of streams as people write them. Pure; every error says what would be right.
 namespace baton::cli {
 
 /// One of the two, or with "0" both: no limit at all.
@@ -19,7 +19,7 @@ struct Retention {
   std::optional<std::uint64_t> bytes{};
 };
 
-/// "7d" or "100GB"; "0" for none.
+/// "7d" or "100GB"; "0" for no limit.
 Result<Retention> parse_retention(std::string_view text);
 /// "always", "interval:MS" or "never", as it was written.
 Result<std::string> parse_fsync(std::string_view text);

@@ -19,7 +19,7 @@ TEST(ParseRetention, IsAnAgeOrASize) {
   EXPECT_EQ(parse_retention("0")->bytes, 0U);
 }
 
-// 100 what? A guess would drop somebody's records.
+// 100 of what? A wrong guess would delete records.
 TEST(ParseRetention, WithoutAUnitIsRefused) {
   for (const char* text : {"100", "", "7x", "-1d", "1.5GB"}) {
     const auto refused = parse_retention(text);

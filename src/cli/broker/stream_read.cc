@@ -27,7 +27,7 @@ namespace {
 using client::Record;
 using client::StreamReader;
 
-// How often a command that waits looks whether it was interrupted.
+// Poll interval for interrupts while waiting.
 constexpr Milliseconds kSlice{50};
 
 struct ReadFlags : StreamFlags {
@@ -37,14 +37,14 @@ struct ReadFlags : StreamFlags {
   bool follow = false;
 };
 
-/// A reader, and what it reads.
+/// A reader, and the partition that it reads.
 struct PartitionReader {
   std::uint32_t partition = 0;
   std::unique_ptr<StreamReader> reader;
 };
 
-/// Reads partitions and prints what they hold: one after the other, or all at once when it follows
-/// them. One thread per partition that is read at the same time; all joined in run().
+/// Reads partitions and prints their records: one partition after the other, or all at once when
+/// following. One thread per partition that is read at the same time; run() joins all of them.
 class Reading {
  public:
   Reading(const ReadFlags& flags, std::vector<PartitionReader> readers)
@@ -90,7 +90,7 @@ class Reading {
       const auto& found = *records;
       if (!found) return;
       for (const Record& record : found.value()) print(record);
-      // Who reads our output works with each record as it comes.
+      // The reader of our output handles each record as it comes.
       std::fflush(stdout);
     }
   }

@@ -29,7 +29,7 @@ using client::RecordBatch;
 using client::StreamConsumer;
 using client::StreamPosition;
 
-// How often a command that waits looks whether it was interrupted.
+// Poll interval for interrupts while waiting.
 constexpr Milliseconds kSlice{50};
 
 struct SubscribeFlags : StreamFlags {
@@ -44,7 +44,7 @@ struct SubscribeFlags : StreamFlags {
   std::optional<Milliseconds> wait;
 };
 
-/// Prints what a consumer gets, until there is enough, none comes any more, or a signal arrives.
+/// Prints what a consumer gets, until there is enough, nothing comes any more, or a signal arrives.
 /// The callbacks come from the consumer's one thread, errors from another.
 class Subscribing {
  public:
@@ -99,7 +99,7 @@ class Subscribing {
       next = record.offset + 1;
       if (++count_ == flags_.max) enough_ = true;
     }
-    // What was not printed is for whoever reads on.
+    // Records that were not printed are left to the next consumer.
     if (enough_) batch.next_offset = next;
     std::fflush(stdout);
     last_ = Clock::now().time_since_epoch();
@@ -138,10 +138,10 @@ class Subscribing {
     std::fflush(stdout);
   }
 
-  /// What goes wrong and is put right again: people see it, the exit code does not tell.
+  /// Reports a failure that is repaired by itself: people see it, the exit code does not show it.
   void complain(const client::Error& error) {
     if (out_.json() || is_interrupted()) return;
-    // Every partition of a stream fails for the same reason: it is told once.
+    // Every partition of a stream fails for the same reason: it is reported once.
     const std::lock_guard lock(mutex_);
     const std::string why = reason(error);
     if (why == told_) return;
@@ -168,7 +168,7 @@ ExitCode run_subscribe(const SubscribeFlags& flags) {
   // An empty name would mean no group: nothing stored, though a group was asked for.
   const Status named = validate_name("--group", flags.group, flags.group.size());
   if (!named) return flags.output().fail(what, named.error());
-  // A stream or partition that is not there, or no broker at all, shows at once.
+  // A missing stream, partition or broker is reported at once.
   const ExitCode there =
       with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
         const auto stream = client.describe_stream(flags.stream);

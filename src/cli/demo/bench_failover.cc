@@ -27,7 +27,7 @@
 #include "cli/worker/worker_flags.h"
 #include "worker/stores/kv_store.h"
 
-/// How long partitions are without an owner when workers join, leave, die and restart.
+/// Measures how long partitions are without an owner when workers join, leave, die and restart.
 namespace baton::cli {
 namespace {
 
@@ -125,7 +125,7 @@ class Measuring {
     return end(workers, {"w1"});
   }
 
-  /// From the signal to the last partition taken up again, the process's start included.
+  /// From the signal to the last partition acquired again, including the start of the process.
   Status measure_static_restart() {
     WorkerFleet workers(fleet("static", {"--static", "--static-grace", "30s"}));
     FailoverRow restart = row("restart, static id", std::nullopt);
@@ -168,7 +168,8 @@ class Measuring {
     return {};
   }
 
-  /// At which moment between two heartbeats a worker dies decides how long it is missed: any.
+  /// How long a dead worker is missed depends on when it dies between two heartbeats: waits for a
+  /// random time.
   void wait_for_any_phase() {
     const auto range = static_cast<std::uint64_t>(timing_.heartbeat.count());
     std::this_thread::sleep_for(std::chrono::nanoseconds(random_.below(range)));
@@ -220,7 +221,7 @@ Status save(const FailoverFlags& flags, const Json& document,
   return write_text(folder / "failover.svg", failover_svg(rows));
 }
 
-/// A store that is not there, or not fit, is found out before anything is measured.
+/// Reports a store that is missing or unusable before anything is measured.
 client::Status check_store(const std::string& url, const secure::Settings& settings) {
   auto security = store_security(url, settings, process_environment());
   if (!security) return to_client_error(security.error());

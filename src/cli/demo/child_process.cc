@@ -26,7 +26,7 @@ Error io_error(std::string_view what) {
   return {Errc::io_error, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-/// Between fork and exec: only what is safe after a fork of a program with threads.
+/// Runs between fork and exec: only calls what is safe after a fork of a program with threads.
 [[noreturn]] void become(char* const* arguments, int output, int log) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;

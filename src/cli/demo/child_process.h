@@ -11,12 +11,12 @@
 
 namespace baton::cli {
 
-/// Another run of this very program. Dies with us, whatever we die of. Not thread-safe.
+/// Another process of this very program. It dies when this process dies. Not thread-safe.
 class ChildProcess {
  public:
   struct Options {
     std::vector<std::string> arguments;  // Without the program's name.
-    std::string log_file;                // Takes what it writes to standard error.
+    std::string log_file;                // Its standard error goes to this file.
   };
 
   ChildProcess() = default;
@@ -27,15 +27,15 @@ class ChildProcess {
 
   Status start(const Options& options);
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// The next line it writes to standard output; nothing at its end or after `timeout`.
+  /// The next line of its standard output; nullopt at its end or after `timeout`.
   std::optional<std::string> read_line(std::chrono::milliseconds timeout);
-  /// SIGKILL: it gets no chance to say goodbye. Waits for its end.
+  /// Sends SIGKILL, and waits for its end.
   void kill();
-  /// SIGTERM. Answers its exit code; nothing when it had to be killed at the timeout.
+  /// Sends SIGTERM. Returns its exit code; nullopt if it had to be killed at the timeout.
   std::optional<int> stop(std::chrono::milliseconds timeout);
   /// Whether it ended by itself.
   bool has_ended();
-  /// Waits for it to end by itself. Its exit code; nothing after `timeout`.
+  /// Waits for it to end by itself. Returns its exit code; nullopt after `timeout`.
   std::optional<int> wait(std::chrono::milliseconds timeout);
 
  private:

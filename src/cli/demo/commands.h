@@ -4,7 +4,7 @@
 
 #include "cli/base/command.h"
 
-/// The commands that start brokers and workers of their own.
+/// The commands that start brokers and workers themselves.
 namespace baton::cli {
 
 void add_demo_command(CLI::App& app, Action& action);

@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPatience{10'000};
 constexpr milliseconds kPoll{5};
-// Far above what it takes on a busy machine, far below any timeout of a lease.
+// Far above the time needed on a busy machine, far below any timeout of a lease.
 constexpr double kAtOnceMs = 1'000;
 constexpr std::size_t kNoisy = 5'000;
 constexpr std::size_t kQuiet = 10;
@@ -87,7 +87,8 @@ bool wait_for_ready(const Stage& stage, std::string_view queue, std::uint64_t co
   return false;
 }
 
-/// Sends to one queue as fast as it goes, on a thread of its own, and remembers what was confirmed.
+/// Sends to one queue as fast as possible, on a thread of its own, and remembers what was
+/// confirmed.
 class Load {
  public:
   Load(std::unique_ptr<client::Producer> producer, NewMessage message)
@@ -102,7 +103,7 @@ class Load {
     static_cast<void>(producer_->close(kPatience));
   }
   [[nodiscard]] std::size_t confirmed() const { return count_; }
-  /// After stop().
+  /// Call after stop().
   [[nodiscard]] const std::vector<std::string>& ids() const { return ids_; }
 
  private:
@@ -131,7 +132,7 @@ class Load {
 };
 
 /// Acks everything that comes until at least `wanted` have come and then nothing for a moment; a
-/// busy machine gets more time. Answers the ids.
+/// busy machine gets more time. Returns the ids.
 client::Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
   constexpr milliseconds kMoment{300};
   std::set<std::string> ids;

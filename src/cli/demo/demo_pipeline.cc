@@ -19,7 +19,7 @@
 #include "pipeline/schema/order_generator.h"
 
 /// The demo's act on pipelines: orders from a stream into SQLite, with poison among them, while the
-/// database goes away and comes back.
+/// database is unavailable and then returns.
 namespace baton::cli {
 namespace {
 
@@ -49,7 +49,7 @@ class DemoPipeline {
                 "the pipeline does not start");
   }
 
-  /// The file, and what SQLite keeps beside it.
+  /// Moves the file, and what SQLite keeps beside it.
   void move_database(bool away) {
     for (const char* suffix : {"", "-wal", "-shm"}) {
       const std::string here = folder_ + "/shop.db" + suffix;
@@ -83,7 +83,7 @@ class DemoPipeline {
     return {};
   }
 
-  /// Its exit code, and what it says at the end.
+  /// Returns its exit code; `end` receives its last output.
   std::optional<int> stop(Json& end) {
     const auto code = process_.stop(kPatience);
     const auto line = process_.read_line(milliseconds(100));

@@ -16,10 +16,10 @@
 #include "cli/base/output.h"
 #include "cli/demo/child_process.h"
 
-/// What `baton demo` plays on: a broker of its own, and a narrator.
+/// The stage of `baton demo`: a broker of its own, and a narrator.
 namespace baton::cli {
 
-/// A temporary folder, removed at the end: also when a signal ends us, with the broker, by its pid.
+/// A temporary folder, removed at the end; a signal that ends us also ends the broker, by its pid.
 class DemoFolder {
  public:
   DemoFolder() = default;
@@ -27,10 +27,10 @@ class DemoFolder {
   DemoFolder& operator=(const DemoFolder&) = delete;
   ~DemoFolder();
 
-  /// Before any other thread is started.
+  /// Call before any other thread is started.
   Status make();
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Which process a signal must end before the folder can go.
+  /// The process that a signal must end before the folder can be removed.
   void set_broker(pid_t pid) { broker_ = pid; }
 
  private:
@@ -50,7 +50,7 @@ class DemoBroker {
   /// Starts it and waits until it is ready.
   Status start();
   void kill();
-  /// Its exit code.
+  /// Returns its exit code.
   std::optional<int> stop();
 
   [[nodiscard]] std::string address() const;
@@ -66,20 +66,20 @@ class DemoBroker {
   int port_ = 0;
 };
 
-/// Tells people what happens; keeps it for programs; counts what was checked.
+/// Tells people what happens; records it for programs; counts the checks.
 class Narrator {
  public:
   explicit Narrator(Output out) : out_(out) {}
 
   void act(std::string_view title);
   void say(std::string_view text);
-  /// Something that must hold. Answers `holds`.
+  /// Checks something that must hold. Returns `holds`.
   bool check(bool holds, std::string_view claim);
   /// A measurement, for programs; people read it in a sentence.
   void number(std::string_view name, double value);
-  /// What stopped an act; counts as a check that failed.
+  /// Reports the error that stopped an act; counts as a failed check.
   void failed(std::string_view what, const client::Error& error);
-  /// The summary.
+  /// Prints the summary.
   [[nodiscard]] ExitCode finish(std::chrono::milliseconds took) const;
 
  private:

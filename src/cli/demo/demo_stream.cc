@@ -33,7 +33,7 @@ constexpr milliseconds kPoll{1};
 constexpr double kAtOnceMs = 1'000;
 constexpr std::uint32_t kPartitions = 3;
 
-/// What all consumers together have read: how often each record.
+/// What all consumers together have read: how often each record was read.
 class Tally {
  public:
   void add(std::uint32_t partition, std::int64_t offset) {
@@ -87,7 +87,7 @@ class Member {
   std::unique_ptr<client::StreamConsumer> consumer_;
 };
 
-/// A consumer in a process of its own; what it prints is what it has read.
+/// A consumer in a process of its own; it prints what it has read.
 class Stranger {
  public:
   Stranger(const Stage& stage, Tally& tally) : tally_(tally) {
@@ -106,7 +106,7 @@ class Stranger {
 
   [[nodiscard]] bool started() const { return started_; }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
-  /// SIGKILL. What it had printed by then is counted.
+  /// Sends SIGKILL. What it had printed by then is counted.
   void kill() {
     if (!thread_.joinable()) return;
     static_cast<void>(::kill(process_.pid(), SIGKILL));
@@ -131,7 +131,7 @@ class Stranger {
   std::thread thread_;
 };
 
-/// Appends at a steady pace until it goes.
+/// Appends at a steady pace until it is destroyed.
 class Shop {
  public:
   explicit Shop(std::unique_ptr<client::StreamProducer> producer)
@@ -168,7 +168,7 @@ class Shop {
   std::thread thread_;
 };
 
-/// How long it took until `holds`, in milliseconds; nothing when it took too long.
+/// How long it took until `holds`, in milliseconds; nullopt if it took too long.
 std::optional<double> time_until(const std::function<bool()>& holds) {
   const auto began = Clock::now();
   while (!holds()) {
@@ -178,7 +178,7 @@ std::optional<double> time_until(const std::function<bool()>& holds) {
   return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
 }
 
-/// Says and checks how long a seat took to move.
+/// Reports and checks how long a seat took to move.
 void report_move(Stage& stage, std::string_view what, std::string_view name,
                  std::optional<double> took) {
   stage.narrator.check(took.has_value(), fmt::format("{}: the seat moved", what));
@@ -208,7 +208,7 @@ client::Status act_stream_seats(Stage& stage) {
   stage.narrator.check(spread.has_value(),
                        "three partitions, three consumers of a group: each has one seat");
 
-  // 2 consumers left: the first has partitions 0 and 2, the third process partition 1.
+  // Two consumers are left: the first has partitions 0 and 2, the third process partition 1.
   const auto leaves = Clock::now();
   BATON_TRY_STATUS(second->leave());
   auto took = time_until([&] { return first->seats() == 2; });

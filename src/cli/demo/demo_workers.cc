@@ -10,7 +10,7 @@
 #include "cli/demo/worker_fleet.h"
 #include "cli/worker/worker_flags.h"
 
-/// The demo's act on partition leases: two workers, four partitions, no server that decides.
+/// The demo's act on partition leases: two workers, four partitions, no coordinating server.
 namespace baton::cli {
 namespace {
 
@@ -26,7 +26,7 @@ struct Change {
   double reference_s = 0;
 };
 
-/// Says how long a change took, beside what the reference takes.
+/// Reports how long a change took, beside the time of the reference.
 void report(Stage& stage, const Change& change, Instant began, Instant settled) {
   const double ms = std::chrono::duration<double, std::milli>(settled - began).count();
   stage.narrator.say(fmt::format("{}: settled after {:.0f} ms (reference: {:.0f} s)", change.what,

@@ -6,7 +6,7 @@
 
 #include "cli/base/output.h"
 
-/// What `baton bench failover` makes of its measurements. Pure.
+/// The report of `baton bench failover`. Pure.
 namespace baton::cli {
 
 /// One scenario, measured several times.
@@ -19,12 +19,12 @@ struct FailoverRow {
   std::uint64_t moves = 0;   // Static restart: partitions that went to another worker.
 };
 
-/// The smallest value that `share` of all are not above; 0 of none.
+/// The smallest value that at least `share` of all values do not exceed; 0 if there are none.
 double percentile(std::vector<double> values, double share);
 
 std::string failover_table(const std::vector<FailoverRow>& rows);
 Json to_json(const FailoverRow& row);
-/// Bars up to the median, whiskers to the worst, marks at the reference; times on a logarithmic
+/// Bars up to the median, whiskers to the worst, marks at the reference; times are on a logarithmic
 /// scale.
 std::string failover_svg(const std::vector<FailoverRow>& rows);
 

@@ -49,7 +49,7 @@ Result<Instant> WorkerFleet::start(const std::string& name, const std::vector<st
 
 Instant WorkerFleet::terminate(const std::string& name) {
   const Instant at = worker::boot_time();
-  // One that has ended by itself has none, and -1 would be everybody.
+  // A worker that ended by itself has no pid, and -1 would signal every process.
   if (const pid_t process = pid(name); process > 0) ::kill(process, SIGTERM);
   return at;
 }
@@ -57,7 +57,7 @@ Instant WorkerFleet::terminate(const std::string& name) {
 Instant WorkerFleet::kill(const std::string& name) {
   const Instant at = worker::boot_time();
   members_.at(name).process->kill();
-  read_events();  // Its last words.
+  read_events();  // Its last events.
   drop(name);
   return at;
 }

@@ -15,15 +15,15 @@
 
 namespace baton::cli {
 
-/// Workers of one group, each a process of this program that holds partitions and does nothing with
-/// them, and what they say of themselves: for measurements and the demo. Not thread-safe.
+/// Workers of one group, each a process of this program that holds partitions without any work on
+/// them, and the events they print: for measurements and the demo. Not thread-safe.
 class WorkerFleet {
  public:
   struct Options {
     std::string store;
     std::string group;
     std::uint32_t partitions = 4;
-    std::vector<std::string> flags;  // Of every worker.
+    std::vector<std::string> flags;  // For every worker.
     std::string log_file;
   };
   /// How many partitions each worker holds; those that are not named hold none.
@@ -31,15 +31,15 @@ class WorkerFleet {
 
   explicit WorkerFleet(Options options) : options_(std::move(options)) {}
 
-  /// These three answer when it was done (CLOCK_BOOTTIME).
+  /// These three return the time at which it was done (CLOCK_BOOTTIME).
   Result<Instant> start(const std::string& name, const std::vector<std::string>& flags = {});
   Instant terminate(const std::string& name);
   Instant kill(const std::string& name);
-  /// Waits for the end after terminate(). Its exit code; nothing when it did not end in time.
+  /// Waits for the end after terminate(). Returns the exit code; nullopt if it did not end in time.
   std::optional<int> wait_for_end(const std::string& name);
 
-  /// Waits until the partitions are divided so, all of them held. Answers when the last of them was
-  /// acquired; fails when it takes longer than `patience`, or one of them ends.
+  /// Waits until the partitions are divided as `shares` says, all of them held. Returns when the
+  /// last one was acquired; fails if that takes longer than `patience`, or a worker ends.
   Result<Instant> settle(const Shares& shares, std::chrono::milliseconds patience);
 
   /// When the newest process of that name had opened its store and began to join.
@@ -61,7 +61,7 @@ class WorkerFleet {
   void take(const std::string& line);
   [[nodiscard]] Shares shares() const;
   void drop(const std::string& name);
-  /// What `what` comes from: the last lines of the log, which does not outlive the measurement.
+  /// An error with the last lines of the log, which does not outlive the measurement.
   [[nodiscard]] Error with_log(Errc code, const std::string& what) const;
 
   Options options_;

@@ -37,7 +37,7 @@ struct CheckFlags {
   bool json = false;
 };
 
-/// Says on standard error what is waited for, once it takes long.
+/// Writes to standard error what is being waited for, once it takes long.
 class SlowNote {
  public:
   explicit SlowNote(const char* text)

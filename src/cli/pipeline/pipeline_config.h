@@ -7,7 +7,7 @@
 
 namespace baton::cli {
 
-/// The config in a file, with the environment laid over it and its paths resolved.
+/// The config of a file, overridden by the environment and with its paths resolved.
 Result<pipeline::PipelineConfig> read_pipeline_config(const std::string& file);
 
 }  // namespace baton::cli

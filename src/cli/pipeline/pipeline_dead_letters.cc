@@ -52,7 +52,7 @@ struct LetterFlags {
   bool dry_run = false;
 };
 
-/// Where the letters of a pipeline are, and where its records come from.
+/// Where the dead letters of a pipeline are, and where its records come from.
 struct Places {
   Endpoint letters;
   std::vector<std::pair<std::string, std::string>> letter_properties{};
@@ -61,11 +61,12 @@ struct Places {
   std::uint32_t redrives_max = 3;
 };
 
-/// Without a config they are where the example puts them: in the queue NAME.dlq of the broker.
+/// Without a config they are where the example config puts them: in the queue NAME.dlq of the
+/// broker.
 Result<Places> places_of(const LetterFlags& flags) {
   if (flags.config.empty()) {
     BATON_TRY(const BrokerAddress broker, parse_broker_address(flags.address));
-    // An address without a scheme leaves it to the settings, the environment's too.
+    // With an address without a scheme, the settings and the environment decide about TLS.
     secure::Settings settings = flags.security;
     const auto environment = secure::process_environment();
     if (!broker.is_plain) {
@@ -91,7 +92,7 @@ Result<Places> places_of(const LetterFlags& flags) {
       .redrives_max = config.dead_letters.redrives_max};
 }
 
-/// Nothing else can stand there, so that nothing would match.
+/// Refuses a value that no dead letter can have, because nothing would match it.
 Status check_value(std::string_view field, std::string_view value) {
   static constexpr std::array<std::string_view, 2> kClasses = {"poison", "duplicate"};
   static constexpr std::array<std::string_view, 4> kStages = {"decode", "schema", "mapping",
@@ -126,7 +127,7 @@ Result<std::pair<std::string, std::string>> parse_where(std::string_view text) {
   return std::pair(std::string(field), std::string(text.substr(equals + 1)));
 }
 
-/// As slow as nothing at all is no rate, and no limit is what goes without saying.
+/// A rate of zero would never send anything, and no limit is the default.
 Result<double> parse_redrive_rate(std::string_view text) {
   BATON_TRY(const double rate, parse_rate(text));
   constexpr double kOneInAMonth = 1.0 / (30 * 24 * 3600);
@@ -143,7 +144,7 @@ Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
 
 constexpr std::size_t kPrefixBytes = std::string_view("baton-").size();
 
-/// "first_seen_ms" of the header "baton-first-seen-ms".
+/// "first_seen_ms" for the header "baton-first-seen-ms".
 std::string field_of(std::string_view header) {
   std::string field(header.substr(kPrefixBytes));
   std::ranges::replace(field, '-', '_');
@@ -242,7 +243,8 @@ std::string summary_of(const Listed& listed) {
   return text;
 }
 
-/// Lines of a file, or records of a topic, that are no letters: they stay where they are.
+/// Reports lines of a file, or records of a topic, that are not dead letters: they stay where they
+/// are.
 void tell_unreadable(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) fmt::print(stderr, "baton: {}\n", printable(text));
 }
@@ -253,7 +255,7 @@ Result<Listed> list(const LetterFlags& flags) {
   return list(*store, flags);
 }
 
-/// Each line cut to the terminal's width; whole where it is none.
+/// Cuts each line to the terminal's width; if there is no terminal, the lines stay whole.
 std::string fit_width(std::string_view text) {
   if (!is_terminal(STDOUT_FILENO)) return std::string(text);
   const std::size_t columns = terminal_size(STDOUT_FILENO).columns;
@@ -314,7 +316,7 @@ ExitCode run_show(const LetterFlags& flags) {
   return ExitCode::ok;
 }
 
-/// "baton-stream:orders", as letters name their source, at the broker they are on.
+/// "baton-stream:orders", as letters name their source, at the broker that has the letters.
 Result<Endpoint> source_named(std::string_view name, const Endpoint& letters) {
   const std::size_t colon = name.find(':');
   const std::string_view kind = name.substr(0, colon);
@@ -329,7 +331,7 @@ Result<Endpoint> source_named(std::string_view name, const Endpoint& letters) {
   return source;
 }
 
-/// Where the letters say that they came from: one place, or nobody knows which it is now.
+/// The source that the letters name. Fails if they name several, because then it is ambiguous.
 Result<std::string> source_in_letters(DeadLetterStore& store, const LetterFlags& flags) {
   BATON_TRY(const Listed listed, list(store, {.name = flags.name, .where = flags.where}));
   std::set<std::string> sources;
@@ -345,11 +347,11 @@ Result<std::string> source_in_letters(DeadLetterStore& store, const LetterFlags&
                            fmt::join(sources, ", "))};
 }
 
-/// Where records go back to: this pipeline's source and no other.
+/// Where records go back to: only this pipeline's source.
 Result<Endpoint> source_of(const Places& places, DeadLetterStore& store, LetterFlags& flags) {
   if (places.source.has_value()) return *places.source;
   BATON_TRY(const std::string source, source_in_letters(store, flags));
-  // Letters from elsewhere may stand behind those that could be looked at: they stay.
+  // Letters from other sources may come later in the list: they stay.
   flags.where.emplace_back("source", source);
   return source_named(source, places.letters);
 }

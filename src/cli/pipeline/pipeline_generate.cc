@@ -70,7 +70,7 @@ schema::OrderMix mix_of(const GenerateFlags& flags) {
 struct Tally {
   std::map<OrderFate, std::uint64_t> counts;
 
-  /// Where records go to standard output, this does not.
+  /// Not printed when the records themselves go to standard output.
   void print(bool json, bool to_stdout) const {
     const auto of = [this](OrderFate fate) {
       const auto found = counts.find(fate);
@@ -101,7 +101,7 @@ Result<Tally> generate_to(const GenerateFlags& flags, OrderGenerator& generator)
   BATON_TRY(pipeline::Endpoint target, pipeline::parse_source_url(flags.to));
   const auto environment = secure::process_environment();
   secure::Settings settings = flags.security;
-  // There is one server here, and the variables are meant for it.
+  // There is only one server, and the variables are meant for it.
   if (!target.is_broker()) {
     secure::take_tls_variables(settings, target.tls ? secure::Scheme::tls : secure::Scheme::plain,
                                environment);

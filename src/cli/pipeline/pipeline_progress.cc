@@ -51,7 +51,7 @@ std::string state_text(const pipeline::EngineStatus& status) {
                      seconds(gate.outage.value_or(Duration::zero())));
 }
 
-/// Those that there were: "errors: 3 outage, 1 retry".
+/// The errors that occurred: "errors: 3 outage, 1 retry".
 std::string errors_text(const Json& errors) {
   std::string text;
   for (const auto& [name, count] : errors.items()) {
@@ -62,7 +62,7 @@ std::string errors_text(const Json& errors) {
   return text;
 }
 
-/// What is out, or halted, of a pipeline that runs or begins.
+/// Which parts of a running or starting pipeline are unavailable or halted.
 std::string parts_text(const Json& status) {
   std::string text;
   for (const auto& [field, name] :
@@ -94,7 +94,7 @@ std::string head_text(const Json& status) {
                      status.value("pid", 0));
 }
 
-/// What each counter is of, in the order in which records meet it.
+/// The counters, in the order in which records meet them.
 std::string counters_text(const Json& counters) {
   static constexpr auto kNames = std::to_array<std::pair<const char*, const char*>>({
       {"received", "received"},

@@ -12,13 +12,13 @@
 
 namespace baton::cli {
 
-/// Says how far a pipeline is: on one line of a terminal, again and again, or in its log now and
-/// then, when something has moved.
+/// Shows the progress of a pipeline: on one line of a terminal that is redrawn, or now and then in
+/// the log, when something has changed.
 class PipelineProgress {
  public:
   struct Options {
     bool on_terminal = false;
-    std::function<void(const std::string&)> log{};  // Otherwise; empty: nothing is said.
+    std::function<void(const std::string&)> log{};  // Without a terminal; empty: no output.
   };
   explicit PipelineProgress(Options options) : options_(std::move(options)) {}
   ~PipelineProgress();
@@ -39,7 +39,7 @@ class PipelineProgress {
 std::string progress_text(const pipeline::Counters& counters, const pipeline::EngineStatus& status,
                           double rate);
 
-/// How it ended, and how many records ended how. `engine`: null when it never came to read.
+/// How it ended, and how many records ended how. `engine`: null if it never began to read.
 std::string end_text(const Output& out, const std::string& name, pipeline::Ending ending,
                      const pipeline::Engine* engine);
 

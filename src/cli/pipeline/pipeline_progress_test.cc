@@ -38,7 +38,7 @@ std::string first_line(const Json& status) {
   return text.substr(0, text.find('\n'));
 }
 
-// All that `--json` knows of a partition, and of errors what there was of them.
+// Everything that `--json` shows of a partition, and the errors that occurred.
 TEST(PipelineStatus, IsTold) {
   EXPECT_EQ(status_text(running()),
             "orders: sink ok\n"
@@ -61,7 +61,7 @@ TEST(PipelineStatus, IsTold) {
   EXPECT_EQ(status_text(Json("?")), "the answer cannot be read");
 }
 
-// "closed" and "open" would read as their contrary.
+// "closed" and "open" would be read as their opposites.
 TEST(PipelineStatus, SaysWhatIsOutForHowLongAndWhatToDo) {
   Json status = running();
   status["sink"] = {{"state", "out"}, {"seconds", 12.3}, {"why", "gone"}};

@@ -24,7 +24,7 @@ struct StatusFlags {
   bool json = false;
 };
 
-/// What the pipeline says of itself; an error when it is another one than was named.
+/// The status that the pipeline reports; an error if it is not the one that was named.
 Result<Json> ask(const StatusFlags& flags) {
   BATON_TRY(const std::string status, pipeline::ask_status(flags.http));
   Json json = Json::parse(status, nullptr, false);
@@ -34,7 +34,7 @@ Result<Json> ask(const StatusFlags& flags) {
                fmt::format("at {} runs pipeline {}, not {}", flags.http, name, flags.name)};
 }
 
-/// In place, cut to the screen. A pipeline that goes away while it is watched may come back.
+/// Redraws in place, cut to the screen. A pipeline that stops while it is watched may come back.
 ExitCode watch_on_terminal(const StatusFlags& flags) {
   constexpr std::chrono::milliseconds kStep{50};
   constexpr int kSteps = 20;

@@ -4,7 +4,7 @@
 
 #include "cli/base/command.h"
 
-/// The commands that work on a data folder in this process: the broker, and a look into its store.
+/// The commands that open a data folder in this process: the broker, and `store inspect`.
 namespace baton::cli {
 
 void add_server_command(CLI::App& app, Action& action);

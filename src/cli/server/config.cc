@@ -172,7 +172,7 @@ const Setting* find_setting(std::string_view name) {
   return nullptr;
 }
 
-/// A key and its value, with where they stand.
+/// A key and its value, with their position.
 struct Entry {
   std::string key;
   int key_line = 0;
@@ -185,7 +185,7 @@ Error at_line(std::string_view name, int line, std::string_view why) {
   return wrong(fmt::format("{}:{}: {}", name, line, why));
 }
 
-/// The entries of the one document in `text`. All of yaml-cpp is in here, as it throws.
+/// The entries of the one document in `text`. All calls of yaml-cpp are in here, because it throws.
 Result<std::vector<Entry>> read_entries(std::string_view text, std::string_view name) {
   std::vector<Entry> entries;
   try {
@@ -248,7 +248,7 @@ std::vector<std::string> needs_restart(const ServerConfig& running, const Server
     const auto new_one = wanted.given.find(setting.name);
     const bool had = old_one != running.given.end();
     const bool has = new_one != wanted.given.end();
-    // Other files will do; whether there are any is decided at the start.
+    // Other files are fine; whether there are files at all is decided at the start.
     if (setting.name.starts_with("tls-") && had == has) continue;
     if (had == has && (!had || old_one->second == new_one->second)) continue;
     out.emplace_back(setting.name);

@@ -20,19 +20,19 @@ namespace baton::cli {
 
 inline constexpr std::size_t kConfigBytesMax = limits::kMiB;
 
-/// Everything that can be said about a server, by flags or by a config file.
+/// Everything that flags or a config file can set for a server.
 struct ServerConfig {
   std::string data;
   ServerOptions api;
-  std::size_t connections_max = 0;  // 0 = the default, or fewer if the descriptors do not suffice.
+  std::size_t connections_max = 0;  // 0 = the default, or fewer if there are too few descriptors.
   FsyncMode fsync;
-  std::size_t shards = 0;  // Of a new data folder; 0 = half the cores.
+  std::size_t shards = 0;  // For a new data folder; 0 = half the cores.
   Duration checkpoint_interval = limits::kCheckpointInterval;
   LogLevel log_level = LogLevel::info;
   bool log_json = false;
   std::chrono::milliseconds stop_timeout{10'000};
   std::string ready_file;
-  // What was said, by name: a reload compares it.
+  // The values as given, by name: a reload compares them.
   std::map<std::string, std::string, std::less<>> given;
 };
 
@@ -41,7 +41,7 @@ struct Setting {
   std::string_view name;
   std::string_view value;  // What the help calls its value; empty for a switch.
   std::string_view help;
-  /// Reads a value. An error says what is allowed, and leaves the config as it was.
+  /// Reads a value. An error says what is allowed, and leaves the config unchanged.
   Status (*set)(ServerConfig& config, std::string_view text);
 };
 std::span<const Setting> server_settings();
@@ -49,10 +49,10 @@ std::span<const Setting> server_settings();
 /// Settings that differ and that a running broker cannot change. Pure.
 std::vector<std::string> needs_restart(const ServerConfig& running, const ServerConfig& wanted);
 
-/// Lays the settings in `text`, which is YAML, over `config`. Pure. `name` is the file's, for
+/// Applies the settings in `text`, which is YAML, to `config`. Pure. `name` is the file's, for
 /// errors: "config.yaml:3: shards: 'many' is not a whole number from 1 to 256".
 Status apply_config(ServerConfig& config, std::string_view text, std::string_view name);
-/// The same over the defaults.
+/// The same, starting from the defaults.
 Result<ServerConfig> parse_config(std::string_view text, std::string_view name);
 
 }  // namespace baton::cli

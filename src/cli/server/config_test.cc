@@ -56,7 +56,7 @@ TEST(Config, HttpCanBeOff) {
   EXPECT_EQ(parse_config("http: off\n", "c.yaml").value().api.http_listen, "");
 }
 
-// A typo that is ignored is a setting that silently does not count.
+// A typo that is ignored is a setting that silently has no effect.
 TEST(Config, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
   const std::string error = error_of("data: /d\n\nsharks: 3\n");
   EXPECT_TRUE(error.starts_with("c.yaml:3: there is no setting 'sharks'; there are data, listen"))
@@ -103,7 +103,7 @@ TEST(Config, AHugeFileIsRefusedUnread) {
             "c.yaml: is larger than 1048576 bytes");
 }
 
-// They must end in an error, not in a stack overflow.
+// Deep nesting must end in an error, not in a stack overflow.
 TEST(Config, DeepNestingIsRefused) {
   for (const char* opening : {"[", "{", "- ", "? "}) {
     std::string text;
@@ -112,7 +112,7 @@ TEST(Config, DeepNestingIsRefused) {
   }
 }
 
-// Flags win over the file: they are laid over it.
+// Flags win over the file: they are applied after it.
 TEST(Config, LaterSettingsWin) {
   ServerConfig config;
   ASSERT_TRUE(apply_config(config, "shards: 2\nlog-json: true\n", "c.yaml").has_value());
@@ -139,7 +139,7 @@ TEST(Config, AReloadNamesWhatNeedsARestart) {
   EXPECT_EQ(needs_restart(running, wanted),
             (std::vector<std::string>{"keepalive-time", "request-max"}));
   EXPECT_TRUE(needs_restart(running, running).empty());
-  // Another certificate will do, but not the first one.
+  // Another certificate is fine, but a first one is not.
   running.given["tls-cert"] = "a.pem";
   wanted = running;
   wanted.given["tls-cert"] = "b.pem";

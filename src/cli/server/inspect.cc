@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kStateRows = 1024;
 
-/// A share of the folder's lock: a broker takes all of it.
+/// A shared lock of the folder: a broker takes an exclusive one.
 class SharedLock {
  public:
   SharedLock() = default;
@@ -38,7 +38,7 @@ class SharedLock {
 
   Status take(const std::string& path) {
     const std::string file = path + "/LOCK";
-    // A copy of a folder may be without it, and may be read-only.
+    // A copy of a folder may lack the file, and may be read-only.
     fd_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd_ < 0 && errno == ENOENT) return {};
     if (fd_ < 0) {
@@ -60,8 +60,7 @@ Error corrupt(const std::string& path, std::string_view why) {
   return {Errc::journal_corrupt, fmt::format("'{}': {}", path, why)};
 }
 
-/// The rounds of one segment, counted on to `extent`. Answers whether the journal may go on after
-/// it.
+/// Adds the rounds of one segment to `extent`. Returns whether the journal may continue after it.
 Result<bool> add_segment(Disk& disk, const std::string& path, Position checkpoint,
                          JournalExtent& extent) {
   BATON_TRY(const std::unique_ptr<File> file, disk.open(path));
@@ -69,7 +68,7 @@ Result<bool> add_segment(Disk& disk, const std::string& path, Position checkpoin
   BATON_TRY(const std::string bytes, file->read_at(0, size));
   if (bytes.size() < kSegmentHeaderBytes) return corrupt(path, "is too short for a segment");
   const std::string_view block = std::string_view(bytes).substr(0, kSegmentHeaderBytes);
-  // Made ready, and never begun.
+  // The segment was prepared, and never used.
   if (is_unused_segment_header(block)) return false;
   const Result<SegmentHeader> header = decode_segment_header(block);
   if (!header)
@@ -79,8 +78,7 @@ Result<bool> add_segment(Disk& disk, const std::string& path, Position checkpoin
     if (found->round.position >= checkpoint) extent.bytes += round_bytes(found->round.facts.size());
   }
   extent.next = reader.position();
-  // What follows is a torn tail, unless something behind it was written when it was durable
-  // already.
+  // What follows is a torn tail, unless a later round was written when it was durable already.
   const LaterRounds later = search_later_rounds(
       bytes, header->id, {.offset = reader.offset(), .position = reader.position()});
   if (later.durable > extent.next) {

@@ -11,7 +11,7 @@
 #include "storage/disk/disk.h"
 #include "storage/journal/journal.h"
 
-/// What a data folder holds: the part of `baton store inspect` that reads files.
+/// The part of `baton store inspect` that reads the files of a data folder.
 namespace baton::cli {
 
 /// Where a journal begins and ends, and how much of it a recovery would read.
@@ -21,13 +21,13 @@ struct JournalExtent {
   std::uint64_t bytes = 0;  // Of the rounds from the checkpoint on.
 };
 
-/// Reads the segments in `folder` without changing a byte; unlike the broker, which cuts a torn
+/// Reads the segments in `folder` without changing a byte, unlike the broker, which cuts a torn
 /// tail. Rounds before `checkpoint` are in the checkpoint. A hole between segments is refused with
 /// journal_corrupt, naming the file.
 Result<JournalExtent> inspect_journal(Disk& disk, const std::string& folder, Position checkpoint);
 
-/// Every shard of a stopped broker's folder. Fails with folder_in_use while a broker runs on it,
-/// and keeps one from starting meanwhile.
+/// Inspects every shard of a stopped broker's folder. Fails with folder_in_use while a broker runs
+/// on it, and prevents one from starting meanwhile.
 Result<std::vector<ShardInspection>> inspect_folder(const std::string& path);
 
 Json to_json(const std::vector<ShardInspection>& shards);

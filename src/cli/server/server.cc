@@ -43,7 +43,7 @@ constexpr Milliseconds kStopPoll{10};
 
 struct ServerFlags {
   std::string config_file;
-  // What the flags say, to be laid over the config file.
+  // The values of the flags, which are applied after the config file.
   std::vector<std::pair<const Setting*, std::string>> values;
 };
 
@@ -71,7 +71,7 @@ Result<ServerConfig> read_config(const ServerFlags& flags) {
   return config;
 }
 
-/// Everything that can be refused before the data folder is touched.
+/// Checks everything that can be refused before the data folder is touched.
 Status check(const ServerConfig& config) {
   BATON_TRY_STATUS(ApiServer::check(config.api));
   if (config.ready_file.empty()) return {};
@@ -84,8 +84,8 @@ Status check(const ServerConfig& config) {
                                                    config.ready_file, std::strerror(errno))};
 }
 
-/// Opens as many descriptors to the process as the system lets it, and divides them: at most half
-/// are for connections, unless the operator says more; the rest is for files.
+/// Raises the process's limit of descriptors as far as the system allows, and divides them: at most
+/// half are for connections, unless the operator says more; the rest is for files.
 Status divide_descriptors(ServerConfig& config) {
   rlimit allowed{};
   ::getrlimit(RLIMIT_NOFILE, &allowed);
@@ -107,7 +107,7 @@ Status divide_descriptors(ServerConfig& config) {
   return {};
 }
 
-/// What an operator can do about it.
+/// What an operator can do about the error.
 std::string_view advice(Errc code) {
   switch (code) {
     case Errc::folder_in_use: return "; stop that broker, or choose another --data";
@@ -128,7 +128,7 @@ Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
   options.shard.checkpoint_interval = config.checkpoint_interval;
   options.open_store =
       [data = config.data](const std::string& folder) -> Result<std::unique_ptr<CheckpointStore>> {
-    // The folder says how many stores share the memory.
+    // The folder tells how many stores share the memory.
     BATON_TRY(const std::size_t shards, DataFolder::shards_of(data));
     RocksOptions rocks;
     rocks.disk_reserve_bytes = share_of_disk(data, shards).store_reserve_bytes;
@@ -172,7 +172,7 @@ std::string bound_address(const std::string& listen, int port) {
   return bound.to_string();
 }
 
-/// Whoever sees the file sees all of it.
+/// A reader sees the whole file or none.
 Status write_ready_file(const std::string& path, const ApiServer& api) {
   const std::string draft = fmt::format("{}.{}", path, ::getpid());
   {
@@ -183,7 +183,7 @@ Status write_ready_file(const std::string& path, const ApiServer& api) {
                    fmt::format("cannot write '{}': {}", draft, std::strerror(errno))};
     }
   }
-  // It says ports, and may be for others.
+  // The file only holds ports, and other users may read it.
   ::chmod(draft.c_str(), 0644);
   if (std::rename(draft.c_str(), path.c_str()) != 0) {
     return Error{Errc::io_error, fmt::format("cannot write '{}': {}", path, std::strerror(errno))};
@@ -204,7 +204,7 @@ sigset_t handled_signals() {
   std::_Exit(static_cast<int>(ExitCode::failure));
 }
 
-/// A broker and the way to it, for as long as the process lives. The main thread's.
+/// A broker and its servers, for as long as the process lives. Used by the main thread.
 class Server {
  public:
   explicit Server(ServerConfig config) : config_(std::move(config)) {}
@@ -225,7 +225,7 @@ class Server {
     return {};
   }
 
-  /// Blocks until a signal asks for the end, and reloads what `read` brings when one asks for that;
+  /// Blocks until a signal asks to stop; on SIGHUP reloads the config that `read` returns.
   /// `signals` must be blocked in every thread.
   template <class Read>
   void wait(const sigset_t& signals, Read read) {
@@ -236,7 +236,7 @@ class Server {
     spdlog::info("event=stopping signal={}", sigabbrev_np(signal));
   }
 
-  /// Finishes in order. Ends the process at a second signal, or when it takes too long.
+  /// Stops in order. Ends the process at a second signal, or when it takes too long.
   void stop(const sigset_t& signals) {
     const auto began = Clock::now();
     std::atomic<bool> done = false;
@@ -259,7 +259,8 @@ class Server {
   }
 
  private:
-  /// Takes what can change while the broker serves, names what cannot, and never ends the broker.
+  /// Applies settings that can change at run time, names those that cannot, and never ends the
+  /// broker.
   void reload(const Result<ServerConfig>& wanted) {
     if (!wanted) return fail_reload(wanted.error());
     for (const std::string& name : needs_restart(config_, *wanted)) {
@@ -272,7 +273,7 @@ class Server {
     spdlog::info("event=reloaded log_level={} tls_cert={}", log_level_text(wanted->log_level),
                  config_.api.tls_cert.empty() ? "none" : log_value(config_.api.tls_cert));
   }
-  /// A file that was or is not there at all needs a restart, and keeps its old setting.
+  /// A file that appears or disappears needs a restart, and the old setting stays.
   Status reload_certificates(const ServerOptions& wanted) {
     ServerOptions files = config_.api;
     for (const auto file :
@@ -304,7 +305,7 @@ class Server {
   void finish() {
     if (!config_.ready_file.empty()) ::unlink(config_.ready_file.c_str());
     api_->stop_accepting();
-    // Half of the time for the calls, half for the last checkpoint.
+    // Half of the time is for the calls, half for the last checkpoint.
     api_->shutdown(config_.stop_timeout / 2);
     spdlog::debug("event=calls_ended");
     const Status status = broker_->stop();
@@ -327,9 +328,9 @@ ExitCode run_server(const ServerFlags& flags) {
     return out.fail("server", status.error());
   }
   start_log(config->log_level, config->log_json);
-  // What is written from here on, RocksDB's files above all, is its owner's alone.
+  // Files written from here on, above all those of RocksDB, are readable only by their owner.
   ::umask(S_IRWXG | S_IRWXO);
-  // Before any thread, so that all of them leave these signals to this one.
+  // Before any thread is started, so that all of them leave these signals to this one.
   const sigset_t signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c)

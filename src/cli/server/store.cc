@@ -47,7 +47,7 @@ ExitCode inspect_live(const InspectFlags& flags) {
   const Output out = flags.output();
   auto admin = client::AdminClient::connect(flags.connection());
   if (!admin) return out.fail(kWhat, admin.error());
-  // So that the tables show what is there now.
+  // So that the tables show the present state.
   if (const auto made = admin->checkpoint(); !made) return out.fail(kWhat, made.error());
   const auto infos = admin->inspect();
   if (!infos) return out.fail(kWhat, infos.error());

@@ -12,10 +12,10 @@
 namespace baton::cli {
 namespace {
 
-// What execvp takes when there is no $PATH.
+// What execvp uses if $PATH is not set.
 constexpr std::string_view kPathDefault = "/bin:/usr/bin";
 
-/// Why `file` cannot be executed; empty when it can.
+/// Why `file` cannot be executed; empty if it can.
 std::string obstacle(const std::string& file) {
   struct stat about{};
   if (::stat(file.c_str(), &about) != 0)

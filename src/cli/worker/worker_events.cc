@@ -20,7 +20,7 @@ namespace {
 using worker::HostEvent;
 using Kind = HostEvent::Kind;
 
-// More lines than this wait for nobody.
+// When more lines than this wait, further ones are dropped.
 constexpr std::size_t kLinesMax = 10'000;
 constexpr std::chrono::seconds kLastWords{2};
 
@@ -34,7 +34,7 @@ bool is_about_partition(Kind kind) {
 
 Milliseconds to_ms(Duration duration) { return std::chrono::round<Milliseconds>(duration); }
 
-/// When it was, by the wall clock.
+/// The time of the event by the wall clock.
 std::chrono::system_clock::time_point wall_time(Instant at) {
   using std::chrono::system_clock;
   const auto ago = worker::boot_time() - at;
@@ -46,8 +46,8 @@ bool is_warning(const HostEvent& event) {
          (event.kind == Kind::note && event.warning);
 }
 
-/// The members of an object as the fields of a log line; instants of the machine's clock mean
-/// nothing to people.
+/// The members of an object as the fields of a log line, without instants of the machine's clock,
+/// which mean nothing to people.
 std::string to_fields(const Json& object) {
   std::string out;
   for (const auto& [name, value] : object.items()) {

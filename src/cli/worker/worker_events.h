@@ -19,13 +19,13 @@ Json to_json(const worker::HostEvent& event);
 /// The same for people.
 std::string describe(const worker::HostEvent& event);
 
-/// Prints events as they come, on a thread of its own: whoever reads our output may be slow, and
-/// must not hold up a worker that has a lease to renew. Thread-safe.
+/// Prints events as they come, on a thread of its own: the reader of our output may be slow, and
+/// must not delay a worker that has a lease to renew. Thread-safe.
 class EventPrinter {
  public:
   struct Options {
     bool json = false;
-    bool renewals = false;  // Show those too.
+    bool renewals = false;  // Whether to print renewals too.
   };
 
   explicit EventPrinter(Options options) : options_(options), thread_([this] { run(); }) {}
@@ -35,7 +35,7 @@ class EventPrinter {
 
   void print(const worker::HostEvent& event);
   void print_finished(const std::string& worker, const client::Status& status);
-  /// Waits until all is printed. False: whoever reads it has stopped reading.
+  /// Waits until all is printed. Returns false if the reader has closed our output.
   bool flush();
 
  private:

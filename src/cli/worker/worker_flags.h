@@ -18,7 +18,7 @@ struct GroupOfWorkersFlags {
 
   [[nodiscard]] Output output() const { return Output(json); }
 };
-/// --store, and how to reach it.
+/// --store, and the flags for its TLS and login.
 void add_store_flags(CLI::App& command, GroupOfWorkersFlags& flags);
 
 /// TLS and login for a store: flags, completed by the environment, and the files behind them.
@@ -31,7 +31,7 @@ inline constexpr const char* kStoreHelp =
     "batons://, natss:// or etcds://, and with /BUCKET at the end if the bucket is not "
     "baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS, or 127.0.0.1:7470].";
 
-/// For errors of our own layers: they have the numbers of the wire.
+/// For errors of the inner layers, which have the numbers of the wire.
 inline client::Error to_client_error(const Error& error) {
   return {static_cast<client::Code>(error.code), std::string(errc_name(error.code)), error.text};
 }
@@ -39,7 +39,7 @@ inline client::Error to_client_error(const Error& error) {
 // The verbs of `baton worker` that have a file of their own.
 void add_worker_run(CLI::App& worker, Action& action);
 void add_worker_status(CLI::App& worker, Action& action);
-/// The guardian of a runner's handlers, which people do not start.
+/// The guardian of a runner's handlers; people do not start it.
 void add_worker_guard(CLI::App& app, Action& action);
 
 }  // namespace baton::cli

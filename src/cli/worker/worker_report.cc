@@ -47,7 +47,7 @@ Tone tone_of(const WorkerReport::Row& row) {
   return row.document.state == SessionState::active ? Tone::good : Tone::notice;
 }
 
-/// Everything but the ordinary in capitals.
+/// Every state except the ordinary one is in capitals.
 std::string state_text(const WorkerReport::Row& row) {
   std::string text(to_string(row.document.state));
   if (row.document.state != SessionState::active) {
@@ -59,10 +59,10 @@ std::string state_text(const WorkerReport::Row& row) {
   return paint(tone_of(row), text);
 }
 
-/// A former life of a worker, of which nothing is left to do.
+/// A former life of a worker, with nothing left to do.
 bool is_over(const WorkerReport::Row& row) { return row.document.dead() && row.holds == 0; }
 
-/// The columns that matter least are the last ones; they go first.
+/// The columns that matter least come last; they are left out first.
 std::string worker_table(const WorkerReport& report, std::size_t columns) {
   std::vector<std::vector<std::string>> rows{{"WORKER", "STATE", "HOLDS", "LEASE", "RENEWED", "AGE",
                                               "WEIGHT", "STATIC", "HOST", "SESSION"}};
@@ -117,7 +117,7 @@ void put_sessions(WorkerReport& report, const partition::GroupView& view) {
   std::map<std::string, std::uint32_t> holds;
   for (const Holding& holding : report.holdings) ++holds[holding.owner];
   for (const auto& [id, known] : view.sessions()) {
-    if (known.session.lease.count() == 0) continue;  // It cannot be read, which is said elsewhere.
+    if (known.session.lease.count() == 0) continue;  // Unreadable, which is reported elsewhere.
     const auto held = holds.find(id);
     report.workers.push_back({.session = id,
                               .document = known.session,

@@ -19,7 +19,7 @@ struct WorkerReport {
     std::string session;  // "w1.5f2c".
     partition::Session document;
     std::uint32_t holds = 0;
-    /// By the wall clocks of two machines: for people.
+    /// By the wall clocks of two machines: only for people.
     bool silent = false;
   };
   std::string group;
@@ -27,8 +27,8 @@ struct WorkerReport {
   partition::WallTime at{};
   std::uint32_t partitions = 0;
   std::vector<Row> workers{};
-  std::vector<partition::Holding> holdings{};  // By partition; none while there is no assignment.
-  std::vector<std::pair<std::string, std::string>> unreadable{};  // Key, and why.
+  std::vector<partition::Holding> holdings{};  // By partition; empty while there is no assignment.
+  std::vector<std::pair<std::string, std::string>> unreadable{};  // The key, and the reason.
 
   [[nodiscard]] bool empty() const {
     return workers.empty() && holdings.empty() && unreadable.empty();
@@ -43,13 +43,13 @@ struct ReportAbout {
 WorkerReport make_report(const ReportAbout& about, const std::vector<partition::Entry>& entries);
 
 Json to_json(const WorkerReport& report);
-/// Alarms first. Columns of the workers' table that do not fit into `columns` are left out, as are
-/// sessions that are over and hold nothing; --json has them.
+/// Alarms come first. Columns of the workers' table that do not fit into `columns` are left out, as
+/// are sessions that have ended and hold nothing; --json has them.
 std::string describe(const WorkerReport& report,
                      std::size_t columns = std::numeric_limits<std::size_t>::max());
-/// What must not go unnoticed, a line each.
+/// What must be noticed, one line each.
 std::vector<std::string> alarms(const WorkerReport& report);
-/// The same for two reports between which nothing has happened but heartbeats.
+/// Equal for two reports that differ only in heartbeats.
 std::string shape_of(const WorkerReport& report);
 
 }  // namespace baton::cli

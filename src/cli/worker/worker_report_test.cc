@@ -77,7 +77,7 @@ TEST(WorkerReport, ShowsWhoHoldsWhatSinceWhenAndWhy) {
   EXPECT_EQ(json["workers"][0]["holds"], 2);
 }
 
-// What a person has to see is in capitals, and said once more above the tables.
+// What a person must see is in capitals, and repeated above the tables.
 TEST(WorkerReport, WhatIsNotOrdinaryIsLoud) {
   Session blind = session(SessionState::active);
   blind.blind = true;
@@ -105,7 +105,7 @@ TEST(WorkerReport, PartitionsWithoutALivingOwnerAreLoud) {
   EXPECT_TRUE(has(text, "NOBODY")) << text;
 }
 
-// A terminal of 80 columns: the columns that matter least go, and none wraps.
+// A terminal of 80 columns: the columns that matter least are left out, and no line wraps.
 TEST(WorkerReport, TheTableFitsTheTerminal) {
   const auto made =
       report({entry("worker-with-a-long-name.0123456789abcdef", session(SessionState::active)),
@@ -134,7 +134,7 @@ TEST(WorkerReport, GarbageIsNamed) {
   EXPECT_FALSE(has(describe(made), "\x1b"));
 }
 
-// --watch prints when something happens, and a heartbeat is nothing.
+// --watch prints when something happens, and a heartbeat does not count.
 TEST(WorkerReport, HeartbeatsAreNoNews) {
   const auto first = report({entry("w1.a", session(SessionState::active))});
   auto second = report({entry("w1.a", session(SessionState::active, kNow))});

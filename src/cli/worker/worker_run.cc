@@ -38,7 +38,7 @@ struct RunFlags : GroupOfWorkersFlags {
   std::vector<std::string> command;
 };
 
-// How often it is looked whether the worker has ended.
+// Poll interval for the end of the worker.
 constexpr timespec kSlice{.tv_sec = 0, .tv_nsec = 10'000'000};
 
 sigset_t handled_signals() {
@@ -50,7 +50,7 @@ sigset_t handled_signals() {
 
 constexpr Duration kOneWish = std::chrono::milliseconds(200);
 
-/// Runs one worker until it has left: signals in, an exit code out.
+/// Runs one worker until it has left: handles signals, returns an exit code.
 class Running {
  public:
   Running(const RunFlags& flags, worker::WorkerHost& host) : flags_(flags), host_(host) {}
@@ -70,14 +70,15 @@ class Running {
     if (forward && !flags_.command.empty()) return host_.signal(signal);
     // Without handlers a hang-up ends the worker, as it would end any program.
     if (forward && signal != SIGHUP) return;
-    // timeout(1) and some supervisors signal the process and its group: that is one wish, not two.
+    // timeout(1) and some supervisors signal the process and its group: that is one request, not
+    // two.
     const Instant now = worker::boot_time();
     if (asked_to_leave_ > 0 && now < last_asked_ + kOneWish) return;
     last_asked_ = now;
     switch (++asked_to_leave_) {
       case 1: return host_.leave(false);
       case 2: host_.leave(true); return host_.hurry();
-      default: std::_Exit(128 + signal);  // The guardian sees to the handlers.
+      default: std::_Exit(128 + signal);  // The guardian ends the handlers.
     }
   }
 
@@ -87,7 +88,7 @@ class Running {
   Instant last_asked_{};
 };
 
-/// Another number of partitions is a wrong flag, like those that are found before asking the store.
+/// A different number of partitions is a wrong flag, like those found before the store is asked.
 ExitCode fail(const Output& out, const std::string& what, const client::Error& error) {
   if (error.code != client::Code::failed_precondition) return out.fail(what, error);
   return out.fail(what, Error{Errc::failed_precondition, error.text});
@@ -114,14 +115,15 @@ ExitCode run_run(const RunFlags& flags) {
   const auto timing =
       resolve_timing(flags.profile, flags.store, flags.times, process_environment());
   if (!timing) return out.fail(what, timing.error());
-  // Before it joins: a worker that cannot run its program keeps partitions from those that can.
+  // Before it joins: a worker that cannot run its program would keep partitions from those that
+  // can.
   const Status runs =
       check_handler(flags.command, process_environment()("PATH").value_or(std::string()));
   if (!runs) return out.fail(what, runs.error());
   auto security = store_security(flags.store, flags.security, process_environment());
   if (!security) return out.fail(what, security.error());
   const sigset_t signals = handled_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // For all threads to come.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // Inherited by all threads.
   EventPrinter printer({.json = flags.json, .renewals = flags.renewals});
   auto host = worker::WorkerHost::start(
       {.worker = to_options(flags, *timing, *std::move(security)),
@@ -133,7 +135,7 @@ ExitCode run_run(const RunFlags& flags) {
   host->reset();
   printer.print_finished(id, end);
   if (!printer.flush()) {
-    // Whoever does not read our output must not keep us from ending.
+    // A reader that does not read our output must not keep us from ending.
     std::_Exit(static_cast<int>(end ? ExitCode::ok : exit_code_of(end.error().code)));
   }
   return end ? ExitCode::ok : fail(out, what, end.error());

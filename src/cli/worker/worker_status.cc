@@ -25,7 +25,7 @@ namespace {
 
 constexpr Milliseconds kWatchEvery{500};
 constexpr Milliseconds kSlice{50};
-constexpr std::string_view kNoAnswer = "no answer";  // No report has this shape.
+constexpr std::string_view kNoAnswer = "no answer";  // Not a shape of any report.
 
 struct StatusFlags : GroupOfWorkersFlags {
   bool watch = false;
@@ -73,8 +73,8 @@ void wait_for_next_look() {
   }
 }
 
-/// Draws the group on the terminal's alternate screen, ages included. The last view stays, under
-/// what is wrong, while the store does not answer.
+/// Draws the group on the terminal's alternate screen, ages included. While the store does not
+/// answer, the last view stays, below the error.
 Status watch_on_screen(coord::KvStore& store, const StatusFlags& flags) {
   const AlternateScreen screen;
   std::string view;
@@ -93,8 +93,8 @@ Status watch_on_screen(coord::KvStore& store, const StatusFlags& flags) {
   return {};
 }
 
-/// Prints again whenever something changes. A store that does not answer is said to, once, and
-/// asked again.
+/// Prints again whenever something changes. If the store does not answer, that is reported once,
+/// and the store is asked again.
 Status watch_changes(coord::KvStore& store, const StatusFlags& flags, const std::string& what) {
   std::string shown;
   while (!is_interrupted()) {

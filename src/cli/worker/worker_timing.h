@@ -9,11 +9,11 @@
 #include "base/secure/settings.h"
 #include "cli/base/parse.h"
 
-/// How the times of a worker are found: a flag wins over the environment, which wins over the
+/// How the times of a worker are determined: a flag wins over the environment, which wins over the
 /// profile. Pure.
 namespace baton::cli {
 
-/// What the flags say; absent: nothing.
+/// The times given by flags; absent: not given.
 struct WorkerTimes {
   std::optional<Milliseconds> lease{};
   std::optional<Milliseconds> heartbeat{};
@@ -32,7 +32,7 @@ Result<client::WorkerTiming> resolve_timing(const std::string& profile, const st
                                             const WorkerTimes& flags,
                                             const Environment& environment);
 
-/// The store where none is named: the broker at $BATON_ADDRESS, with TLS if $BATON_TLS_CA is set.
+/// The default store: the broker at $BATON_ADDRESS, with TLS if $BATON_TLS_CA is set.
 std::string default_store(const Environment& environment);
 
 }  // namespace baton::cli

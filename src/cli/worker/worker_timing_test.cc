@@ -54,14 +54,14 @@ TEST(WorkerTiming, AFlagWinsOverTheEnvironment) {
   EXPECT_EQ(timing->drain, seconds(9));
 }
 
-// Who asks for a shorter lease must not be told that the profile's heartbeat is too long for it.
+// For a shorter lease the profile's heartbeat must not be reported as too long.
 TEST(WorkerTiming, ALeaseAloneTakesTheHeartbeatAlong) {
   const auto timing = resolve_timing("default", kStore, {.lease = seconds(2)}, environment({}));
   EXPECT_EQ(timing->heartbeat, milliseconds(500));
   const auto reference =
       resolve_timing("reference", kStore, {}, environment({{"LEASE_TTL_SEC", "10"}}));
   EXPECT_EQ(reference->heartbeat, seconds(4));
-  // Nor that it is too short.
+  // Nor as too short.
   const auto shortest =
       resolve_timing("default", kStore, {.lease = milliseconds(300)}, environment({}));
   EXPECT_EQ(shortest->heartbeat, client::kWorkerIntervalMin);
