@@ -17,7 +17,7 @@
 #include "sim/trace.h"
 
 /// The clients of a simulation. They know the broker only by its answers and deliveries, as in
-/// production, and tell the ledger what they do and see.
+/// production, and report to the ledger what they do and see.
 namespace baton {
 
 struct ClientWorld {
@@ -28,7 +28,7 @@ struct ClientWorld {
   Ledger& ledger;
 };
 
-/// Sends batches of all kinds of messages, a few batches under way at a time.
+/// Sends batches of all kinds of messages, with a few batches in flight at a time.
 class Producer {
  public:
   Producer(ClientWorld world, std::size_t number);
@@ -47,7 +47,7 @@ class Producer {
   std::size_t under_way_ = 0;
 };
 
-/// Leases messages and does with them whatever a consumer may do: ack, nack, extend, forget,
+/// Leases messages and does with them anything that a consumer may do: ack, nack, extend, forget,
 /// disappear.
 class Consumer {
  public:
@@ -59,7 +59,7 @@ class Consumer {
   Consumer& operator=(const Consumer&) = delete;
 
   void begin();
-  /// Leaves, if it is there, and does nothing more.
+  /// Leaves, if it is attached, and does nothing more.
   void stop();
   void on_crash();
 
@@ -105,7 +105,7 @@ class Consumer {
   std::deque<Held> stale_;
 };
 
-/// Makes and changes queues, looks, purges, cancels, redrives.
+/// Creates and changes queues, peeks, purges, cancels, redrives.
 class Operator {
  public:
   explicit Operator(ClientWorld world);
@@ -129,7 +129,7 @@ class Operator {
   bool stopped_ = false;
 };
 
-/// Every queue there may be.
+/// Every queue that may exist.
 std::vector<std::string> all_queues();
 
 }  // namespace baton

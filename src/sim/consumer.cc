@@ -14,7 +14,7 @@ constexpr std::size_t kStaleMax = 20;
 
 }  // namespace
 
-/// What the api layer's stream is in production: it outlives its consumer's interest.
+/// Stands for the api layer's stream: it outlives its consumer's interest.
 class Consumer::Sink final : public ConsumerSink {
  public:
   explicit Sink(Consumer& consumer) : consumer_(&consumer) {}
@@ -54,7 +54,7 @@ void Consumer::stop() {
 }
 
 void Consumer::on_crash() {
-  // What was in its buffer is lost with the connection, and may count.
+  // Messages in its buffer are lost with the connection, and may count an attempt.
   for (const Delivery& delivery : unwritten_) {
     world_.ledger.arrived_late(world_.ledger.name(queue_, delivery.token));
   }
@@ -76,7 +76,7 @@ void Consumer::act() {
   if (habit_ == Habit::erratic) act_on_leases();
 }
 
-/// Who it is this time, where, and how much it wants.
+/// Chooses its id this time, its queue, and how much it wants.
 void Consumer::choose(AttachCommand& command) {
   // Mostly the same as before: it returns to its leases.
   if (queue_.empty() || random_.chance(1, 4)) {
@@ -177,7 +177,7 @@ void Consumer::closed(const Sink& sink) {
   if (&sink == sink_.get()) detach();
 }
 
-/// The network takes some of what waits for it.
+/// The network takes some of the messages that wait for it.
 void Consumer::write() {
   if (state_ != State::attached) return;
   std::vector<LeaseToken> tokens;
@@ -232,7 +232,7 @@ void Consumer::ack(std::size_t count) {
   for (auto& [queue, list] : tokens) send_acks(queue, std::move(list));
 }
 
-/// An ack that comes late, or again.
+/// Sends an ack late, or again.
 void Consumer::ack_stale() {
   if (stale_.empty()) return;
   const Held& held = stale_[random_.below(stale_.size())];
@@ -288,7 +288,7 @@ void Consumer::extend() {
       [] {});
 }
 
-/// Says what it has begun; sometimes of what is no longer its own.
+/// Reports what it has begun; sometimes messages that it no longer holds.
 void Consumer::mark() {
   const std::deque<Held>& from = random_.chance(1, 10) ? stale_ : held_;
   if (from.empty()) return;

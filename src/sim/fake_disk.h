@@ -20,8 +20,8 @@ namespace baton {
 /// combination. Thread-safe, though only one thread gives the same run twice. Files must not
 /// outlive it.
 ///
-/// Invariant: whatever was synced (the bytes of a file by File::sync, its name by sync_folder)
-/// survives every crash().
+/// Invariant: everything that was synced (the bytes of a file by File::sync, its name by
+/// sync_folder) survives every crash().
 class FakeDisk final : public Disk {
  public:
   explicit FakeDisk(std::uint64_t seed);
@@ -37,7 +37,7 @@ class FakeDisk final : public Disk {
   [[nodiscard]] Result<std::uint64_t> free_bytes(const std::string& folder) const override;
   Result<std::uint64_t> random_number() override;
 
-  /// The power goes and comes back. Each unsynced write is kept, lost, or torn in sectors of 512
+  /// The power fails and comes back. Each unsynced write is kept, lost, or torn in sectors of 512
   /// bytes; each unsynced creation, rename and removal is kept or lost, though none without the
   /// ones before it of the same name. Folders stay. All files opened before answer io_error from
   /// now on.
@@ -46,18 +46,18 @@ class FakeDisk final : public Disk {
   void kill();
   /// No file may grow when the sizes of all files would be more than `bytes`.
   void set_capacity(std::uint64_t bytes);
-  /// After `count` more files and folders were opened, none can be any more: resource_exhausted.
-  /// None: as many as one likes.
+  /// After `count` more files and folders were opened, opening fails with resource_exhausted.
+  /// nullopt: no limit.
   void set_opens_left(std::optional<std::uint64_t> count);
   /// The bytes taken by all files.
   [[nodiscard]] std::uint64_t bytes_used() const;
-  /// The next write after `count` more of them fails with io_error, having written some sectors of
-  /// it (none if the file would have to grow).
+  /// The next write after `count` more of them fails with io_error, having written some of its
+  /// sectors (none if the file would have to grow).
   void fail_write_after(std::uint64_t count);
   /// The next sync of a file or folder after `count` more of them fails with io_error, and makes
   /// nothing durable.
   void fail_sync_after(std::uint64_t count);
-  /// Damages a file behind everybody's back, durably.
+  /// Damages a file unnoticed, durably.
   void flip_bit(const std::string& path, std::uint64_t bit);
   /// How many file and folder syncs there were.
   [[nodiscard]] std::uint64_t syncs() const;

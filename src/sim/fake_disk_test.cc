@@ -83,7 +83,7 @@ TEST(FakeDisk, UnsyncedNamesAreKeptOrLost) {
   EXPECT_EQ(seen, (std::set<std::string>{"ab", "a", "bc", "c"}));
 }
 
-// No disk loses a file that was renamed: it is under the old name or the new one.
+// No disk loses a renamed file: it has the old name or the new one.
 TEST(FakeDisk, RenamesOfOneFileAreKeptInOrder) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     FakeDisk disk(seed);
@@ -146,7 +146,7 @@ TEST(FakeDisk, PlantedFailuresComeOnceAndOnTime) {
   EXPECT_TRUE(file->sync().has_value());
 }
 
-// What a failed write left behind is what everybody reads, and what a later sync makes durable.
+// The bytes left by a failed write are what everybody reads, and what a later sync makes durable.
 TEST(FakeDisk, FailedWriteLeavesTheSameBytesInMemoryAndOnTheDisk) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     FakeDisk disk(seed);

@@ -25,7 +25,7 @@ void FakeStoreMedia::apply_all(Tables& tables, const std::vector<RowChange>& cha
   for (const RowChange& change : changes) apply(tables, change);
 }
 
-/// Makes all that is pending durable.
+/// Makes everything pending durable.
 void FakeStoreMedia::settle() {
   for (const Pending& each : pending_) apply_all(durable_, each.changes);
   pending_.clear();
@@ -41,7 +41,7 @@ void FakeStoreMedia::crash_locked() {
   crash_in_commit_ = false;
   const auto failed = static_cast<std::uint64_t>(std::count_if(
       pending_.begin(), pending_.end(), [](const Pending& each) { return each.commit; }));
-  // A commit takes everything before it along: the disk got as far as one of them, or none.
+  // A commit includes everything before it: the disk got as far as one of them, or none.
   std::uint64_t commits_kept = random_.below(failed + 1);
   for (const Pending& each : pending_) {
     for (const RowChange& change : each.changes) {

@@ -16,19 +16,19 @@ namespace baton {
 /// What a store's disk and memory hold; outlives the FakeStore objects that use it, as a disk
 /// outlives processes. Thread-safe.
 ///
-/// Invariant: without pending changes, what is visible is what is durable.
+/// Invariant: without pending changes, the visible state is the durable state.
 class FakeStoreMedia {
  public:
   explicit FakeStoreMedia(std::uint64_t seed) : random_(seed) {}
 
-  /// The process dies. Commits that returned ok survive, and what was spilled before them; of those
-  /// that failed, the first few do (as if the disk had got that far); of rows spilled after them,
-  /// each one or not. Stores opened before are dead from here on: their calls fail.
+  /// The process dies. Commits that returned ok survive, with what was spilled before them; of
+  /// those that failed, the first few do (as if the disk had got that far); of rows spilled after
+  /// them, each one may or may not. Stores opened before are dead from here on: their calls fail.
   void crash();
   /// The next commit crashes in its middle: its batch is durable as a whole or not at all.
   void crash_in_next_commit();
   /// While full, commits and spills fail with disk_full. A failed commit is visible all the same,
-  /// as it is with RocksDB, where the write succeeds and the flush does not.
+  /// as with RocksDB, where the write succeeds and the flush does not.
   void set_disk_full(bool full);
 
  private:
@@ -61,7 +61,7 @@ class FakeStoreMedia {
 /// A CheckpointStore in memory, for the simulation: one life of a process over a FakeStoreMedia.
 class FakeStore final : public CheckpointStore {
  public:
-  /// A new process opens what `media` holds; the one before it, if any, is over as by a crash:
+  /// A new process opens what `media` holds; the process before it, if any, ends as by a crash:
   /// closing a store commits nothing.
   explicit FakeStore(std::shared_ptr<FakeStoreMedia> media);
 

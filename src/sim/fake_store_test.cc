@@ -75,7 +75,7 @@ TEST(FakeStore, TheSameSeedCrashesTheSameWay) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(run(seed), run(seed)) << seed;
 }
 
-// What a process that is gone still does must not reach its successor.
+// Calls of a process that is gone must not reach its successor.
 TEST(FakeStore, AfterACrashTheOldStoreIsDead) {
   auto media = std::make_shared<FakeStoreMedia>(1);
   FakeStore old_store(media);
@@ -103,7 +103,7 @@ TEST(FakeStore, ACommitOnAFullDiskSucceedsWhenItIsRepeatedWithSpace) {
   EXPECT_EQ(contract::get(FakeStore(media), kState, "position"), "1");
 }
 
-// A failed commit that survives took along everything before it; a later one never stands alone.
+// A failed commit that survives includes everything before it; a later one never stands alone.
 TEST(FakeStore, OfFailedCommitsTheFirstFewSurviveACrash) {
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

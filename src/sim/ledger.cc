@@ -14,7 +14,7 @@ std::int64_t milliseconds_of(const Uuid& id) {
   return value;
 }
 
-/// Each time it dies it begins anew elsewhere: the last failure says when that was.
+/// A message that dies begins anew in another queue: the last failure says when that was.
 std::string home_of(const std::string& queue, const Delivery& delivery) {
   return queue + "/" + std::string(delivery.message->header("baton-last-failure-ns"));
 }
@@ -80,7 +80,7 @@ void Ledger::set_dedup_window(const std::string& queue, Duration window) {
   entry->second.most = std::max(entry->second.most, window);
 }
 
-/// It is in the queue, under that id.
+/// The message is in the queue, under that id.
 void Ledger::note_stored(Letter& letter, Uuid id) {
   if (letter.id == id) return;
   if (letter.id.has_value()) trace_.fail("message {} is there twice, under two ids", letter.number);
@@ -125,7 +125,7 @@ Ledger::Lease* Ledger::find_lease(const LeaseName& name) {
 
 bool Ledger::is_live(const Lease& lease, Instant now) {
   if (lease.doubt || lease.over || now >= lease.deadline) return false;
-  // An extension may also shorten.
+  // An extension may also shorten the lease.
   if (std::ranges::any_of(lease.extends, [&](Instant until) { return now >= until; })) return false;
   return !lease.orphan_until.has_value() || now < *lease.orphan_until;
 }
@@ -163,7 +163,7 @@ void Ledger::delivered(const std::string& queue, const std::string& consumer_id,
                     .touched = letter->cancels != 0 || destroying_[queue] != 0};
 }
 
-/// Nobody else may hold it.
+/// Checks that no other consumer may hold the message.
 void Ledger::check_fresh_lease(const Letter& letter, const LeaseName& name, Instant now) {
   for (const LeaseName& other : letter.leases) {
     if (is_live(leases_.at(other), now)) {
@@ -282,11 +282,11 @@ void Ledger::left(const std::string& queue, const std::string& consumer_id) {
   }
 }
 
-/// Of what it held to its end, only what it had begun, or as many of the oldest as it works on at a
-/// time, can have counted an attempt.
+/// Of the messages it held until its end, only those it had begun, or as many of the oldest as it
+/// works on at a time, can have counted an attempt.
 void Ledger::left_for_good(const Parting& parting, Instant now) {
   --leaving_;
-  // Another may have taken its leases over; or they last until their deadlines.
+  // Another consumer may have taken its leases over; or they last until their deadlines.
   if (attaches_[{parting.queue, parting.consumer_id}] != parting.attach) return;
   if (keeps_leases_.contains(parting.queue)) return;
   std::uint32_t older = 0;
@@ -367,9 +367,9 @@ void Ledger::peeked(const PeekCommand& command, std::size_t acked_before) {
   if (entry != by_id_.end()) check_found(letters_.at(entry->second), command.queue, *command.error);
 }
 
-/// An operator was told that a message is not there.
+/// An operator was told that a message does not exist.
 void Ledger::check_found(const Letter& letter, const std::string& queue, const Error& error) {
-  // What was ever leased may have died, and so be elsewhere.
+  // A message that was ever leased may have died, and so be elsewhere.
   const bool may_be_gone = letter.excused || letter.unknown != 0 || !letter.leases.empty() ||
                            letter.life != life_ || letter.sent.queue != queue;
   if (!may_be_gone) {
@@ -388,12 +388,12 @@ std::optional<std::pair<std::string, Uuid>> Ledger::find_confirmed(std::uint64_t
 
 void Ledger::crashed(Instant now) {
   ++life_;
-  // A lease that was given and taken back by a detach, before anybody heard of it, counts, too.
+  // A lease that was given and taken back by a detach, before a client was told, counts too.
   hidden_leases_ += 1 + std::exchange(leaving_, 0);
   served_.clear();
   for (auto& [queue, count] : destroying_) count = 0;
   for (auto& [token, lease] : leases_) {
-    // Past that point it may have been released, whether or not anybody heard of it.
+    // Past that point it may have been released, whether or not a client was told.
     if (lease.orphan_until.has_value() && now >= *lease.orphan_until) lease.doubt = true;
   }
 }

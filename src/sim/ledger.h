@@ -16,8 +16,8 @@
 namespace baton {
 
 /// What the clients know, and nothing else: what they sent, what was confirmed, what was delivered.
-/// Holds the broker to its promises from outside. A message is known by the number in its payload,
-/// so that one whose confirmation was lost is recognised all the same.
+/// Checks the broker's promises from outside. A message is known by the number in its payload, so
+/// that one whose confirmation was lost is still recognised.
 class Ledger {
  public:
   struct Sent {
@@ -30,14 +30,14 @@ class Ledger {
     Instant at;
   };
 
-  /// A lease's name: tokens are given by shards, each on its own.
+  /// A lease's name: each shard gives tokens on its own.
   struct LeaseName {
     std::uint64_t shard = 0;
     LeaseToken token;
     auto operator<=>(const LeaseName&) const = default;
   };
 
-  /// A registration that has ended: what may count an attempt by that, and what not.
+  /// A registration that has ended: which messages may count an attempt by that, and which may not.
   struct Parting {
     std::string queue;
     std::string consumer_id;
@@ -45,7 +45,7 @@ class Ledger {
     std::uint32_t concurrency = 1;
     bool orderly = false;
     std::set<LeaseName> written{};  // Deliveries that reached it.
-    std::set<LeaseName> begun{};    // Those it marked.
+    std::set<LeaseName> begun{};    // Those that it marked as begun.
   };
 
   Ledger(Trace& trace, std::uint64_t shards) : trace_(trace), shards_(shards) {}
@@ -65,7 +65,7 @@ class Ledger {
                  Instant now);
   /// The delivery reached its consumer, which may work on it from now on.
   void written(const LeaseName& name);
-  /// It came when its consumer had left already, too late to be named in the detach.
+  /// The delivery came when its consumer had left already, too late to be named in the detach.
   void arrived_late(const LeaseName& name);
   void ack_sent(const LeaseName& name);
   void acked(const LeaseName& name, const ItemOutcome& outcome, Instant now);
@@ -73,13 +73,13 @@ class Ledger {
   void extend_sent(const LeaseName& name, Instant deadline_at_least);
   void extended(const LeaseName& name, Instant deadline_at_least, const ItemOutcome& outcome,
                 Instant now);
-  /// The consumer has gone, or another has taken its place.
+  /// The consumer has left, or another has taken its place.
   void left(const std::string& queue, const std::string& consumer_id);
-  /// A consumer registers under that id; answers how many have.
+  /// A consumer registers under that id; returns how many have.
   std::uint64_t attach_sent(const std::string& queue, const std::string& consumer_id) {
     return ++attaches_[{queue, consumer_id}];
   }
-  /// The broker has dealt with its leaving.
+  /// The broker has processed the detach.
   void left_for_good(const Parting& parting, Instant now);
   /// The consumer is registered again.
   void returned(const std::string& queue, const std::string& consumer_id, Instant now);
@@ -87,10 +87,10 @@ class Ledger {
   // Operators.
   void cancel_sent(Uuid id);
   void cancelled(Uuid id, const std::string& queue, const ItemOutcome& outcome);
-  /// A purge or a delete of the queue is under way; with a name, also of what may come to be in it.
+  /// A purge or a delete of the queue is in flight; by name, it also affects later messages.
   void destroy_sent(const std::string& queue);
   void destroy_ended(const std::string& queue);
-  /// `acked_before`: what acked() said when it was sent.
+  /// `acked_before`: what acked() returned when it was sent.
   void peeked(const PeekCommand& command, std::size_t acked_before);
   /// A confirmed message, for an operator to name.
   [[nodiscard]] std::optional<std::pair<std::string, Uuid>> find_confirmed(
@@ -100,7 +100,7 @@ class Ledger {
   void crashed(Instant now);
   void restarted(Instant now, Duration return_after);
 
-  /// At the end, when everything was drained: nothing confirmed is missing.
+  /// At the end, when everything was drained: no confirmed message is missing.
   void finish();
   [[nodiscard]] std::size_t sent() const { return letters_.size(); }
   [[nodiscard]] std::size_t confirmed() const { return by_id_.size(); }
@@ -110,7 +110,7 @@ class Ledger {
   enum class Fate : std::uint8_t { unknown, confirmed, refused, duplicate };
   /// A message's time in one queue: its attempts begin anew when it dies, or is redriven.
   struct Home {
-    std::uint32_t attempt = 0;  // The last one seen.
+    std::uint32_t attempt = 0;  // The last attempt seen.
     std::uint32_t written = 0;  // Deliveries that reached a consumer, and so may count.
   };
   struct Letter {
@@ -122,10 +122,10 @@ class Ledger {
     bool acked = false;
     std::size_t ack_number = 0;
     bool cancelled = false;
-    bool excused = false;           // Something was done that may have removed it.
+    bool excused = false;           // An operation may have removed it.
     std::uint32_t unknown = 0;      // Acks and cancels without an answer.
-    std::uint32_t cancels = 0;      // Of these.
-    std::vector<LeaseName> leases;  // All it had, as far as anybody saw, in order.
+    std::uint32_t cancels = 0;      // How many of these are cancels.
+    std::vector<LeaseName> leases;  // All leases that were seen, in order.
     std::uint32_t unwritten_lost = 0;
     std::map<std::string, Home> homes;
   };
@@ -134,12 +134,12 @@ class Ledger {
     std::string queue;
     std::string consumer_id;
     std::string home;
-    Instant deadline;              // Not before then.
-    std::vector<Instant> extends;  // Under way, or lost: until when each would make it last.
+    Instant deadline;              // The lease does not end before.
+    std::vector<Instant> extends;  // In flight, or lost: how long each would make it last.
     std::optional<Instant> orphan_until;
-    bool doubt = false;    // Its holder gave it up, or somebody else may have ended it.
+    bool doubt = false;    // Its holder gave it up, or another client may have ended it.
     bool over = false;     // Its ack or nack succeeded.
-    bool touched = false;  // Something was asked that may have ended it.
+    bool touched = false;  // A request may have ended it.
   };
 
   [[nodiscard]] static bool is_live(const Lease& lease, Instant now);
@@ -164,7 +164,7 @@ class Ledger {
     Duration most;
   };
   std::map<std::string, Window> dedup_windows_;
-  std::set<std::string> dedup_unknown_;  // Queues that may have forgotten theirs.
+  std::set<std::string> dedup_unknown_;  // Queues that may have forgotten their dedup ids.
   std::map<std::pair<std::string, std::string>, std::vector<Uuid>> dedup_stored_;
   std::map<std::string, std::uint32_t> destroying_;
   std::set<std::string> keeps_leases_;
@@ -175,7 +175,7 @@ class Ledger {
   std::uint64_t next_ = 1;
   std::uint64_t life_ = 0;
   std::uint32_t hidden_leases_ = 0;  // How many leases of one message a crash may have hidden.
-  std::uint32_t leaving_ = 0;        // Detaches under way.
+  std::uint32_t leaving_ = 0;        // Detaches in flight.
   std::size_t acked_ = 0;
 };
 

@@ -67,7 +67,7 @@ void Mirror::on(const Enqueued& fact) {
 }
 
 void Mirror::check_order(MirrorQueue& queue, const Letter& letter, const std::string& key) {
-  // What a throttle sets aside may be overtaken; what comes back was not undisturbed.
+  // A throttled message may be overtaken; one that returns was not undisturbed.
   if (letter.body->has_throttle_keys() || letter.leased_before) return;
   Sequence& last = queue.last_first_lease[key];
   if (letter.sequence < last) {
@@ -146,8 +146,8 @@ void Mirror::run_races(MirrorQueue& queue, const std::string& served) {
   }
 }
 
-/// Deficit round robin: of two keys that both have something all the time, none gets more than two
-/// turns ahead of its share.
+/// Deficit round robin: of two keys that both have messages all the time, neither gets more than
+/// two turns ahead of its share.
 void Mirror::run_race(MirrorQueue& queue, const std::string& served, const std::string& other) {
   const bool first = served < other;
   auto& race = queue.races[first ? std::pair(served, other) : std::pair(other, served)];
@@ -162,7 +162,7 @@ void Mirror::run_race(MirrorQueue& queue, const std::string& served, const std::
   }
 }
 
-/// Races in which one has nothing left are over.
+/// Ends races in which one key has no messages left.
 void Mirror::end_races(MirrorQueue& queue) {
   std::erase_if(queue.races, [&](const auto& race) {
     return queue.ready_of(race.first.first) == 0 || queue.ready_of(race.first.second) == 0;
@@ -194,7 +194,7 @@ void Mirror::check_last_attempt(const MirrorQueue& queue, const Letter& letter) 
   }
 }
 
-/// What ends by itself counts as an attempt; what comes back as if nothing had happened does not.
+/// A lease that ends by itself counts an attempt; a release does not.
 void Mirror::check_end(const Ended& fact, const Letter& letter) {
   const bool expired = fact.reason == "the lease expired";
   const bool left = fact.reason == "the consumer disconnected";

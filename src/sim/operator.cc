@@ -22,7 +22,7 @@ void Operator::begin() {
   world_.timeline.after(milliseconds{50}, [this] { act(); });
 }
 
-/// Asks until it is there.
+/// Repeats the request until the queue exists.
 void Operator::create(const PlannedQueue& queue) {
   if (world_.trace.failed()) return;
   const auto again = [this, &queue] {
@@ -151,7 +151,7 @@ void Operator::cancel() {
       nullptr);
 }
 
-/// Purges, or deletes and makes again, a queue that is there for it.
+/// Purges, or deletes and creates again, a queue meant for it.
 void Operator::destroy() {
   for (const PlannedQueue& queue : world_.plan.queues) {
     if (!queue.destructible) continue;

@@ -75,7 +75,7 @@ void draw_clients(Plan& plan, Random random) {
 
 QueueSettingsPatch draw_settings(Random& random) {
   QueueSettingsPatch patch;
-  // Longer than a lease takes from being granted to being delivered, by far.
+  // Much longer than the time from the grant of a lease to its delivery.
   patch.visibility_timeout = draw(random, milliseconds{200}, milliseconds{1500});
   patch.max_attempts = static_cast<std::uint32_t>(random.chance(1, 2) ? 1 : draw(random, 0, 5));
   patch.retry_delay = draw(random, Duration{0}, milliseconds{100});
@@ -97,7 +97,7 @@ void draw_queues(Plan& plan, Random random) {
   }
   if (random.chance(1, 5)) fair.settings.fairness_cost = FairnessCost::byte;
   PlannedQueue fragile{.name = "b", .settings = draw_settings(random), .destructible = true};
-  // In another shard, perhaps.
+  // Perhaps in another shard.
   for (PlannedQueue* queue : {&solid, &fair, &fragile}) {
     if (plan.circles || random.chance(1, 3)) queue->settings.dead_letter_queue = "dead";
     if (plan.circles) queue->settings.max_attempts = 1;

@@ -19,14 +19,14 @@ namespace baton {
 enum class Canary : std::uint8_t {
   none,
   release_before_sync,     // Answers go out before the journal is synced.
-  lose_row,                // The store forgets a row that was committed.
-  reuse_boot,              // A restart does not read which boot numbers there were.
+  lose_row,                // The store forgets a committed row.
+  reuse_boot,              // A restart ignores the boot numbers given before.
   checkpoint_before_sync,  // A checkpoint does not wait for the journal.
-  drop_unwritten,          // A detach does not say what was never written.
+  drop_unwritten,          // A detach does not name what was never written.
   jobs_out_of_order,       // The store's jobs overtake each other.
   trim_early,              // The journal is trimmed when a checkpoint begins.
-  transfer_by_message,     // A transfer between shards is known by the message's id.
-  count_prefetched,        // A consumer's death counts an attempt on all that it holds.
+  transfer_by_message,     // A transfer between shards is identified by the message's id.
+  count_prefetched,        // A consumer's death counts an attempt for all that it holds.
 };
 struct CanaryName {
   Canary canary;
@@ -48,7 +48,7 @@ inline constexpr std::array<CanaryName, 9> kCanaries{{
 struct PlannedQueue {
   std::string name;
   QueueSettingsPatch settings;
-  bool destructible = false;  // May be purged, deleted and made again.
+  bool destructible = false;  // May be purged, deleted and created again.
 };
 
 /// Everything about a run that is fixed when it begins, drawn from its seed. Limits are tiny, so
@@ -61,10 +61,10 @@ struct Plan {
   std::size_t shards = 1;
   Shard::Options shard;
   JournalOptions journal;
-  bool roomy = false;  // Nothing spills while it lives: fairness can be held to its bound.
+  bool roomy = false;  // Nothing spills while it lives: fairness can be checked against its bound.
   std::size_t rounds_waiting = 1;
 
-  // The longest that each step takes.
+  // The longest time of each step.
   Duration decide_max{};
   Duration sync_max{};
   Duration job_max{};
@@ -73,9 +73,9 @@ struct Plan {
 
   // Faults.
   Duration fault_time{};         // They end here.
-  Duration crash_gap{};          // Between two crashes at random times; about.
-  std::uint64_t crash_odds = 0;  // One step in so many is the last.
-  std::uint64_t full_odds = 0;   // One look of the saboteur in so many fills a disk.
+  Duration crash_gap{};          // Mean time between two crashes at random times.
+  std::uint64_t crash_odds = 0;  // One step in this many crashes.
+  std::uint64_t full_odds = 0;   // One in this many checks of the saboteur fills a disk.
   Duration wall_jump_max{};
 
   // Clients.
@@ -87,7 +87,7 @@ struct Plan {
   std::size_t batch_max = 1;
   std::uint32_t in_flight_max = 1;
   bool circles = false;  // Dead letters go to another shard, and are redriven all the time.
-  Duration news_max{};   // How late a shard hears that a transfer is done, or may be forgotten.
+  Duration news_max{};   // How late a shard is told that a transfer is done, or may be forgotten.
   std::vector<std::string> keys;
   std::vector<PlannedQueue> queues;
 };

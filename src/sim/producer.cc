@@ -22,7 +22,7 @@ Producer::Producer(ClientWorld world, std::size_t number)
 void Producer::act() {
   if (stopped_ || world_.trace.failed()) return;
   if (world_.ledger.sent() >= world_.plan.messages_max) return;
-  // In bursts: a queue must be deep sometimes.
+  // In bursts, so that a queue is deep sometimes.
   const std::size_t batches = random_.chance(1, 6) ? kUnderWayMax : 1;
   for (std::size_t i = 0; i < batches && under_way_ < kUnderWayMax; ++i) send();
   world_.timeline.after(draw(random_, microseconds{10}, world_.plan.think_max), [this] { act(); });

@@ -25,8 +25,9 @@ MemberId member_of(std::uint64_t call) { return {connection_of(call), Subscripti
 }  // namespace
 
 SeatWorld::SeatWorld(Options options) : options_(options), random_(options.seed) {
-  // At once means at once: between two ends of a visible break lie milliseconds in which two may
-  // write. So visible breaks, and restarts, belong to strict groups.
+  // In a group that hands over at once, two consumers may write for the milliseconds in which only
+  // one end has seen a visible break. So visible breaks, and restarts, are only used with strict
+  // groups.
   strict_ = options_.seed % 2 == 1;
   const double spread = has_bug(SeatBug::clocks_far_apart) ? 0.25 : 0.01;
   const auto rate = [&] { return 1 + (chance(0.5) ? spread : -spread); };
@@ -153,7 +154,7 @@ void SeatWorld::hear(std::size_t index, const Word& word) {
 void SeatWorld::hear_answer(std::size_t index, const Acknowledged& answer) {
   Client& client = clients_[index];
   const Instant now = clock(client.process);
-  // The lease has ended, and the client has not looked yet.
+  // The lease has ended, and the client has not checked it yet.
   const bool looks = !has_bug(SeatBug::client_looks_at_no_clock);
   if (looks && client.hold.granted() && !may_work(client)) return give_up(index);
   client.hold.acknowledged(answer.number, answer.broker_time, kTerms, now);
@@ -185,7 +186,7 @@ void SeatWorld::work(std::size_t index) {
 void SeatWorld::give_up(std::size_t index) {
   Client& client = clients_[index];
   if (client.call == 0) return;
-  // The broker hears it if the way is open.
+  // The broker is told if the way is open.
   say(client.call, true, Ended{});
   client.call = 0;
   client.seat.reset();
@@ -294,7 +295,7 @@ void SeatWorld::look_at_deadline() {
   run_effects();
 }
 
-// Killed and started again: what it knew of calls is gone, and every connection visibly breaks.
+// Killed and started again: it has forgotten all calls, and every connection visibly breaks.
 void SeatWorld::restart_broker() {
   for (auto& [id, call] : calls_) {
     call.up.words.clear();

@@ -23,7 +23,7 @@ enum class SeatBug : std::uint8_t {
   client_counts_from_the_answer,  // Not from when the heartbeat was sent.
   client_looks_at_no_clock,       // Only its timer ends its lease, late in a stopped process.
   broker_is_impatient,            // It gives the seat away after 3 s of silence.
-  break_hands_over_at_once,       // A visible break of a strict group.
+  break_hands_over_at_once,       // After a visible break in a strict group.
   restart_forgets_leases,         // The broker activates at once after a restart.
   clocks_far_apart,               // Rates that differ by more than the lease rule covers.
 };
@@ -31,11 +31,11 @@ enum class SeatBug : std::uint8_t {
 /// Consumers of one single-active group, each a process with a clock of its own rate, and a broker
 /// that is the shipped coordinator with the shipped leases: links that fall silent in one direction
 /// or both and deliver everything later, links that break visibly, processes that are stopped and
-/// woken, and a broker that is stopped, or killed and started again. Who has the seat writes its
-/// epoch into a file. Everything follows from the seed.
+/// woken, and a broker that is stopped, or killed and started again. The consumer that has the seat
+/// writes its epoch into a file. Everything follows from the seed.
 ///
-/// Promise: no epoch in the file is followed by a lower one; and when the faults are over, somebody
-/// writes.
+/// Promise: no epoch in the file is followed by a lower one; and when the faults are over, some
+/// consumer writes.
 class SeatWorld {
  public:
   struct Options {
@@ -47,7 +47,7 @@ class SeatWorld {
 
   void run();
 
-  /// Empty: the promises were kept.
+  /// Empty if the promises were kept.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   [[nodiscard]] std::uint64_t handovers() const { return handovers_; }
   [[nodiscard]] std::uint64_t writes() const { return writes_; }
@@ -80,10 +80,10 @@ class SeatWorld {
   };
   struct Client {
     Process process;
-    std::uint64_t call = 0;  // 0: none.
+    std::uint64_t call = 0;  // 0: no call.
     SessionHold hold;
     std::optional<Generation> seat;
-    Instant answer_until{};  // Of a planted bug.
+    Instant answer_until{};  // For a planted bug.
   };
   struct Call {
     std::size_t client = 0;
@@ -139,7 +139,7 @@ class SeatWorld {
   Process broker_;
   std::uint64_t boots_ = 0;
   std::unique_ptr<Coordinator> coordinator_;
-  std::vector<CoordinatorFact> facts_;  // All that was recorded.
+  std::vector<CoordinatorFact> facts_;  // All recorded facts.
   std::vector<Client> clients_{kClients};
   std::map<std::uint64_t, Call> calls_;
   std::uint64_t next_call_ = 0;

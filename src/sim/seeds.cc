@@ -10,7 +10,7 @@
 
 #include "sim/simulation.h"
 
-/// Seeds run in a child process, which tells through a pipe which seed it is at: an assertion that
+/// Seeds run in a child process, which reports through a pipe which seed it runs: an assertion that
 /// ends it is then a failure of that seed and not the end of the search.
 namespace baton {
 namespace {
@@ -86,7 +86,7 @@ std::optional<SeedFailure> find_failure(SeedRange seeds, Canary canary, bool pro
   if (child < 0) return SeedFailure{seeds.first, "no process"};
   if (child == 0) {
     close(ends[0]);
-    // What a planted bug makes the code under test say is of no interest.
+    // What the code under test prints because of a planted bug is of no interest.
     if (canary != Canary::none && freopen("/dev/null", "w", stderr) == nullptr) _exit(3);
     run_child(seeds, canary, ends[1]);
   }

@@ -89,7 +89,7 @@ void SimBroker::begin() {
   timeline_.after(milliseconds{10}, [this] { sabotage(); });
 }
 
-/// Once in a while: crashes out of the blue, disks that are full for some time.
+/// Now and then: crashes at random times, disks that are full for a while.
 void SimBroker::sabotage() {
   if (!faults() || trace_.failed()) return;
   const auto gap = static_cast<std::uint64_t>(plan_.crash_gap / milliseconds{10});
@@ -190,7 +190,7 @@ void SimBroker::start() {
   if (trace_.failed()) return;
   arm_start_faults();
   const bool started = start_shards();
-  // A write that fails later would end the process: that is what crashes are for.
+  // A write that fails later would end the process: crashes cover that.
   disk_.fail_write_after(kNever);
   if (!started) {
     for (const auto& shard : shards_) shard->stop();
@@ -228,8 +228,8 @@ void SimBroker::post(std::uint64_t shard, QueueCommand command, Done done) {
       std::make_unique<SimCall>(*this, std::move(command), std::move(done), nullptr));
 }
 
-/// As LocalBroker does it: Received there, then Done here, then forgotten there. News of it may be
-/// late, so that a message can come round again before.
+/// As LocalBroker does it: Received there, then Done here, then forgotten there. Notice of it may
+/// be late, so that a message can come round again before.
 void SimBroker::transfer(std::uint64_t from_shard, const QueueEffects::Transfer& transfer) {
   const std::uint64_t target = shard_of_queue(transfer.to, plan_.shards);
   trace_.note("transfer {}.{} of {} to '{}'", transfer.id.boot, transfer.id.number,

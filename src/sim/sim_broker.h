@@ -20,7 +20,7 @@
 namespace baton {
 
 /// The broker process of a simulation: its shards, its clock, its crashes and restarts. Takes the
-/// place of LocalBroker; outlives the processes it plays.
+/// place of LocalBroker; outlives the simulated processes.
 class SimBroker final : private SimShard::Host {
  public:
   using Done = std::function<void(QueueCommand&)>;
@@ -33,23 +33,23 @@ class SimBroker final : private SimShard::Host {
 
   /// Starts the process, and the faults.
   void begin();
-  /// No fault from now on; a process that is down comes up.
+  /// No fault from now on; a process that is down is started.
   void heal();
 
   [[nodiscard]] bool up() const { return up_; }
   [[nodiscard]] Instant now() const { return broker_now(); }
   [[nodiscard]] std::uint64_t crashes() const { return crashes_; }
   [[nodiscard]] std::uint64_t spilled() const;
-  /// Hands a command to its shard. Either `done` or `lost` follows; false when the broker is down,
-  /// and then neither.
+  /// Passes a command to its shard. Either `done` or `lost` follows; returns false when the broker
+  /// is down, and then neither follows.
   bool submit(QueueCommand command, Done done, Lost lost);
-  /// Whether an answer or a delivery that goes out now still reaches its client: a process may die
+  /// Whether an answer or a delivery that is sent now still reaches its client: a process may die
   /// between two of them.
   bool take_answer();
   ConsumerNumber next_consumer_number() { return ConsumerNumber{next_consumer_++}; }
-  /// Told of every crash, after it.
+  /// `listener` is called after every crash.
   void on_crash(std::function<void()> listener) { listeners_.push_back(std::move(listener)); }
-  /// The process dies, and comes back after a while.
+  /// The process dies, and restarts after a while.
   void crash(std::string_view why) override;
 
   // For the end of a run.
@@ -59,7 +59,7 @@ class SimBroker final : private SimShard::Host {
   [[nodiscard]] bool is_quiet() const;
   void request_checkpoint();
   [[nodiscard]] std::string leftover_rows() const;
-  /// Stops and starts the process when all is quiet; it must come back as it was.
+  /// Stops and starts the process when all is quiet; it must have the same state afterwards.
   void restart_quietly();
 
  private:
@@ -93,7 +93,7 @@ class SimBroker final : private SimShard::Host {
   bool crashing_ = false;
   bool ending_ = false;
   std::optional<std::uint64_t> answers_left_;  // Of a process that is about to die.
-  Instant started_at_;                         // Broker time, and the timeline's then.
+  Instant started_at_;                         // Broker time at the start, and the timeline's.
   Instant started_now_;
   Duration wall_skew_{0};
   std::uint64_t crashes_ = 0;

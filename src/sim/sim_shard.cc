@@ -70,7 +70,7 @@ Result<Instant> SimShard::start(Instant wall) {
   return life_->shard->started_at();
 }
 
-/// The mirror forgets what the crash took, which must be nothing that was durable.
+/// The mirror forgets what the crash lost, which must not be durable.
 void SimShard::recall(Position next) {
   if (next < durable_) {
     world_.trace.fail("shard {}: round {} was durable, but the journal ends at {}", number_,
@@ -84,7 +84,7 @@ void SimShard::recall(Position next) {
 }
 
 void SimShard::stop() {
-  // Destroying calls tells clients that they are lost, and those look at what is left.
+  // Destroying calls tells clients that they are lost, and the clients then use what is left.
   const std::unique_ptr<Life> gone = std::move(life_);
   ++lives_;
 }
@@ -132,7 +132,7 @@ void SimShard::decide() {
   arm_timer();
 }
 
-/// False when the process died.
+/// Returns false when the process died.
 bool SimShard::run_round() {
   Life& life = *life_;
   if (life.journal->room().everything < world_.plan.shard.small_round_bytes) {
@@ -210,7 +210,7 @@ void SimShard::run_checkpoint() {
   finish_checkpoint(position);
 }
 
-/// The next one takes its rows along.
+/// The next checkpoint includes its rows.
 void SimShard::give_up_checkpoint() {
   if (const auto given_up = std::exchange(life_->checkpoint, std::nullopt)) {
     life_->shard->checkpoint_given_up(*given_up);
@@ -218,7 +218,7 @@ void SimShard::give_up_checkpoint() {
   start_checkpoint();
 }
 
-/// The keeper trims some time later.
+/// The journal is trimmed some time later.
 void SimShard::finish_checkpoint(Position position) {
   world_.timeline.after(draw(random_, microseconds{1}, world_.plan.checkpoint_max),
                         [this, position, life = lives_] {
@@ -256,7 +256,7 @@ void SimShard::begin_sync() {
 void SimShard::sync() {
   Life& life = *life_;
   if (world_.host.crash_point("before a sync", 1)) return;
-  // A batch that rests on nothing new needs no sync, as in production.
+  // A batch that depends on nothing new needs no sync, as in production.
   const bool needed = life.batch.back().position >= life.durable;
   const bool skipped = world_.plan.canary == Canary::release_before_sync && random_.chance(2, 3);
   if (needed && !skipped) {
@@ -269,7 +269,7 @@ void SimShard::sync() {
   release();
 }
 
-/// One round at a time; the process may die between two of them, and between two answers.
+/// Releases one round at a time; the process may die between two of them, and between two answers.
 void SimShard::release() {
   Life& life = *life_;
   Held held = std::move(life.batch.front());

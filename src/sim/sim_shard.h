@@ -21,12 +21,12 @@
 
 namespace baton {
 
-/// Takes the place of ShardRunner: drives one production Shard over a fake disk and store, each
-/// step of each of its threads being a task at a random later time. Outlives the crashes of the
-/// process it is part of; what a process has in memory is in `Life`.
+/// Takes the place of ShardRunner: drives one production Shard over a fake disk and store; each
+/// step of each of its threads is a task at a random later time. Outlives the crashes of its
+/// process; what a process has in memory is in `Life`.
 class SimShard {
  public:
-  /// What the shard asks of the broker it is part of.
+  /// What the shard asks of its broker.
   class Host {
    public:
     Host() = default;
@@ -36,12 +36,12 @@ class SimShard {
 
     /// Broker time.
     [[nodiscard]] virtual Instant broker_now() const = 0;
-    /// A place where the process may die. True when it did: the caller's life is over. `often` is
-    /// for what happens seldom: dying there is then as common as elsewhere.
+    /// A place where the process may die. Returns true when it did: the caller's life is over.
+    /// `often` is for rare events: dying there is then as common as elsewhere.
     virtual bool crash_point(std::string_view where, std::uint64_t often) = 0;
     /// The process dies here.
     virtual void crash(std::string_view why) = 0;
-    /// How many answers still reach the clients; none = all of them.
+    /// How many answers still reach the clients; nullopt = all of them.
     virtual std::optional<std::uint64_t> draw_last_answers(std::size_t answers) = 0;
     virtual void transfer(std::uint64_t from_shard, const QueueEffects::Transfer& transfer) = 0;
   };
@@ -57,10 +57,10 @@ class SimShard {
 
   /// Recovers from what the disk and the store hold. An error leaves the shard down.
   Result<Instant> start(Instant wall);
-  /// Everything in memory is gone.
+  /// Everything in memory is lost.
   void stop();
   void submit(std::unique_ptr<Call> call);
-  /// The first round of a life: what recovery left to do.
+  /// The first round of a life: the work that recovery left.
   void kick(Instant now) {
     life_->shard->begin_serving(now);
     wake();
@@ -71,7 +71,7 @@ class SimShard {
   void request_checkpoint();
 
   [[nodiscard]] const Mirror& mirror() const { return mirror_; }
-  /// Nothing is under way, and the last checkpoint holds everything.
+  /// Whether nothing is in progress, and the last checkpoint holds everything.
   [[nodiscard]] bool is_quiet() const;
   [[nodiscard]] std::vector<QueueDescription> describe() const {
     return life_->shard->machine().list("");
@@ -133,8 +133,8 @@ class SimShard {
   std::uint64_t number_;
   std::uint64_t lives_ = 0;
   std::uint64_t spilled_ = 0;
-  std::vector<RecordedRound> rounds_;  // All that were appended and not lost.
-  Position durable_{1};                // Rounds before it must survive.
+  std::vector<RecordedRound> rounds_;  // All rounds that were appended and not lost.
+  Position durable_{1};                // Rounds before this must survive.
   std::unique_ptr<Life> life_;
 };
 

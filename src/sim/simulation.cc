@@ -102,12 +102,12 @@ class Simulation {
 
   void finish() {
     if (trace_.failed()) return;
-    // Past every delay, so that rows of what was purged or deleted come up and go, too.
+    // Past every delay, so that rows of purged or deleted messages come up and are removed too.
     const Instant later = timeline_.now() + seconds{3};
     timeline_.after(seconds{4}, [] {});
     step_until(seconds{30}, "settling", [&] { return timeline_.now() > later; });
     if (trace_.failed()) return;
-    // Once more after a restart: it is then that rows of deleted and purged queues are swept out.
+    // Once more after a restart: only then are the rows of deleted and purged queues removed.
     for (int i = 0; i < 2; ++i) {
       broker_.request_checkpoint();
       step_until(seconds{30}, "a last checkpoint", [&] { return broker_.is_quiet(); });

@@ -20,8 +20,8 @@ struct RunResult {
 };
 
 /// Runs one seed: faults first, then everything heals and all that is left must be drained. A
-/// broken assertion of the code under test ends the process; find_failure() is for those who want
-/// to survive it.
+/// failed assertion of the code under test ends the process; use find_failure() to survive
+/// that.
 RunResult run_simulation(const Plan& plan);
 
 /// One failing seed.
@@ -34,7 +34,7 @@ struct SeedRange {
   std::uint64_t count = 0;
 };
 /// Runs seeds until one fails, in a process of its own, so that assertions count as failures. One
-/// seed in 20 runs twice, and must do the same again.
+/// seed in 20 runs twice, and both runs must be the same.
 std::optional<SeedFailure> find_failure(SeedRange seeds, Canary canary, bool progress);
 
 }  // namespace baton

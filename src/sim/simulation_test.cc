@@ -45,14 +45,14 @@ std::vector<std::uint64_t> old_failures() {
   return seeds;
 }
 
-// Crashes, torn writes, full disks and jumping clocks at random moments must break no promise; 1
-// seed in 20 runs twice and must do the same again.
+// Crashes, torn writes, full disks and jumping clocks at random moments must break no promise; one
+// seed in 20 runs twice, and both runs must be the same.
 TEST(Simulation, NoSeedBreaksAPromise) {
   const auto failure = find_failure({.first = 0, .count = seeds_wanted()}, Canary::none, false);
   if (failure.has_value()) FAIL() << text_of(*failure);
 }
 
-// What failed once is tried for ever, though the code around it changes what the seed does.
+// A seed that failed once is run for ever, though the code around it changes what the seed does.
 TEST(Simulation, SeedsThatOnceFailedPass) {
   const std::vector<std::uint64_t> seeds = old_failures();
   EXPECT_FALSE(seeds.empty());
@@ -79,7 +79,7 @@ TEST(Simulation, TheRareIsCommon) {
 
 class CanaryTest : public ::testing::TestWithParam<CanaryName> {};
 
-// A simulator that finds no planted bug would not find one of ours either.
+// A simulator that misses a planted bug would miss a real one too.
 TEST_P(CanaryTest, IsFound) {
   const auto failure = find_failure({.first = 0, .count = 200}, GetParam().canary, false);
   EXPECT_TRUE(failure.has_value());

@@ -56,7 +56,7 @@ struct Holding {
 
 class World;
 
-/// One consumer: answers whatever it is told, at once or when the world lets it.
+/// One consumer: answers everything it is told, at once or later.
 class Consumer final : public SeatSink {
  public:
   Consumer(World& world, int number) : world_(world), number_(number) {}
@@ -99,8 +99,8 @@ class World {
   Random& random() { return random_; }
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
-  /// A seat was given: its epoch only grows, nobody else has it, and it begins where the last one
-  /// stored.
+  /// A seat was given: its epoch only grows, no other consumer has the seat, and delivery begins at
+  /// the stored offset.
   void check_activation(const Consumer& consumer, const CoordinatorEffects::Activate& told) {
     const std::uint32_t partition = told.group.partition;
     Generation& last = generations_[partition];
@@ -161,7 +161,7 @@ class World {
   }
 
   void crash() {
-    // Without fsync only a power loss takes anything, and that is what was chosen.
+    // Without fsync only a power loss loses records, and the operator chose that.
     if (settings_.fsync.kind == FsyncMode::Kind::always) {
       disk_.crash();
     } else {
@@ -177,7 +177,7 @@ class World {
         std::make_unique<DoneCall>(StreamCommand(std::move(command)), std::move(done)));
   }
 
-  /// One thing of the many that could happen now.
+  /// Does one of the many things that could happen now.
   void act() {
     switch (random_.below(9)) {
       case 0:
@@ -214,7 +214,7 @@ class World {
     });
   }
 
-  /// The n-th batch of a lane holds the number n, thrice.
+  /// The n-th batch of a lane holds the number n, three times.
   std::string make_batch(int producer, const Lane& lane) const {
     BatchBuilder builder;
     const std::size_t number = lane.batches.size();
@@ -253,7 +253,7 @@ class World {
     }
   }
 
-  /// As the releasing thread does it: partitions, journal, and only then whoever waits.
+  /// As the releasing thread does it: partitions, journal, and only then the waiting calls.
   void release() {
     if (held_.empty()) return;
     sync_partitions();
@@ -320,7 +320,7 @@ class World {
     });
   }
 
-  /// Reads a little, and stores how far it is.
+  /// Reads a little, and stores its position.
   void advance(const Consumer& consumer, std::uint32_t partition, Holding& seat) {
     const auto reader = readers_.find(partition);
     if (reader == readers_.end()) return;
@@ -406,7 +406,7 @@ class World {
     });
   }
 
-  /// Every batch of every lane is there, in order, once.
+  /// Every batch of every lane must be there, in order, once.
   void check_logs() {
     for (std::uint32_t partition = 0; partition < kPartitions; ++partition) {
       const auto reader = readers_.find(partition);

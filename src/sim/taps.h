@@ -13,7 +13,7 @@
 
 namespace baton {
 
-/// The real journal, with somebody listening to what is appended; and a place for a canary.
+/// The real journal, with a listener for what is appended; and a place for a canary.
 class TappedJournal final : public Journal {
  public:
   using Listener = std::function<void(const Round&)>;

@@ -13,8 +13,8 @@
 
 namespace baton {
 
-/// What happened in a run, as a hash, and as text when asked for; and the first thing that should
-/// not have happened. Everything after a failure is of no interest: the run ends at its next task.
+/// What happened in a run, as a hash, and as text if asked for; and the first violation. Everything
+/// after a violation is ignored: the run ends at its next task.
 class Trace {
  public:
   Trace(const Timeline& timeline, bool print) : timeline_(timeline), print_(print) {}

@@ -25,8 +25,8 @@ void WorkerWorld::say(std::string text) {
   trace_.push_back(fmt::format("{:>9.3f} {}", static_cast<double>(timeline_.now().ns) / 1e9, text));
 }
 
-/// Never two that may act on one partition. The handlers of one that stands still work on: what
-/// ends them is the deadline that their guardian was told.
+/// No two workers may act on one partition. The handlers of a worker that stands still keep
+/// working: they end at the deadline that their guardian was told.
 void WorkerWorld::check_acting() {
   for (std::uint32_t partition = 0; partition < kPartitionsMax; ++partition) {
     check_acting(partition);
@@ -43,7 +43,7 @@ void WorkerWorld::check_acting(std::uint32_t partition) {
     }
     const bool first_is_older = holder->epochs.at(partition) < process->epochs.at(partition);
     const Process& older = first_is_older ? *holder : *process;
-    // Its sink refuses what it still does.
+    // Its sink refuses what it still writes.
     if (older.fenced && holder->epochs.at(partition) != process->epochs.at(partition)) continue;
     violate(fmt::format("{} and {} both act on partition {}", holder->machine->session(),
                         process->machine->session(), partition));
@@ -64,8 +64,8 @@ void WorkerWorld::check_assignment(const Entry& entry) {
   last = *assignment;
 }
 
-/// Epochs grow with each change of the owner, and only then; and nobody but the owner takes a
-/// partition from a session that lives.
+/// Epochs grow with each change of the owner, and only then; and only the owner takes a partition
+/// from a session that lives.
 void WorkerWorld::check_change(std::uint32_t partition, const Holding& before,
                                const Holding& after) {
   if (before.owner == after.owner) {
@@ -92,7 +92,7 @@ std::vector<WorkerWorld::Process*> WorkerWorld::alive() const {
   return result;
 }
 
-/// Complete, balanced, and every worker at work on what the assignment gives it.
+/// Complete, balanced, and every worker works on what the assignment gives it.
 void WorkerWorld::check_settled() {
   std::map<std::string, std::size_t> counts;
   std::set<std::string> names;

@@ -58,7 +58,7 @@ WorkerWorld::Process& WorkerWorld::spawn(const Birth& birth) {
 
 Instant WorkerWorld::clock_of(const Process& process) const {
   const auto elapsed = static_cast<double>((timeline_.now() - process.born).count());
-  // A clock of its own that starts where the world's time is, and runs at its own rate.
+  // Its own clock, which starts at the world's time and runs at its own rate.
   return process.born + Duration(static_cast<std::int64_t>(elapsed * process.rate));
 }
 
@@ -76,7 +76,7 @@ void WorkerWorld::pause(Process& process, Duration time) {
     process.paused = false;
     if (process.dead) return;
     say(fmt::format("{} goes on", process.name));
-    check_acting();  // Before it has heard of anything.
+    check_acting();  // Before it has received anything.
     auto waiting = std::exchange(process.waiting, {});
     for (auto& event : waiting) deliver(process, std::move(event));
     deliver(process, [this](Process& self) { self.machine->tick(clock_of(self)); });
@@ -178,7 +178,7 @@ void WorkerWorld::send(Process& process, const partition::Request& request) {
       self.machine->on_reply(id, reply, clock_of(self));
     });
   };
-  // One that its sender gave up may still arrive.
+  // A request that its sender gave up may still arrive.
   timeline_.after(timing_.request_timeout(),
                   [answer] { answer({.entries = {}, .error = "timeout"}); });
   if (lost) return;
@@ -206,7 +206,7 @@ partition::Reply WorkerWorld::execute(const partition::Request& request) {
   return reply;
 }
 
-/// The store sees it, if it can: the others get a hint, and the process a broken watch, if it
+/// The store notices it, if it can: the others get a hint, and the process a broken watch, if it
 /// lives.
 void WorkerWorld::lose_connection(Process& process) {
   using Kind = partition::WatchEvent::Kind;
@@ -234,7 +234,7 @@ void WorkerWorld::open_watch(Process& process, const partition::OpenWatch& watch
                             .entry = {"", "no connection", 0}});
       return;
     }
-    // One by one and at times slowly: a worker that looks at half of them sees half of them.
+    // One by one and sometimes slowly: a worker that acts on half of them has seen only half.
     const bool slow = random_.chance(1, 2);
     for (const Entry& entry : store_.list(watch.prefix)) {
       if (slow)
@@ -256,7 +256,7 @@ void WorkerWorld::watch_event(Process& process, partition::WatchEvent event) {
                   [this, &process, event = std::move(event)] {
                     if (process.watch != event.watch) return;
                     process.unseen.push_back(event);
-                    // At times it is busy, and sees more than one thing at once.
+                    // Sometimes it is busy, and then sees several events at once.
                     if (!attention_.chance(1, 8)) return show_unseen(process);
                     timeline_.after(microseconds(attention_.below(5000)),
                                     [this, &process] { show_unseen(process); });
@@ -308,7 +308,7 @@ void WorkerWorld::spawn_any() {
   if (birth.static_id && random_.chance(1, 3)) spawn(birth);  // By mistake.
 }
 
-/// Somebody overwrites a document that is not his.
+/// A document is overwritten by mistake.
 void WorkerWorld::spoil_session(const Process& process) {
   const std::string key = partition::session_key(kGroup, process.machine->session());
   const std::vector<Entry> found = store_.list(key);
@@ -321,7 +321,7 @@ void WorkerWorld::spoil_session(const Process& process) {
                   .value = "garbage"});
 }
 
-/// An operator takes it for one of the dead.
+/// An operator removes the session, believing that it is dead.
 void WorkerWorld::remove_session(const Process& process) {
   const std::string key = partition::session_key(kGroup, process.machine->session());
   const std::vector<Entry> found = store_.list(key);
@@ -392,8 +392,8 @@ void WorkerWorld::run_chaos() {
   if (violation_.empty()) check_settled();
 }
 
-/// Runs until it must have settled: then so many partitions have another worker, and work was begun
-/// on so many. Work that stops and begins again for nothing is a bug as well.
+/// Runs until it must have settled: then exactly this many partitions have moved, and this many
+/// were started. Work that stops and starts again without need is a bug as well.
 void WorkerWorld::expect_moves(std::string_view what, std::size_t moves, std::size_t begun) {
   owner_changes_ = 0;
   const std::uint64_t acquired = acquired_;
@@ -407,7 +407,7 @@ void WorkerWorld::expect_moves(std::string_view what, std::size_t moves, std::si
   }
 }
 
-/// An operator's mistake: those who run know how it was.
+/// An operator's mistake: running workers know the former assignment.
 void WorkerWorld::remove_assignment() {
   say("the assignment is removed");
   writer_ = "an operator";
@@ -424,8 +424,8 @@ void WorkerWorld::remove_assignment() {
   if (violation_.empty() && owner_changes_ != 0) violate("a removed assignment moved partitions");
 }
 
-/// Its server comes back without its disk, when nobody is at work any more: else one that starts
-/// then, and knows of nobody, would take what others work on.
+/// The store's server returns without its disk, when no worker is at work any more: otherwise a
+/// worker that starts then, and sees nobody, would take what others work on.
 void WorkerWorld::lose_store() {
   say("the store goes away");
   outage_ = true;

@@ -38,7 +38,7 @@ class WorkerWorld {
   /// Half of the seeds are full of faults, half of them quiet.
   void run();
 
-  /// Empty: every promise was kept.
+  /// Empty if every promise was kept.
   [[nodiscard]] const std::string& violation() const { return violation_; }
   [[nodiscard]] const std::vector<std::string>& trace() const { return trace_; }
   [[nodiscard]] std::uint64_t acquired() const { return acquired_; }
@@ -50,26 +50,26 @@ class WorkerWorld {
   struct Process {
     std::string name;
     bool fenced = false;
-    std::uint32_t partitions = 0;  // What it was told.
+    std::uint32_t partitions = 0;  // The number in its settings.
     std::unique_ptr<partition::Machine> machine;
-    std::map<std::uint32_t, std::uint64_t> epochs;  // Of what it acquired.
+    std::map<std::uint32_t, std::uint64_t> epochs;  // Epochs of what it acquired.
     Instant born;
     double rate = 1;   // Of its clock.
     Duration skew{0};  // Of its wall clock.
     bool dead = false;
     bool paused = false;
     std::deque<std::function<void(Process&)>> waiting;  // While it is paused.
-    std::uint64_t timer = 0;                            // Only the newest one counts.
-    std::uint64_t watch = 0;                            // 0: none.
+    std::uint64_t timer = 0;                            // Only the newest timer counts.
+    std::uint64_t watch = 0;                            // 0: no watch.
     bool deaf = false;                                  // The watch shows nothing any more.
     Instant watch_clear;                                // Events keep their order.
-    std::vector<partition::WatchEvent> unseen;          // They have come, and it has not looked.
+    std::vector<partition::WatchEvent> unseen;          // Arrived, and not handled yet.
   };
   struct Birth {
     std::string name;
     bool static_id = false;
     bool fenced = false;           // Its sink checks epochs.
-    std::uint32_t partitions = 0;  // What it was told; 0: what the group has.
+    std::uint32_t partitions = 0;  // The number in its settings; 0: the group's.
   };
 
   // Processes.
@@ -120,7 +120,7 @@ class WorkerWorld {
 
   Options options_;
   Random random_;
-  Random attention_;  // Of the workers, for what they see.
+  Random attention_;  // For what the workers see, and when.
   Timeline timeline_;
   partition::FakeKv store_;
   partition::Timing timing_;
@@ -129,11 +129,11 @@ class WorkerWorld {
   bool outage_ = false;
   bool slow_replies_ = false;                  // In this run, while there are faults.
   bool hints_ = false;                         // The store sees connections break.
-  std::vector<partition::Entry> left_behind_;  // What a server that was cut off still answers with.
+  std::vector<partition::Entry> left_behind_;  // Old answers of a server that was cut off.
   std::uint64_t names_ = 0;
   std::uint64_t incarnations_ = 0;
   std::vector<std::unique_ptr<Process>> processes_;
-  std::map<std::uint32_t, partition::Assignment> assignments_;  // As they stand in the store.
+  std::map<std::uint32_t, partition::Assignment> assignments_;  // As stored.
   std::string writer_;                                          // Whose request is being executed.
   std::size_t owner_changes_ = 0;
   std::string violation_;
