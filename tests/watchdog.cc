@@ -1,5 +1,5 @@
-// A test that hangs is ended with its name and where it hangs, before ctest kills the whole program
-// without a word. Part of every program that talks to others.
+// Ends a test that hangs, with its name and place, before ctest kills the whole program silently.
+// Part of every program that talks to servers.
 
 #include <execinfo.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Far more than any of them takes, also under a sanitizer.
+// Much longer than any test takes, also under a sanitizer.
 constexpr seconds kTestMax = std::chrono::minutes{8};
 constexpr seconds kLongTestMax = std::chrono::minutes{20};
 

@@ -32,7 +32,8 @@ def call(channel, pool, case):
     how = {"request_serializer": lambda message: message.SerializeToString(),
            "response_deserializer": message_factory.GetMessageClass(method.output_type).FromString}
     if method.client_streaming:
-        # Who closes a stream in both directions at once may hear of its end before the refusal.
+        # A client that closes a stream in both directions at once may see its end before the
+        # refusal.
         ended = threading.Event()
 
         def requests():

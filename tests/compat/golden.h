@@ -40,7 +40,7 @@ inline Samples read(const std::string& path) {
   return all;
 }
 
-/// Appends the samples of `today` that the file lacks, when asked to.
+/// If asked to, appends the samples of `today` that the file lacks.
 inline void record_missing(const std::string& path, const Samples& today) {
   if (std::getenv("BATON_RECORD") == nullptr) return;
   const Samples known = read(path);

@@ -85,7 +85,7 @@ def read(folder):
         if path.with_suffix(".index").exists():
             check_index(path.with_suffix(".index"), base, ends)
             check_time_index(path.with_suffix(".timeindex"), base, greatest)
-        # The reader that Kafka clients use for what they fetch agrees on where the batches are.
+        # The reader that Kafka clients use for fetched records finds the same batches.
         records, count = MemoryRecords(log), 0
         while records.has_next():
             records.next_batch()

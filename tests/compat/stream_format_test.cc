@@ -44,7 +44,7 @@ ProducerTable producers() {
   return table;
 }
 
-/// What is written the same, to the byte, by every version of the libraries.
+/// Bytes that every version of the libraries writes alike.
 Samples written_today() {
   Samples all;
   all["batch.none"] = batch(Compression::none);
@@ -105,7 +105,7 @@ TEST_F(StreamGolden, BatchesOfAKafkaClientAreReadable) {
   }
 }
 
-// The same records give the same bytes, from the magic on: what lies before it is the broker's.
+// The same records give the same bytes, from the magic on: the bytes before it are the broker's.
 TEST_F(StreamGolden, WeWriteWhatAKafkaClientWrites) {
   constexpr std::size_t kMagic = 16;
   const std::string ours = batch_samples::batch_of(batch_samples::records());

@@ -1,7 +1,7 @@
 // Independent implementations of the record-batch format, Kafka's own tool and kafka-python, read
-// the files of a partition of ours, and we read batches of kafka-python's making. Needs a Kafka
-// with Java, and Debian's python3-kafka, python3-lz4, python3-zstandard and python3-snappy; without
-// them the tests are skipped, and say so.
+// the files of one of our partitions, and we read batches made by kafka-python. Needs a Kafka with
+// Java, and Debian's python3-kafka, python3-lz4, python3-zstandard and python3-snappy; without them
+// the tests are skipped, and say so.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr Instant kNow{1'700'000'000'000'000'000};
 constexpr TimestampMs kTime{1'700'000'000'000};
-// Debian's own interpreter: it is the one that sees Debian's packages.
+// Debian's own interpreter, because it sees Debian's packages.
 constexpr std::string_view kPython = "/usr/bin/python3";
 constexpr int kSkipped = 77;
 
@@ -32,7 +32,7 @@ std::string hex(const std::optional<std::string_view>& bytes) {
   return text;
 }
 
-/// As kafka_records.py writes it.
+/// The form in which kafka_records.py writes it.
 std::string line_of(RecordView& record) {
   std::string line = fmt::format("{} {} {} {}", record.offset.value, record.timestamp.value,
                                  hex(record.key), hex(record.value));
@@ -93,7 +93,8 @@ class StreamInterop : public testing::Test {
     ASSERT_TRUE(outcomes->front().stored()) << outcomes->front().text;
     log.publish(log.sync().value());
   }
-  /// Batches of all sizes, with every codec, in several segments; how many records they hold.
+  /// Appends batches of all sizes, with every codec, in several segments; returns the number of
+  /// records.
   static int fill(PartitionLog& log) {
     int number = 0;
     for (int round = 0; round < 12; ++round) {
@@ -121,7 +122,7 @@ class StreamInterop : public testing::Test {
     const int status = std::system(command.c_str());  // NOLINT: a fixed command of our own
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  /// Runs the script; its exit code.
+  /// Runs the script; returns its exit code.
   int run(const std::string& arguments) const {
     const std::string command =
         fmt::format("{} {}/compat/kafka_records.py {}", kPython, paths::kTests, arguments);

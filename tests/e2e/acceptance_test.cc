@@ -29,7 +29,7 @@ class RawLease {
     reader_ = stub_->Lease(&context_, request);
   }
 
-  /// Reads until so many messages have come, or the stream ends.
+  /// Reads until `count` messages have come, or the stream ends.
   std::vector<v1::LeasedMessage> read(std::size_t count) {
     std::vector<v1::LeasedMessage> messages;
     v1::LeaseResponse response;
@@ -65,8 +65,7 @@ class Acceptance : public testing::Test {
   BrokerProcess broker_;
 };
 
-// Criterion 1. The stream stands before any message is there to be sent: the first response says
-// so.
+// Criterion 1. The stream is open before any message exists: the first response says so.
 TEST_F(Acceptance, C01LeaseIsAServerStreamingCallThatConfirmsTheRegistration) {
   RawLease lease(broker_, "orders");
 
@@ -151,7 +150,7 @@ TEST_F(Acceptance, C05C06LiveLeasesStandInLeasesAndLeaseExpiryAfterACheckpoint) 
   const auto acked = broker_.client().ack("orders", tokens);
   ASSERT_TRUE(acked.has_value());
   for (const auto& status : *acked) EXPECT_TRUE(status.has_value());
-  // The two places are taken by the next two messages.
+  // The next two messages take the two free places.
   ASSERT_EQ(take(*stream, 2).size(), 2U);
   rows = broker_.rows_after_checkpoint();
   EXPECT_EQ(rows["leases"], 6U);
@@ -213,7 +212,7 @@ TEST_F(Acceptance, C07TheVisibilityTimeoutIsASettingOfTheQueueAndThirtySecondsBy
   EXPECT_EQ(second[0].id, first[0].id);
   EXPECT_EQ(second[0].attempt, 2U);
   EXPECT_NE(second[0].token, first[0].token);
-  // Fenced: whoever was too late changes nothing.
+  // Fenced: a late ack changes nothing.
   const auto late = broker_.client().ack("quick", std::vector{first[0].token});
   ASSERT_FALSE(late->at(0).has_value());
   EXPECT_EQ(late->at(0).error().code, client::Code::lease_lost);
@@ -258,7 +257,7 @@ TEST_F(Acceptance, C09SeveralConsumersLeaseAtOnceAndEachGetsDifferentMessages) {
   EXPECT_EQ(total, 200U);
   EXPECT_EQ(seen.size(), 200U);
   for (const auto& stream : streams) {
-    // Round-robin in turns: none is left out, none takes it all.
+    // Round-robin in turns: no consumer is left out, none takes everything.
     EXPECT_GE(stream->stats().messages_received, 10U);
   }
 }

@@ -1,4 +1,4 @@
-// Whatever comes in, the answer names the field and the limit, and the broker goes on.
+// For any input, the answer names the field and the limit, and the broker keeps running.
 #include <memory>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ constexpr int kLimit = 6;
 
 using Words = std::vector<std::string>;
 
-/// What is typed, how it ends, and what the error must say.
+/// What is typed, how the command ends, and what the error must say.
 struct Case {
   std::vector<std::string> arguments;
   int exit_code;
@@ -41,7 +41,7 @@ class BadInput : public testing::Test {
     broker_.create("jobs");
     broker_.send("jobs", {"kept"});
   }
-  // Alive, and nothing lost.
+  // The broker runs, and nothing was lost.
   void TearDown() override {
     ASSERT_TRUE(broker_.is_running()) << broker_.log();
     const auto stream = open_stream(broker_, "jobs");
@@ -300,7 +300,7 @@ TEST_F(BadInput, AnEnqueueStreamAnswersBadBatchesAndLivesOn) {
   stored_ += 1;
 }
 
-/// Sends bytes that are no message at all to a streaming method, and answers how it ended.
+/// Sends bytes that are not a message to a streaming method, and returns its status.
 grpc::Status send_garbage(const BrokerProcess& broker, const std::string& method) {
   grpc::GenericStub stub(broker.channel());
   grpc::ClientContext context;

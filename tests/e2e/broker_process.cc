@@ -52,7 +52,7 @@ bool BrokerProcess::start(milliseconds within) {
                std::chrono::duration_cast<milliseconds>(end - Clock::now()));
     std::istringstream ready(read_file(folder_ / "ready"));
     if (ready >> grpc_port_ >> http_port_) return true;
-    // While it was down, its port may have been lent to somebody else for a moment.
+    // While the broker was down, its port may have been lent to another process for a moment.
     if (log().substr(logged).find("in use") == std::string::npos || is_running()) return false;
     std::this_thread::sleep_for(milliseconds{50});
   }

@@ -20,18 +20,18 @@ namespace baton::e2e {
 /// keeps when it is started again. Owned by one test; ends with it.
 class BrokerProcess {
  public:
-  /// `flags` go with every start; --data, --listen, --http and --ready-file are given anyway.
+  /// `flags` are used for every start; --data, --listen, --http and --ready-file are always given.
   explicit BrokerProcess(std::vector<std::string> flags = {});
 
-  /// Starts it and waits until it serves. False when it ended instead, or took longer.
+  /// Starts it and waits until it serves. False if it ended instead, or took longer.
   bool start(milliseconds within = seconds{60});
   /// Starts it without waiting: for brokers that are expected to refuse.
   void launch();
-  /// Waits for the end by itself.
+  /// Waits for it to end by itself.
   std::optional<int> wait(milliseconds within) { return child_->wait(within); }
   /// SIGKILL.
   void kill() { child_->kill(); }
-  /// SIGTERM; its exit code, or nothing when it goes on for longer than `within`.
+  /// Sends SIGTERM; returns its exit code, or nullopt if it runs for longer than `within`.
   std::optional<int> terminate(milliseconds within = seconds{30});
   void signal(int number) const { child_->signal(number); }
   void pause() const { child_->pause(); }
@@ -59,18 +59,18 @@ class BrokerProcess {
   [[nodiscard]] client::QueueClient client() const;
   /// For generated stubs.
   [[nodiscard]] std::shared_ptr<grpc::Channel> channel() const;
-  /// The body of an HTTP answer; nothing unless its status is 200.
+  /// The body of an HTTP response; nullopt unless its status is 200.
   [[nodiscard]] std::optional<std::string> http_get(std::string_view path) const;
 
-  // What many tests want to know; failures are the test's.
+  // Steps that many tests need; a failure fails the test.
 
   void create(const std::string& queue, const client::QueueSettings& settings = {}) const;
   [[nodiscard]] client::QueueStats stats(const std::string& queue) const;
   /// Ready, leased and delayed messages.
   [[nodiscard]] std::uint64_t depth(const std::string& queue) const;
-  /// Sends payloads and answers their ids.
+  /// Sends payloads and returns their ids.
   std::vector<std::string> send(const std::string& queue, std::vector<std::string> payloads) const;
-  /// Makes a checkpoint, and answers the number of rows per column family.
+  /// Makes a checkpoint, and returns the number of rows per column family.
   [[nodiscard]] std::map<std::string, std::uint64_t> rows_after_checkpoint() const;
 
  private:
@@ -83,12 +83,12 @@ class BrokerProcess {
   std::unique_ptr<ChildProcess> child_;
 };
 
-/// A stream that is registered with `queue`; fails the test when it cannot be.
+/// A stream that is registered with `queue`; fails the test if that is impossible.
 std::unique_ptr<client::LeaseStream> open_stream(const BrokerProcess& broker,
                                                  const std::string& queue,
                                                  client::LeaseStreamOptions options = {});
 
-/// Takes exactly `count` messages, or fewer when they do not come in time.
+/// Takes exactly `count` messages, or fewer if they do not come in time.
 std::vector<client::LeasedMessage> take(client::LeaseStream& stream, std::size_t count,
                                         milliseconds within = seconds{20});
 

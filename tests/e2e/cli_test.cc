@@ -1,5 +1,5 @@
-// The command line as the issue and the README promise it: each command, its output for people and
-// for programs, its exit code.
+// The command line as documented: each command, its output for people and for programs, its exit
+// code.
 #include <csignal>
 #include <map>
 #include <sstream>
@@ -33,7 +33,7 @@ class Cli : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.log(); }
 
-  /// Runs a command that must succeed, and answers what it printed.
+  /// Runs a command that must succeed, and returns its output.
   std::string run(std::vector<std::string> arguments, std::string_view in = {}) {
     std::string line;
     for (const std::string& word : arguments) line += word + " ";
@@ -158,7 +158,7 @@ TEST_F(Cli, HoldKeepsTheLeaseUntilInterrupted) {
                        .out_file = folder / "out",
                        .err_file = folder / "err"});
   ASSERT_TRUE(eventually([&] { return !read_file(folder / "out").empty(); }));
-  // Past two visibility timeouts, extended each time.
+  // Waits for two visibility timeouts; the lease is extended each time.
   EXPECT_EQ(broker_.cli({"queue", "lease", "jobs", "--wait", "5s"}).exit_code, 8);
   EXPECT_EQ(broker_.stats("jobs").leased, 1U);
 
@@ -195,7 +195,7 @@ TEST_F(Cli, DeadLettersAreSeenAndRedriven) {
   EXPECT_NE(headers.find("no such customer"), std::string::npos) << headers;
   EXPECT_NE(headers.find("jobs"), std::string::npos) << headers;
 
-  // Wherever such a queue would be: a mistake makes none.
+  // A mistake creates no queue anywhere.
   for (const char* name : {"typo-a", "typo-b", "typo-c", "typo-d"}) {
     const auto wrong = broker_.cli({"queue", "redrive", "jobs.dlq", "--to", name});
     EXPECT_EQ(wrong.exit_code, broker_.cli({"queue", "describe", name}).exit_code) << wrong.err;
@@ -242,7 +242,7 @@ TEST_F(Cli, StoreInspectReadsALiveBrokerAndAStoppedOnesFolder) {
   EXPECT_NE(broker_.cli({"store", "inspect", "--data", "/no/such/folder"}).exit_code, 0);
 }
 
-// Every page is looked at in src/cli/command_line_test.cc.
+// src/cli/command_line_test.cc checks every page.
 TEST_F(Cli, HelpIsThere) {
   const std::string all = run({"--help"});
   EXPECT_NE(all.find("Exit codes"), std::string::npos);
@@ -260,7 +260,7 @@ TEST_F(Cli, HttpServesHealthReadinessAndMetrics) {
   EXPECT_NE(metrics->find("# TYPE baton_"), std::string::npos) << *metrics;
 }
 
-// As load balancers ask it.
+// Load balancers use this service.
 TEST_F(Cli, TheStandardGrpcHealthServiceIsOn) {
   grpc::GenericStub stub(broker_.channel());
   grpc::ClientContext context;
@@ -284,7 +284,7 @@ TEST_F(Cli, TheStandardGrpcHealthServiceIsOn) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size()), serving);
 }
 
-/// What the README asks of a broker: its commands for queues, streams, groups and keys.
+/// The commands of the README that need a broker: for queues, streams, groups and keys.
 std::vector<std::string> readme_commands() {
   std::vector<std::string> commands;
   std::istringstream readme(read_file(std::filesystem::path(paths::kTests) / "../README.md"));
@@ -313,7 +313,7 @@ TEST_F(Cli, TheCommandsOfTheReadmeRun) {
   EXPECT_NE(printed.find("first order"), std::string::npos) << printed;
 }
 
-// What a config file says, and that flags win over it.
+// Settings of a config file count, and flags win over them.
 TEST(CliServer, ReadsAConfigFile) {
   BrokerProcess broker;
   const std::string file = broker.folder() / "config.yaml";

@@ -15,8 +15,8 @@
 namespace baton::e2e {
 namespace {
 
-/// Leases what comes and says so, line by line; acks all of it once `go_file` is there, says what
-/// became of each ack, and ends.
+/// Leases messages and prints each; acks all of them once `go_file` exists, prints the result of
+/// each ack, and ends.
 int run_consumer(const std::string& address, const std::string& queue, const std::string& go_file) {
   client::LeaseStreamOptions options;
   options.connection.address = address;
@@ -41,7 +41,7 @@ int run_consumer(const std::string& address, const std::string& queue, const std
   return 0;
 }
 
-/// Handles what comes with the SDK's Consumer, two at a time, and never gets done with any.
+/// Handles messages with the SDK's Consumer, two at a time, and never finishes any.
 int run_worker(const std::string& address, const std::string& queue) {
   client::ConsumerOptions options;
   options.connection.address = address;
@@ -73,7 +73,7 @@ class ConsumerProcess {
                             broker.address(), queue, folder_ / "go"},
                 .out_file = folder_ / "out"}) {}
 
-  /// Waits until it holds so many messages.
+  /// Waits until it holds this many messages.
   bool holds(std::size_t messages) {
     return eventually([&] { return count_of(said(), "got ") >= messages; });
   }
@@ -97,7 +97,7 @@ class ConsumerDeath : public testing::Test {
   BrokerProcess broker_;
 };
 
-// The kernel closes a dead process's connection, and nothing more than that is waited for.
+// The kernel closes a dead process's connection, and the broker waits for nothing else.
 TEST_F(ConsumerDeath, KilledItsMessagesReachAnotherWithinMilliseconds) {
   broker_.create("jobs");
   broker_.send("jobs", numbered("job", 100));
@@ -119,8 +119,8 @@ TEST_F(ConsumerDeath, KilledItsMessagesReachAnotherWithinMilliseconds) {
   EXPECT_EQ(messages[0].attempt, 2U);
 }
 
-// Nothing tells the broker that a stopped process will not answer, except that it does not. By the
-// time it does, somebody else holds its messages, and its late acks must not take them away.
+// Only its silence tells the broker that a stopped process will not answer. By the time it does,
+// another consumer holds its messages, and its late acks must not take them away.
 TEST_F(ConsumerDeath, StoppedItsMessagesReachAnotherAfterItsLeaseAndItsLateAcksAreRefused) {
   broker_.create("jobs", {.visibility_timeout = seconds{120}});
   broker_.send("jobs", numbered("job", 10));
@@ -158,7 +158,7 @@ TEST_F(ConsumerDeath, StoppedItsMessagesReachAnotherAfterTheVisibilityTimeoutIfT
   sleeper.child().pause();
   const auto other = open_stream(broker_, "jobs");
   std::vector<client::LeasedMessage> messages;
-  // The sleeper still has credit, so a turn of these may go to it first, and time out again.
+  // The sleeper still has credit, so some of these may go to it first, and time out again.
   ASSERT_TRUE(eventually([&] {
     for (auto& message : take(*other, 10, milliseconds{1})) {
       other->ack(message.token);
@@ -201,7 +201,7 @@ TEST_F(ConsumerDeath, AMessageThatKillsItsConsumersIsDeadLetteredWithTheReason) 
   EXPECT_NE(headers.at("baton-last-error").find("disconnected"), std::string::npos);
 }
 
-// Those that merely waited in the hands of the dead are innocent: only what it worked on, one
+// Messages that merely waited at the dead consumer are innocent: only those it worked on, one
 // message here and two there, may end in the dead-letter queue.
 TEST_F(ConsumerDeath, ACrashLoopDeadLettersNoMessageThatNobodyWorkedOn) {
   for (const auto& [kind, at_once] : {std::pair("--consumer", 1U), std::pair("--worker", 2U)}) {
@@ -223,7 +223,7 @@ TEST_F(ConsumerDeath, ACrashLoopDeadLettersNoMessageThatNobodyWorkedOn) {
   }
 }
 
-// The command line holds its leases and says what became of them: scripts rely on the exit code.
+// The command line holds its leases and reports what became of them: scripts rely on the exit code.
 TEST_F(ConsumerDeath, AHeldLeaseThatWasLostShowsInTheExitCode) {
   broker_.create("jobs", {.visibility_timeout = milliseconds{500}});
   broker_.send("jobs", {"job"});

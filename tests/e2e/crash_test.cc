@@ -1,5 +1,5 @@
 // kill -9 of the broker, at random moments and many times over, with producers and consumers at
-// work. Then everything is counted: what was confirmed is there, what was acked stays away.
+// work. Then everything is counted: what was confirmed is there, what was acked does not come back.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -20,7 +20,7 @@
 namespace baton::e2e {
 namespace {
 
-/// BATON_SEED repeats a run's moments, as far as a real machine repeats anything.
+/// BATON_SEED repeats the moments of a run, as far as a real machine repeats anything.
 std::uint64_t seed() {
   const char* given = std::getenv("BATON_SEED");  // NOLINT(concurrency-mt-unsafe)
   const std::uint64_t value = given == nullptr ? 20'260'731 : std::strtoull(given, nullptr, 10);
@@ -28,7 +28,7 @@ std::uint64_t seed() {
   return value;
 }
 
-/// What the clients have been told. Everybody's; locked.
+/// What the clients have been told. Shared by all threads; locked.
 class Ledger {
  public:
   void confirmed(const client::EnqueueResult& result, const std::string& payload) {
@@ -62,7 +62,7 @@ class Ledger {
     return confirmed_.size();
   }
 
-  /// Once the queue is empty.
+  /// Called once the queue is empty.
   void check() {
     const std::scoped_lock lock(mutex_);
     fmt::print("{} confirmed, {} delivered, {} acked, {} acks too late\n", confirmed_.size(),
@@ -152,7 +152,7 @@ class ProducerThread {
   std::thread thread_;
 };
 
-/// Acks most of what comes, gives some back, and leaves some to its fate for a while.
+/// Acks most messages, gives some back, and neglects some for a while.
 class ConsumerThread {
  public:
   ConsumerThread(const BrokerProcess& broker, Ledger& ledger, const std::string& queue)
@@ -208,7 +208,7 @@ class Crash : public testing::Test {
   void kill_often(Ledger& ledger, std::mt19937_64& random, int kills) {
     for (int i = 0; i < kills; ++i) {
       const std::size_t before = ledger.confirmations();
-      // The clients are back at work; then, at any moment.
+      // The clients are at work again; then it is killed at any moment.
       ASSERT_TRUE(eventually([&] { return ledger.confirmations() > before + 50; }, seconds{60}))
           << "after kill " << i << "\n"
           << broker_.log();
@@ -242,7 +242,8 @@ TEST_F(Crash, UnderLoadNothingConfirmedIsLostAndNothingAckedComesBack) {
   EXPECT_EQ(broker_.depth("jobs"), 0U);
 }
 
-// What the SDK sends again after each crash is what the dedup ids, which survive it, hold back.
+// After each crash the SDK sends messages again; the dedup ids, which survive it, hold back the
+// copies.
 TEST_F(Crash, WithDedupIdsEveryMessageIsStoredExactlyOnce) {
   std::mt19937_64 random(seed() + 1);
   ASSERT_TRUE(broker_.start()) << broker_.log();
@@ -259,7 +260,7 @@ TEST_F(Crash, WithDedupIdsEveryMessageIsStoredExactlyOnce) {
   ledger.check_exactly_once();
 }
 
-/// A payload of `bytes` that tells which message it is of, at both of its ends.
+/// A payload of `bytes` that shows at both of its ends which message it belongs to.
 std::string big_payload(std::size_t number, std::size_t bytes) {
   const std::string name = fmt::format("big-{:06}", number);
   return name + std::string(bytes - 2 * name.size(), static_cast<char>('a' + number % 26)) + name;
@@ -339,15 +340,15 @@ TEST_F(Crash, DelaysAndDedupIdsSurvive) {
   const auto delayed = take(*stream, 20);
   EXPECT_GE(Clock::now() - sent_at, seconds{4});
   EXPECT_LT(Clock::now() - sent_at, seconds{20});
-  // Due at the same moment, they come in any order.
+  // Due at the same moment, they may come in any order.
   const auto payloads = payloads_of(delayed);
   const auto expected = numbered("soon", 20);
   EXPECT_EQ(std::set(payloads.begin(), payloads.end()), std::set(expected.begin(), expected.end()));
   EXPECT_EQ(broker_.stats("later").delayed, 1U);
 }
 
-// A lease is durable before its message is delivered: after the crash it is still that consumer's,
-// and nobody else's, until its time is over.
+// A lease is durable before its message is delivered: after the crash that consumer, and no other,
+// still has it until its time is over.
 TEST_F(Crash, ALeaseOutlivesTheBrokerAndItsAckCounts) {
   ASSERT_TRUE(broker_.start()) << broker_.log();
   broker_.create("jobs");
@@ -368,7 +369,7 @@ TEST_F(Crash, ALeaseOutlivesTheBrokerAndItsAckCounts) {
   EXPECT_EQ(broker_.depth("jobs"), 0U);
 }
 
-// Consumers that do not come back after a crash are as dead as others.
+// Consumers that do not return after a crash are treated like dead ones.
 TEST_F(Crash, LeasesOfConsumersThatDoNotReturnGoToOthers) {
   ASSERT_TRUE(broker_.start()) << broker_.log();
   broker_.create("jobs", {.visibility_timeout = std::chrono::minutes{10}});

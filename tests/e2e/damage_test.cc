@@ -1,4 +1,4 @@
-// What a disk did to the files of a stopped broker: it is named, and never served as data.
+// Damage to the files of a stopped broker is reported with its place, and never served as data.
 #include <baton/v1/streams.grpc.pb.h>
 
 #include <filesystem>
@@ -50,7 +50,7 @@ std::vector<std::string> logs_of(const std::string& data) {
   return logs;
 }
 
-/// What a plain gRPC client reads, and how that ended.
+/// What a plain gRPC client reads, and the status of the call.
 struct PlainRead {
   std::vector<std::string> values;
   grpc::Status status;
@@ -131,7 +131,7 @@ TEST_F(Damage, AFlippedBitInAClosedSegmentIsNotServedAsData) {
         << got.status.error_message();
     EXPECT_NE(got.status.error_message().find("position"), std::string::npos);
   }
-  // The broker knows, and says it once.
+  // The broker knows about the damage, and logs it once.
   EXPECT_EQ(count_of(broker_.log(), "event=records_damaged"), 1U) << broker_.log();
   EXPECT_NE(partition().damaged.find(first), std::string::npos) << partition().damaged;
   EXPECT_EQ(partition().read_only, "");
@@ -140,7 +140,7 @@ TEST_F(Damage, AFlippedBitInAClosedSegmentIsNotServedAsData) {
   EXPECT_NE(metrics->find("baton_stream_damages_total{shard=\"0\"} 1"), std::string::npos);
 }
 
-// No time for the note that is made once a second.
+// The broker stops before it has noted how far it synced, which it does once a second.
 TEST_F(Damage, AfterACleanStopNoConfirmedRecordIsCut) {
   start();
   append(40);
@@ -227,7 +227,7 @@ TEST_F(Mixed, APartOfAnotherDataFolderIsRefused) {
   expect_refusal(kDamaged, {broker_.data() + "/shard-0/checkpoint", "another data folder"});
 }
 
-// Without marks, as former versions left it: files that disagree are damage, not a bug to abort on.
+// Without marks, as former versions left it: files that disagree are damage, not a reason to abort.
 TEST_F(Mixed, FilesThatDisagreeEndInAnErrorAndNotInAnAbort) {
   // Each bucket is at another revision, in the checkpoint as in the journal after it.
   for (const bool stop : {true, false}) {

@@ -22,12 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A disk that the broker fills, is killed on, and is started on again.
+/// A disk that the broker fills; the broker is then killed and started again.
 class StartOnAFullDisk : public testing::Test {
  protected:
   std::uint64_t fill() {
     auto client = broker_.client();
-    // Of bytes that the checkpoint cannot make fewer.
+    // Bytes that the checkpoint cannot compress.
     std::string payload(60'000, '\0');
     std::mt19937 random(1);
     std::ranges::generate(payload, [&] { return static_cast<char>(random()); });
@@ -47,7 +47,7 @@ class StartOnAFullDisk : public testing::Test {
     ADD_FAILURE() << "the disk took " << confirmed << " messages";
     return confirmed;
   }
-  /// Takes and acks, and answers how many came.
+  /// Leases and acks messages, and returns how many came.
   std::uint64_t drain(const std::string& queue, std::uint64_t count) {
     const auto stream = open_stream(broker_, queue, {.max_in_flight = 200});
     std::uint64_t taken = 0;
@@ -64,7 +64,7 @@ class StartOnAFullDisk : public testing::Test {
   BrokerProcess broker_{{"--shards", "1", "--checkpoint-interval", "1s"}};
 };
 
-// Draining is what makes room; so it must be possible when there is none.
+// Draining makes room, so it must be possible when there is none.
 TEST_F(StartOnAFullDisk, EverythingIsDeliveredAndTheRoomComesBack) {
   PrivateDisk disk(broker_.data(), "size=420m");
   if (!disk.why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk.why_not();
@@ -81,7 +81,7 @@ TEST_F(StartOnAFullDisk, EverythingIsDeliveredAndTheRoomComesBack) {
   EXPECT_EQ(drain("small", 20), 20U) << broker_.log();
   EXPECT_EQ(drain("jobs", confirmed - 100), confirmed - 100) << broker_.log();
   EXPECT_EQ(broker_.depth("jobs"), 0U);
-  // With the others gone, so are the messages: there is room for as many again.
+  // Other files and messages are gone: there is room for as many messages again.
   disk.empty();
   EXPECT_TRUE(eventually(
       [&] { return broker_.cli({"queue", "send", "jobs", "works again"}).exit_code == 0; },
@@ -89,8 +89,8 @@ TEST_F(StartOnAFullDisk, EverythingIsDeliveredAndTheRoomComesBack) {
       << broker_.log();
 }
 
-// What the broker keeps free follows from the disk's size: a small one that is drained takes
-// messages again, and many times what fits onto it can pass through.
+// The free space that the broker keeps depends on the disk's size: a small disk that is drained
+// takes messages again, and many times its capacity can pass through.
 TEST(SmallDisk, TakesMessagesAgainOnceItIsDrained) {
   BrokerProcess broker{{"--shards", "1"}};
   const PrivateDisk disk(broker.data(), "size=200m");
@@ -101,7 +101,7 @@ TEST(SmallDisk, TakesMessagesAgainOnceItIsDrained) {
   const auto stream = open_stream(broker, "jobs", {.max_in_flight = 200});
   const std::vector<client::NewMessage> messages(100, {.payload = std::string(60'000, 'x')});
   for (int round = 0; round < 60; ++round) {
-    // A checkpoint that is under way is all that may be waited for.
+    // Only a checkpoint in progress may be waited for.
     ASSERT_TRUE(eventually([&] {
       const auto results = client.enqueue("jobs", messages);
       return results.has_value() && results->at(0).ok() && results->back().ok();
@@ -114,7 +114,7 @@ TEST(SmallDisk, TakesMessagesAgainOnceItIsDrained) {
   EXPECT_TRUE(stream->close(seconds{20}).has_value());
 }
 
-/// Sets how many files the process may have open; answers what it was.
+/// Sets how many files the process may have open; returns the former limit.
 rlim_t limit_files(pid_t pid, rlim_t files) {
   rlimit before{};
   EXPECT_EQ(::prlimit(pid, RLIMIT_NOFILE, nullptr, &before), 0);
@@ -129,7 +129,7 @@ std::size_t files_of(pid_t pid) {
       std::distance(fs::directory_iterator(folder), fs::directory_iterator{}));
 }
 
-// Neighbours' connections can take every descriptor: the broker refuses, says why, and goes on.
+// Other clients' connections can take every descriptor: the broker refuses, says why, and goes on.
 TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   BrokerProcess broker{{"--shards", "1"}};
   ASSERT_TRUE(broker.start()) << broker.log();
@@ -154,7 +154,7 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   }
   EXPECT_NE(said.find("too many open files"), std::string::npos) << said;
   EXPECT_EQ(said.find("disk_full"), std::string::npos);
-  // The journal goes on into its next segments, and then says the same.
+  // The journal goes on into its next segments, and then refuses in the same way.
   std::uint64_t messages = 1;
   std::string refusal;
   for (int i = 0; i < 500 && refusal.empty(); ++i) {
@@ -183,7 +183,7 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   EXPECT_EQ(broker.depth("jobs"), messages + 1);
 }
 
-/// Files and folders of the data folder that somebody else than its owner can do anything with.
+/// Files and folders of the data folder that other users than the owner can access.
 std::vector<std::string> open_to_others(const std::string& data) {
   std::vector<std::string> open;
   const auto look = [&](const fs::path& path) {
@@ -199,7 +199,7 @@ std::vector<std::string> open_to_others(const std::string& data) {
 
 class OwnerOnly : public testing::Test {
  protected:
-  /// Every kind of file there is.
+  /// Writes every kind of file.
   void work() {
     auto streams = client::StreamClient::connect(broker_.connection());
     ASSERT_TRUE(

@@ -1,5 +1,5 @@
-// Random bits of all kinds of files of a stopped broker fall over. Each start either refuses,
-// naming what is damaged, or serves nothing but what was confirmed.
+// Random bits of all kinds of files of a stopped broker are flipped. Each start either refuses,
+// naming what is damaged, or serves only what was confirmed.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -33,7 +33,7 @@ std::string text(std::string_view what, int number) {
   return fmt::format("{} {:04} {}", what, number, std::string(300, 'v'));
 }
 
-/// Flips one bit where the file holds something: not in the zeros of a journal's rest.
+/// Flips one bit where the file holds data: not in the unused zeros of a journal.
 std::string flip(const std::string& path, std::mt19937_64& random) {
   std::string bytes = read_file(path);
   const auto used = bytes.find_last_not_of('\0') + 1;
@@ -45,7 +45,7 @@ std::string flip(const std::string& path, std::mt19937_64& random) {
   return fmt::format("byte {} bit {} of {}", at, bit, path);
 }
 
-/// Of what kind a file is: each kind gets its share of the flips.
+/// The kind of a file: each kind gets its share of the flips.
 std::string kind_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name.ends_with(".spare") || name == "LOCK" || name.starts_with("LOG")) return {};
@@ -83,7 +83,7 @@ class Flips : public testing::Test {
   [[nodiscard]] std::string good() const { return broker_.folder() / "disk/good"; }
   [[nodiscard]] std::string bad() const { return broker_.folder() / "disk/bad"; }
 
-  /// One flip, one start. Answers "refused", "read-only", "error" or "sound".
+  /// One flip, one start. Returns "refused", "read-only", "error" or "sound".
   std::string try_one(int run, std::mt19937_64& random, std::string& what);
   std::string look();
   bool read_records();
@@ -100,7 +100,7 @@ std::string Flips::try_one(int run, std::mt19937_64& random, std::string& what) 
     if (!kind.empty()) kinds[kind].push_back(entry.path().string());
   }
   for (auto& [kind, files] : kinds) std::ranges::sort(files);
-  // In turn, so that even a few runs meet every kind.
+  // In turn, so that even a few runs cover every kind.
   const auto& files = std::next(kinds.begin(), run % std::ssize(kinds))->second;
   const std::string path = files[random() % files.size()];
   what = flip(path, random);
@@ -141,7 +141,7 @@ std::string Flips::look() {
   EXPECT_EQ(broker_.depth("jobs"), kMessages);
   const auto lease = open_stream(broker_, "jobs", {.max_in_flight = kMessages});
   const auto messages = take(*lease, kMessages, seconds{10});
-  // A damaged table that nobody read before ends the broker, and says so.
+  // A damaged table that was not read before ends the broker, with an error that says so.
   if (!broker_.is_running()) return "ended";
   std::set<std::string> payloads;
   for (const auto& message : messages) payloads.insert(message.payload);
@@ -151,7 +151,7 @@ std::string Flips::look() {
   return errors ? "error" : "sound";
 }
 
-/// False when an error stood in the way.
+/// False if an error prevented it.
 bool Flips::read_records() {
   auto client = client::StreamClient::connect(broker_.connection());
   const auto reader = client->read({.stream = "orders"});

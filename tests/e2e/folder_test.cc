@@ -1,4 +1,4 @@
-// Data folders that cannot be used: refused with the file and what to do, and nothing is destroyed.
+// Data folders that cannot be used: refused with the file and the remedy, and nothing is destroyed.
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -26,8 +26,8 @@ constexpr int kDamaged = 10;
 constexpr int kTooNew = 11;
 constexpr int kUnusable = 12;
 
-/// The files that hold anything, with a hash of their content: not locks, nor the journal's spare
-/// room, nor what RocksDB writes anew whenever it is opened.
+/// The files that hold data, with a hash of their content: not locks, nor the journal's spare
+/// segments, nor what RocksDB rewrites whenever it is opened.
 bool holds_something(const std::string& name) {
   for (const auto* prefix : {"LOCK", "LOG", "CURRENT", "MANIFEST", "OPTIONS"}) {
     if (name.starts_with(prefix)) return false;
@@ -106,7 +106,7 @@ TEST_F(Folder, AFileInItsPlaceIsRefused) {
   EXPECT_EQ(read_file(broker_.data()), "precious");
 }
 
-// Root may write anywhere but here.
+// Root may write anywhere except here.
 TEST_F(Folder, AFolderThatCannotBeMadeIsRefused) {
   broker_.use_data("/proc/baton-data");
   broker_.launch();
@@ -135,7 +135,7 @@ TEST_F(Folder, AFormatThatCannotBeReadIsRefused) {
   expect_messages(10);
 }
 
-// Which queue is whose would no longer be known.
+// It would no longer be known which shard has which queue.
 TEST_F(Folder, AnotherNumberOfShardsIsRefused) {
   run_and_stop();
   broker_.flags() = {"--shards", "2"};
@@ -150,20 +150,20 @@ TEST_F(Folder, AnotherNumberOfShardsIsRefused) {
   expect_messages(10);
 }
 
-// Damage before the durable end is not a torn write: cutting there would lose what was confirmed.
+// Damage before the durable end is not a torn write: cutting there would lose confirmed messages.
 TEST_F(Folder, AFlippedByteInTheMiddleOfTheJournalIsRefused) {
   run_and_kill();
   const std::string segment = segment_of(broker_.data());
   const std::string good = read_file(segment);
   flip_byte(segment, "payload-4");
   expect_refusal(kDamaged, {segment, "offset"});
-  // Once more: the first refusal must not have made it look right.
+  // Once more: the first refusal must not have repaired it seemingly.
   expect_refusal(kDamaged, {segment, "offset"});
   write_file(segment, good);
   expect_messages(10);
 }
 
-// The end of a write that the crash interrupted was never confirmed to anybody.
+// The end of an interrupted write was never confirmed to anybody.
 TEST_F(Folder, ATornTailIsCut) {
   run_and_kill();
   flip_byte(segment_of(broker_.data()), "payload-9");
@@ -245,7 +245,7 @@ TEST(FolderDisk, ADiskTooSmallToStartOnIsRefused) {
   if (!disk.why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk.why_not();
   broker.launch();
   const auto code = broker.wait(seconds{20});
-  // It may also come up and refuse every message; but then it must serve.
+  // It may also start and refuse every message; but then it must serve.
   if (code.has_value()) {
     EXPECT_EQ(*code, kUnusable) << broker.log();
     EXPECT_NE(broker.log().find(broker.data()), std::string::npos) << broker.log();
@@ -265,7 +265,7 @@ std::string noise() {
 
 class FullDisk : public testing::Test {
  protected:
-  /// Sends until a message is refused, and answers why; counts those that were confirmed.
+  /// Sends until a message is refused, and returns why; counts the confirmed ones.
   std::optional<client::Error> fill() {
     auto client = broker_.client();
     for (int i = 0; i < 500; ++i) {
@@ -284,7 +284,7 @@ class FullDisk : public testing::Test {
   std::uint64_t confirmed_ = 0;
 };
 
-// New messages are refused, everything else goes on; and with room again, so do they.
+// New messages are refused, everything else goes on; and once there is room again, so do they.
 TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
   PrivateDisk disk(broker_.data(), "size=1000m");
   if (!disk.why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk.why_not();

@@ -47,7 +47,7 @@ TEST_P(Guide, ItsExamplesDoWhatItSays) {
   const std::vector<Example> examples = examples_of(read_file(docs));
   ASSERT_FALSE(examples.empty()) << docs;
   const std::string folder = std::filesystem::path(binary()).parent_path().string();
-  const TempFolder here;  // What the examples write stays nobody's.
+  const TempFolder here;  // The files that the examples write are removed.
   for (const Example& example : examples) {
     const CommandResult result = run_command(
         {"/bin/sh", "-c",

@@ -1,4 +1,4 @@
-// Buckets on a real broker: kills under compare-and-set, watches that go on, what bad input does.
+// Buckets on a real broker: kills under compare-and-set, watches that resume, bad input.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -40,8 +40,8 @@ class KvTest : public testing::Test {
   BrokerProcess broker_{{"--shards", "1"}};
 };
 
-/// Counts a key up by compare-and-set until told to stop. What the broker confirmed is remembered
-/// with its revision.
+/// Increments a key by compare-and-set until told to stop. Remembers confirmed writes with their
+/// revisions.
 class Counter {
  public:
   Counter(KvClient client, std::string key) : client_(std::move(client)), key_(std::move(key)) {
@@ -74,7 +74,7 @@ class Counter {
       }
       const std::uint64_t value = *entry ? std::stoull((*entry)->value) : 0;
       const std::uint64_t revision = *entry ? (*entry)->revision : 0;
-      // What was confirmed is what is there, or something newer.
+      // The last confirmed value is there, or a newer one.
       if (!confirmed_.empty()) {
         EXPECT_GE(value, confirmed_.back().value) << key_;
         EXPECT_GE(revision, confirmed_.back().revision) << key_;
@@ -82,7 +82,7 @@ class Counter {
       const auto written =
           client_.cas("b", key_, revision, std::to_string(value + 1), {.deadline = seconds{2}});
       if (written && written->done) confirmed_.push_back({value + 1, written->revision});
-      // The one before it, which had no answer in time, may come true late.
+      // The write before it, which had no answer in time, may take effect late.
       EXPECT_TRUE(!written || written->done || in_doubt) << key_ << " has one writer";
       in_doubt = !written;
       if (in_doubt) ++unknown_;
@@ -146,8 +146,8 @@ class Observer {
   std::unique_ptr<client::KvWatch> watch_;
 };
 
-// Promise: what was confirmed is there, under the revision that was told, however often the broker
-// is killed; and a watch that goes on after each kill ends with the same.
+// Promise: a confirmed write is there, under the revision that was reported, however often the
+// broker is killed; and a watch that resumes after each kill ends with the same.
 TEST_F(KvTest, KilledUnderCompareAndSetsEveryConfirmedWriteIsThere) {
   create();
   KvClient watcher = client();
@@ -195,7 +195,7 @@ TEST_F(KvTest, KilledUnderCompareAndSetsEveryConfirmedWriteIsThere) {
   fmt::print("{} kills, {} writes confirmed, {} without an answer\n", kills, confirmed, unknown);
 }
 
-// Promise 4, for workers that hold leases: the others hear of a killed process at once.
+// Promise 4, for workers that hold leases: the others are told of a killed process at once.
 TEST_F(KvTest, AKilledProcessIsMissedInMilliseconds) {
   create();
   KvClient kv = client();
@@ -210,7 +210,7 @@ TEST_F(KvTest, AKilledProcessIsMissedInMilliseconds) {
   const auto took = Clock::now() - before;
   fmt::print("heard of after {} ms\n", std::chrono::duration_cast<milliseconds>(took).count());
   EXPECT_LT(took, seconds{2});
-  // One that is asked to end says goodbye.
+  // A process that is asked to end says goodbye.
   ChildProcess polite({.command = {binary(), "kv", "watch", "b", "--session", "victim", "--json",
                                    "--address", broker_.address()}});
   ASSERT_TRUE(eventually([&] { return kv.describe_bucket("b")->watches == 2; }));
@@ -220,7 +220,7 @@ TEST_F(KvTest, AKilledProcessIsMissedInMilliseconds) {
   EXPECT_EQ(observer.lost(), 1);
 }
 
-// A broker that is shut down in peace must not make its clients evict each other.
+// A broker that is shut down in order must not make its clients evict each other.
 TEST_F(KvTest, AShutDownOfTheBrokerIsNoLostSession) {
   create();
   KvClient kv = client();
@@ -256,7 +256,7 @@ TEST_F(KvTest, AKeyExpiresWhileTheBrokerIsDown) {
   EXPECT_EQ(bucket->revision, 3U);  // The expiry is a change.
 }
 
-// In every fsync mode: a lease that comes back from the dead is worse than a slow one.
+// In every fsync mode: a lease that reappears is worse than a slow one.
 TEST_F(KvTest, AlsoWithoutFsyncsOfMessagesNothingConfirmedIsLost) {
   ASSERT_EQ(broker_.terminate(), 0);
   broker_.flags().insert(broker_.flags().end(), {"--fsync", "never"});

@@ -22,7 +22,7 @@ class LeaseTest : public testing::Test {
     stub_ = v1::Queues::NewStub(broker_.channel());
   }
 
-  /// What the broker says to an ack of these bytes; "" when it takes it.
+  /// The broker's answer to an ack of these bytes; "" if it is accepted.
   std::string ack(const std::string& queue, const std::string& token) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
@@ -40,7 +40,7 @@ class LeaseTest : public testing::Test {
   std::unique_ptr<v1::Queues::Stub> stub_;
 };
 
-/// Everything that can be made of a token without knowing the broker's key.
+/// All tokens that can be derived from one without knowing the broker's key.
 std::vector<std::string> guesses(const std::string& token) {
   std::vector<std::string> made;
   for (std::size_t bit = 0; bit < token.size() * 8; ++bit) {
@@ -66,7 +66,7 @@ std::vector<std::string> guesses(const std::string& token) {
   return made;
 }
 
-// A stranger's ack of (boot, number + 1) was once taken.
+// Once, a stranger's ack of (boot, number + 1) was accepted.
 TEST_F(LeaseTest, NoTokenButTheLeasesOwnAcksIt) {
   const std::vector<std::string> queues{"jobs", "jobs.dlq", "other", "elsewhere", "third"};
   std::vector<client::LeasedMessage> held;
@@ -87,7 +87,7 @@ TEST_F(LeaseTest, NoTokenButTheLeasesOwnAcksIt) {
   }
   for (const std::string& queue : queues) EXPECT_EQ(broker_.stats(queue).leased, 3U) << queue;
 
-  // Neither a restart nor another life's token changes that; the lease's own is good all the time.
+  // Neither a restart nor another life's token changes that; the lease's own token is always valid.
   broker_.kill();
   start();
   for (const std::string& guess : guesses(held[1].token.bytes)) {
@@ -101,7 +101,7 @@ TEST_F(LeaseTest, NoTokenButTheLeasesOwnAcksIt) {
   }
 }
 
-// A 12 s lease once ended 6.4 s early, because the broker had been restarted.
+// Once, a 12 s lease ended 6.4 s early, because the broker had been restarted.
 TEST_F(LeaseTest, WithoutReleaseOnDisconnectARestartShortensNoLease) {
   broker_.create("kept", {.visibility_timeout = seconds{9}, .release_on_disconnect = false});
   broker_.send("kept", {"a", "b"});
@@ -110,7 +110,7 @@ TEST_F(LeaseTest, WithoutReleaseOnDisconnectARestartShortensNoLease) {
   ASSERT_EQ(messages.size(), 2U);
   const auto leased = Clock::now();
   broker_.kill();
-  // The consumer does not come back.
+  // The consumer does not return.
   holder.reset();
   ASSERT_TRUE(broker_.start()) << broker_.log();
 
@@ -123,7 +123,7 @@ TEST_F(LeaseTest, WithoutReleaseOnDisconnectARestartShortensNoLease) {
   EXPECT_EQ(later[0].attempt, 1U) << "a restart is no failure of a message";
 }
 
-// For any gRPC client: cancelling alone looks like dying.
+// For any gRPC client: cancelling alone looks like a crash.
 TEST_F(LeaseTest, AConsumerThatLeavesItsLeaseInOrderCountsNoAttempt) {
   broker_.create("jobs");
   broker_.send("jobs", numbered("job", 5));
@@ -151,7 +151,7 @@ TEST_F(LeaseTest, AConsumerThatLeavesItsLeaseInOrderCountsNoAttempt) {
   for (const auto& message : again) EXPECT_EQ(message.attempt, 1U) << message.payload;
 }
 
-// As a consumer that is stopped does, and the command line when it is interrupted.
+// A consumer that is stopped does this, and the command line when it is interrupted.
 TEST_F(LeaseTest, ClosingTheSendingSideOfConsumeCountsNoAttempt) {
   broker_.create("jobs");
   broker_.send("jobs", numbered("job", 5));

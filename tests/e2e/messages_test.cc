@@ -1,5 +1,5 @@
-// What the command line says to mistakes and edge cases that a new user made: the words and the
-// exit code. One broker for all of it.
+// What the command line says to mistakes and edge cases of a new user: the text and the exit code.
+// One broker for all tests.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -74,7 +74,7 @@ TEST_F(Messages, AGroupMustHaveAName) {
                  "baton: stream subscribe events: --group is empty\n");
 }
 
-// Three partitions fail for one reason, which is told once.
+// Three partitions fail for one reason, which is reported once.
 TEST_F(Messages, AReasonIsToldOnce) {
   expect_failure({"stream", "subscribe", "events", "--group", "ü"}, 2,
                  "baton: stream subscribe events: --group may hold only letters, digits and . _ - "
@@ -141,7 +141,7 @@ TEST_F(Messages, WhatIsNotRedrivenIsExplained) {
                  "baton: queue redrive orders: there is no queue 'nowhere' (queue_not_found)\n");
 }
 
-// Nobody since the consumer left, because it left.
+// Shows since when the seat is empty, and why: the consumer left.
 TEST_F(Messages, AnEmptySeatSaysSinceWhenAndWhy) {
   expect_output({"stream", "create", "seats"}, "created stream seats with 1 partition\n");
   EXPECT_EQ(broker_->cli({"stream", "append", "seats", "x", "--count", "20"}).exit_code, 0);

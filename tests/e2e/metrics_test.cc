@@ -21,7 +21,7 @@ class Metrics : public testing::Test {
         << line << "\n"
         << metrics();
   }
-  /// The value of a metric, once it is there.
+  /// The value of a metric, as soon as it exists.
   [[nodiscard]] double value(const std::string& name) const {
     double out = -1;
     EXPECT_TRUE(eventually([&] {
@@ -55,8 +55,8 @@ TEST_F(Metrics, TellEachQueuesDepthAndAge) {
     expect_line("baton_queue_dead_letters_total{queue=\"orders\"} 1\n");
     expect_line("baton_queue_oldest_age_seconds{queue=\"orders.dlq\"} ");
   }
-  // A restart leaves the messages on the disk, and nobody comes to read them. An age that began
-  // anew with the restart would be less than what passed before it.
+  // A restart leaves the messages on the disk, and no consumer reads them. An age that began anew
+  // with the restart would be less than the time before it.
   const std::chrono::duration<double> before = std::chrono::steady_clock::now() - sent;
   ASSERT_EQ(broker_.terminate(), 0) << broker_.log();
   ASSERT_TRUE(broker_.start()) << broker_.log();
@@ -115,7 +115,7 @@ TEST_F(Metrics, AreAsPrometheusWantsThem) {
   EXPECT_EQ(checked.exit_code, 0) << checked.out << checked.err;
 }
 
-// The first of a queue is news; the others are numbers.
+// A queue's first dead letter is logged; the others are only counted.
 TEST_F(Metrics, TheLogTellsOfAQueuesFirstDeadLetter) {
   broker_.create("orders", {.max_attempts = 1});
   broker_.send("orders", numbered("m", 1));

@@ -1,4 +1,4 @@
-// Neighbours who reach the ports and misbehave, without any credentials: the broker goes on, and
+// Clients that reach the ports without any credentials and misbehave: the broker goes on, and
 // serves others.
 #include <algorithm>
 #include <memory>
@@ -45,7 +45,7 @@ TEST(Neighbour, IdleConnectionsDoNotEndTheListener) {
   {
     const auto idle = connect_many(grpc_port(broker), 276);
 
-    // While they are there, files can still be opened, so a segment can roll over.
+    // While they are connected, files can still be opened, so a segment can roll over.
     const std::string record(60'000, 'x');
     for (int i = 0; i < 5; ++i) {
       const auto appended = broker.cli({"stream", "append", "events", record});
@@ -83,7 +83,7 @@ void drip(const std::vector<RawConnection>& slow) {
   for (const RawConnection& each : slow) (void)each.send("x");
 }
 
-// A probe that is not answered makes a supervisor kill a sound broker.
+// A probe without an answer makes a supervisor kill a sound broker.
 TEST(Neighbour, SlowHttpClientsDoNotSilenceTheProbes) {
   BrokerProcess broker;
   ASSERT_TRUE(broker.start()) << broker.log();
@@ -100,14 +100,14 @@ TEST(Neighbour, SlowHttpClientsDoNotSilenceTheProbes) {
       EXPECT_TRUE(answer->starts_with("HTTP/1.1 200 ")) << *answer;
     }
   }
-  // However steadily they send, their time for a request is over some day.
+  // However steadily they send, the time for a request is limited.
   EXPECT_TRUE(eventually([&] {
     drip(slow);
     return !slow.back().send("x");
   }));
 }
 
-/// Of the broker, in MiB.
+/// The broker's memory, in MiB.
 double memory_of(const BrokerProcess& broker) {
   const std::string text = broker.http_get("/metrics").value_or("");
   const std::string name = "\nprocess_resident_memory_bytes ";
@@ -119,7 +119,7 @@ double memory_of(const BrokerProcess& broker) {
   return std::stod(text.substr(at + name.size())) / (1 << 20);
 }
 
-/// A Read call whose answers nobody takes.
+/// A Read call whose answers are never read.
 struct Unread {
   grpc::ClientContext context{};
   std::unique_ptr<grpc::ClientReader<v1::ReadResponse>> reader{};
@@ -146,14 +146,14 @@ TEST(Neighbour, ClientsThatNeverReadHoldLittleMemory) {
       calls.back()->reader = stub->Read(&calls.back()->context, request);
     }
     ASSERT_TRUE(eventually([&] { return metrics_hold(broker, "\nbaton_api_streams_open 500\n"); }));
-    // The most of two seconds, for a call's pieces are read one after the other.
+    // The maximum over two seconds, because a call's pieces are read one after the other.
     double most = 0;
     for (int i = 0; i < 20; ++i) {
       std::this_thread::sleep_for(milliseconds{100});
       most = std::max(most, memory_of(broker) - before);
     }
-    EXPECT_LT(most, 400);  // Without a bound it is twice that and more.
-    EXPECT_GT(most, 10);   // They do hold something: the test has met what it is about.
+    EXPECT_LT(most, 400);  // Without a bound it is more than twice that.
+    EXPECT_GT(most, 10);   // They do hold something: the test has reached its subject.
     fmt::print("{:.0f} MiB for {} calls\n", most, calls.size());
     for (const auto& call : calls) call->context.TryCancel();
   }

@@ -1,5 +1,5 @@
-// A data folder that an older binary wrote, killed in its work, is opened by this one: everything
-// is there. tests/compat/make_data_folder.py made the folders, and says what is in them.
+// A data folder that an older binary wrote, and in which it was killed, is opened by this one:
+// everything is there. tests/compat/make_data_folder.py made the folders, and says what they hold.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -75,7 +75,7 @@ void OldFolder::expect_queues() {
   EXPECT_EQ(broker_.depth("later"), 2U);
   EXPECT_EQ(drain("failing.dlq", 2), (std::vector<std::string>{"first failed", "second failed"}));
   EXPECT_EQ(broker_.depth("held"), 3U);
-  // A target that was full: what could not go there yet goes now.
+  // The target was full: messages that could not go there before go now.
   EXPECT_EQ(broker_.cli({"queue", "update", "graves", "--messages-max", "0"}).exit_code, 0);
   EXPECT_TRUE(eventually([&] { return broker_.depth("graves") == graves.size(); }));
   EXPECT_EQ(drain("graves", graves.size()), graves);
@@ -136,7 +136,7 @@ TEST_P(OldFolder, EverythingIsThere) {
   expect_streams();
   expect_keys();
   expect_queues();
-  // And from here on it is a folder like any other.
+  // From here on it is a folder like any other.
   ASSERT_EQ(broker_.terminate(), 0);
   EXPECT_NE(read_file(broker_.data() + "/FORMAT").find("id "), std::string::npos);
   ASSERT_TRUE(broker_.start()) << broker_.log();

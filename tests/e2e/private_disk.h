@@ -16,8 +16,8 @@
 
 namespace baton::e2e {
 
-/// A file system of its own that only this thread, and the processes it starts, can see: it is gone
-/// with the test, however the test ends.
+/// A file system that only this thread, and the processes it starts, can see: it disappears with
+/// the test, however the test ends.
 class PrivateDisk {
  public:
   PrivateDisk(std::string folder, const std::string& options) : folder_(std::move(folder)) {
@@ -39,7 +39,7 @@ class PrivateDisk {
   }
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
-  /// Somebody else takes all of it but `left` bytes.
+  /// Fills the disk up to `left` bytes.
   void fill(std::uintmax_t left) {
     constexpr std::uintmax_t kPiece = std::uintmax_t{64} << 20U;
     for (auto free = free_bytes(); free > left; free = free_bytes()) {
@@ -48,7 +48,7 @@ class PrivateDisk {
       if (free_bytes() >= free) return;
     }
   }
-  /// And gives it back.
+  /// Frees that space again.
   void empty() {
     for (const std::string& file : ballast_) std::filesystem::remove(file);
     ballast_.clear();

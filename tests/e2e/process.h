@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-/// Real processes for tests: each is ended with the test, by its id, whatever happens to the test.
+/// Real processes for tests: each is ended with the test, by its id, however the test ends.
 namespace baton::e2e {
 
 using Clock = std::chrono::steady_clock;
@@ -20,13 +20,13 @@ using std::chrono::seconds;
 /// The program under test: the one built beside this, or the one that BATON_BINARY names.
 std::string binary();
 
-/// Soaks instead of samples: `./dev test --long`.
+/// Whether to run soaks instead of samples: `./dev test --long`.
 bool is_long_run();
 
 /// Asks again every few milliseconds until `holds`, or until `within` has passed.
 bool eventually(const std::function<bool()>& holds, milliseconds within = seconds{20});
 
-/// The whole of a file; empty when it is not there.
+/// The content of a file; empty if it does not exist.
 std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, std::string_view text);
 
@@ -53,8 +53,8 @@ class ChildProcess {
  public:
   struct Options {
     std::vector<std::string> command{};
-    std::string in_file{};   // Empty: nothing to read.
-    std::string out_file{};  // Empty: thrown away.
+    std::string in_file{};   // Empty: no input.
+    std::string out_file{};  // Empty: discarded.
     std::string err_file{};
     std::vector<std::string> environment{};  // "NAME=value", beside the test's own.
   };
@@ -66,9 +66,9 @@ class ChildProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  /// SIGSTOP, and waits for it: its threads run on until each has been told. SIGCONT wakes it.
+  /// Sends SIGSTOP, and waits until every thread has stopped. SIGCONT wakes it.
   void pause() const;
-  /// Its exit code (128 + the number of the signal that ended it); nothing while it runs.
+  /// Its exit code (128 + the number of the signal that ended it); nullopt while it runs.
   std::optional<int> exit_code();
   std::optional<int> wait(milliseconds within);
   /// SIGKILL, and waits for the end.
@@ -94,7 +94,7 @@ struct CommandOptions {
 /// Runs a command to its end.
 CommandResult run_command(std::vector<std::string> command, const CommandOptions& options = {});
 
-/// The body of an HTTP answer of this machine; nothing unless its status is 200.
+/// The body of an HTTP response of this machine; nullopt unless its status is 200.
 std::optional<std::string> http_get(int port, std::string_view path);
 
 }  // namespace baton::e2e

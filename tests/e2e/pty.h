@@ -7,7 +7,7 @@
 #include <string_view>
 #include <thread>
 
-/// A terminal without a person, for programs that behave differently before one.
+/// A terminal without a person, for programs that behave differently on one.
 namespace baton::e2e {
 
 /// A pseudo-terminal of a given size. Give path() to a child as its standard files.
@@ -21,7 +21,7 @@ class Pty {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Types `text`.
   void type(std::string_view text) const;
-  /// Everything that was written to it so far. Line ends are "\r\n".
+  /// Everything written to it so far. Line ends are "\r\n".
   [[nodiscard]] std::string output() const;
 
  private:

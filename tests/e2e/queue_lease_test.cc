@@ -1,5 +1,5 @@
-// A consumer of a queue that is cut off begins no message that another one has. The one that is cut
-// off is a process of its own: this program, started again as `queue_lease_test --consumer ...`.
+// A consumer of a queue that is cut off begins no message that another one has. It is a process of
+// its own: this program, started again as `queue_lease_test --consumer ...`.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ milliseconds boot_time() {
                                                   std::chrono::nanoseconds{time.tv_nsec});
 }
 
-/// Handles messages until it is ended, and writes which and when.
+/// Handles messages until it is ended, and writes which ones and when.
 int run_consumer(const std::string& address, const std::string& queue, const std::string& name,
                  const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
@@ -92,7 +92,7 @@ class QueueLease : public testing::Test {
 };
 
 // It holds messages for ten seconds of work. When its lease is over it leaves them alone; the other
-// one gets them a second later. A visible break would have given them away at once.
+// one gets them a second later. A visible break would have moved them at once.
 TEST_F(QueueLease, CutOffItBeginsNoMessageThatAnotherHas) {
   broker_.create("jobs", {.visibility_timeout = seconds{120}});
   broker_.send("jobs", numbered("job-", 100));
@@ -115,7 +115,7 @@ TEST_F(QueueLease, CutOffItBeginsNoMessageThatAnotherHas) {
   std::optional<milliseconds> first_of_other;
   for (const Line& line : lines()) {
     if (line.who == "B" && !first_of_other) first_of_other = line.at;
-    // Back again, A may get messages that were never anybody's but the queue's.
+    // Connected again, A may get messages that no other consumer had.
     EXPECT_FALSE(line.who == "A" && last[line.message] == "B") << line.message;
     last[line.message] = line.who;
     if (line.who == "A" && line.at > at) {

@@ -17,7 +17,7 @@
 
 namespace baton::e2e {
 
-/// A TCP connection of a neighbour who speaks whatever the test wants, or nothing at all.
+/// A TCP connection of a client that sends whatever the test wants, or nothing at all.
 class RawConnection {
  public:
   explicit RawConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -38,12 +38,12 @@ class RawConnection {
   }
 
   [[nodiscard]] bool connected() const { return connected_; }
-  /// False when the other side is gone.
+  /// False if the other side has closed.
   bool send(std::string_view bytes) const {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
-  /// Everything up to the end of the connection; nothing when that does not come in time.
+  /// Everything up to the end of the connection; nullopt if that does not come in time.
   [[nodiscard]] std::optional<std::string> read_to_end(milliseconds within) const {
     const auto deadline = Clock::now() + within;
     std::string out;

@@ -13,7 +13,7 @@ bool logs(const BrokerProcess& broker, const std::string& text) {
   return eventually([&] { return broker.log().find(text) != std::string::npos; });
 }
 
-// A hang-up used to end the broker without a word.
+// A hang-up used to end the broker silently.
 TEST(Reload, AHangUpEndsNothing) {
   BrokerProcess broker;
   ASSERT_TRUE(broker.start()) << broker.log();

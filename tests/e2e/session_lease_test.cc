@@ -1,6 +1,6 @@
 // A consumer that is cut off stops before another one has its seat. Consumers are processes of
 // their own (this program, started again as `session_lease_test --consumer ...`), each with its own
-// trouble; all write what they handle into one file per stream, whose order is that of the writes.
+// trouble; all write what they handle into one file per stream, in the order of the writes.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -64,7 +64,8 @@ int run_consumer(std::span<char*> arguments) {
     while (self == nullptr) std::this_thread::yield();
     for (const client::Record& record : batch.records) {
       const auto began = boot_time();
-      // Between two records of a batch the SDK cannot stop us; it says so if it is asked.
+      // Between two records of a batch the SDK cannot stop the handler; lease() tells if it is
+      // asked.
       if (checks && !self.load()->lease().is_valid) return;
       const std::string line =
           fmt::format("{} {} {} {}\n", name, batch.epoch, record.offset, began.count());
@@ -104,7 +105,7 @@ class Pair {
     a_ = start("A", proxy_.address(), std::move(environment));
   }
   void start_b() { b_ = start("B", broker_.address(), {}); }
-  /// The producer's turn: one record.
+  /// Appends one record.
   void append() {
     std::vector<client::NewRecord> records(1);
     records[0].value = "v";
@@ -133,14 +134,14 @@ class Pair {
     return lines;
   }
   [[nodiscard]] std::string said(const std::string& who) const { return read_file(folder_ / who); }
-  /// When B wrote first.
+  /// The time of B's first write.
   [[nodiscard]] std::optional<milliseconds> taken_over() const {
     for (const Line& line : written()) {
       if (line.who == "B") return line.began;
     }
     return std::nullopt;
   }
-  /// When A was told that its seat goes.
+  /// When A was told that it loses its seat.
   [[nodiscard]] std::optional<milliseconds> told() const {
     const std::string text = said("A");
     const auto at = text.find("losing ");
@@ -149,8 +150,8 @@ class Pair {
   }
 
   /// No write of an older epoch follows one of a newer. A process that was stopped in the middle of
-  /// a write ends it when it wakes: that one write began before `stopped`, and is what epochs are
-  /// for.
+  /// a write finishes it when it wakes: that one write began before `stopped`, and epochs exist to
+  /// refuse it.
   void expect_in_order(milliseconds stopped = milliseconds{0}) const {
     std::uint64_t newest = 0;
     for (const Line& line : written()) {
@@ -189,7 +190,7 @@ class Pair {
   std::unique_ptr<ChildProcess> b_;
 };
 
-/// Appends to all streams until it goes.
+/// Appends to all streams until it is destroyed.
 class Appending {
  public:
   explicit Appending(std::vector<Pair*> pairs)
@@ -224,7 +225,7 @@ void seat_everybody(const std::vector<Pair*>& pairs,
   }
 }
 
-// All of the troubles at the same time, each for a pair of its own: one round costs their longest.
+// All troubles at the same time, each for its own pair: a round costs as much as the longest.
 void run_round(BrokerProcess& broker, int round) {
   const auto name = [&](std::string_view what) { return fmt::format("{}-{}", what, round); };
   Pair cut(broker, name("cut"));
@@ -250,7 +251,7 @@ void run_round(BrokerProcess& broker, int round) {
   broken.proxy().reset();
   strict.a().kill();
 
-  // A visible break moves the seat at once; a strict group waits for what is left of the lease.
+  // A visible break moves the seat at once; a strict group waits for the rest of the lease.
   EXPECT_TRUE(eventually([&] { return broken.has_written("B"); }, seconds{10}));
   EXPECT_LT(broken.taken_over().value_or(at + seconds{99}) - at, seconds{3});
   EXPECT_EQ(strict.group().handover, client::Handover::strict);
@@ -260,29 +261,29 @@ void run_round(BrokerProcess& broker, int round) {
   for (Pair* pair : {&cut, &one_way_up, &one_way_down, &slow, &stopped, &strict, &strict_cut}) {
     const auto took = pair->taken_over().value_or(at + seconds{99}) - at;
     fmt::print("{}: B took over after {} ms\n", pair->stream(), took.count());
-    // A's last heartbeat is up to a second old; the lease is 5 s. Where only the broker's words are
-    // lost, A gives its call up after 4 s, which the broker hears.
+    // A's last heartbeat is up to a second old; the lease is 5 s. Where only the broker's messages
+    // are lost, A gives its call up after 4 s, and the broker is told.
     EXPECT_GT(took, milliseconds{pair == &one_way_down ? 2'500 : 3'500}) << pair->stream();
     EXPECT_LT(took, seconds{12}) << pair->stream();
   }
   for (Pair* pair : silent) {
     ASSERT_TRUE(pair->told().has_value()) << pair->stream();
-    // It gives the call up, which the broker hears over the way that is not cut; nothing was handed
-    // out since its lease ended, and its program was told before.
+    // It gives the call up, which the broker hears over the direction that is not cut; nothing was
+    // handed out since its lease ended, and its program was told before.
     EXPECT_LE(*pair->told(), *pair->taken_over()) << pair->stream();
     fmt::print("{}: A was told {} ms before\n", pair->stream(),
                (*pair->taken_over() - *pair->told()).count());
     EXPECT_NE(pair->said("A").find("lease_lost"), std::string::npos) << pair->said("A");
   }
 
-  // Everything that was under way arrives after all.
+  // Everything that was in flight arrives after all.
   for (Pair* pair : silent) pair->proxy().thaw();
   stopped.a().signal(SIGCONT);
   std::this_thread::sleep_for(seconds{3});
   for (Pair* pair : silent) pair->expect_in_order();
   stopped.expect_in_order(at);
   strict.expect_in_order();
-  // Whoever was cut off is back in its group, and waits.
+  // Each consumer that was cut off is back in its group, and waits.
   for (Pair* pair : silent) {
     EXPECT_TRUE(eventually([&] { return pair->members() == 2; })) << pair->stream();
   }
@@ -299,7 +300,7 @@ TEST(SessionLease, NobodyWorksUnderASeatThatAnotherHas) {
 }
 
 // The worse of the two ways in which clocks can be wrong: the consumer believes that its lease
-// lasts longer than it does, the broker gives its seat away too soon.
+// lasts longer than it does, and the broker gives its seat away too soon.
 TEST(SessionLease, AlsoNotWhenClocksRunOnePercentApart) {
   const std::string preload =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libclock_rate.so";
@@ -331,8 +332,8 @@ TEST(SessionLease, AlsoNotWhenClocksRunOnePercentApart) {
   stopped.expect_in_order(at);
 }
 
-// Its consumers cannot know whether it is frozen or they are cut off: they stop. Awake, it finds
-// old heartbeats, which renew nothing, and gives the seats to whoever comes back.
+// Its consumers cannot know whether it is frozen or they are cut off: they stop. When it wakes, it
+// finds old heartbeats, which renew nothing, and gives the seats to consumers that return.
 TEST(SessionLease, AFrozenBrokerStopsItsConsumersAndNobodyWorksTwice) {
   BrokerProcess broker({"--shards", "1"});
   ASSERT_TRUE(broker.start()) << broker.log();

@@ -1,5 +1,5 @@
-// SIGTERM: accepts no more, finishes what it has, makes a checkpoint, ends with 0 within its
-// deadline.
+// SIGTERM: the broker accepts no more, finishes its work, makes a checkpoint, and ends with 0
+// within its deadline.
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -15,7 +15,7 @@
 namespace baton::e2e {
 namespace {
 
-/// Sends as fast as it goes until told to stop, and remembers what was confirmed.
+/// Sends as fast as possible until told to stop, and remembers what was confirmed.
 class Load {
  public:
   Load(const BrokerProcess& broker, const std::string& queue) {
@@ -148,7 +148,7 @@ TEST(Shutdown, APortInUseIsRefusedAndNamed) {
   EXPECT_TRUE(broker.is_running());
 }
 
-// For an operator who has lost patience. The journal has everything anyway.
+// For an impatient operator. The journal has everything anyway.
 TEST(Shutdown, ASecondSignalEndsAtOnceAndLosesNothing) {
   BrokerProcess broker({"--checkpoint-interval", "1h", "--stop-timeout", "5m"});
   bool at_once = false;
@@ -185,10 +185,10 @@ TEST(Shutdown, SigintIsTheSame) {
   EXPECT_EQ(broker.wait(seconds{15}), 0) << broker.log();
 }
 
-// With one attempt each, whatever is counted for nothing is a dead letter.
+// With one attempt each, an attempt counted by mistake makes a dead letter.
 TEST(ConsumerShutdown, LeavingUnderLoadCountsNoAttempt) {
   constexpr std::size_t kLives = 30;
-  constexpr std::size_t kMessages = 500;  // For each of them, whatever the others leave.
+  constexpr std::size_t kMessages = 500;  // For each consumer, whatever the others leave.
   BrokerProcess broker;
   ASSERT_TRUE(broker.start());
   broker.create("jobs", {.max_attempts = 1});

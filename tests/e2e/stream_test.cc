@@ -1,4 +1,4 @@
-// Streams on a real broker: crashes under producers, seats that move, what bad input does.
+// Streams on a real broker: crashes under producers, seats that move, bad input.
 #include <baton/v1/streams.grpc.pb.h>
 
 #include <algorithm>
@@ -151,7 +151,7 @@ TEST_F(StreamTest, KilledUnderFourProducersNothingIsLostDoubledOrOutOfOrder) {
   fmt::print("{} kills, {} records, all there\n", kills, found);
 }
 
-/// A single-active consumer that notes what it handled, and when.
+/// A single-active consumer that records what it handled, and when.
 class Member {
  public:
   struct Seen {
@@ -216,7 +216,7 @@ class Member {
 
 using Seats = std::vector<std::set<std::uint32_t>>;
 
-// Scenarios 53, 54 and 56: seats spread 3/0/0, 2/1/0, 1/1/1 by the modulo rule, and come back.
+// Scenarios 53, 54 and 56: seats spread 3/0/0, 2/1/0, 1/1/1 by the modulo rule, and return.
 TEST_F(StreamTest, Scenario56_SeatsSpreadOverConsumersAndComeBack) {
   create(3);
   Member first(broker_, "first");
@@ -314,7 +314,7 @@ TEST_F(StreamTest, Scenario57_AKilledConsumersSeatMovesInMilliseconds) {
   EXPECT_LT(took, seconds{2});
 }
 
-// Offsets and generations are the journal's: they survive, and grow.
+// Offsets and generations are in the journal: they survive, and grow.
 TEST_F(StreamTest, ARestartKeepsOffsetsAndGenerationsAndSeatsFillAtOnce) {
   create(1);
   auto streams = client();
@@ -339,7 +339,7 @@ TEST_F(StreamTest, ARestartKeepsOffsetsAndGenerationsAndSeatsFillAtOnce) {
   EXPECT_GT(member.seen()[0].front().epoch, generation);
 }
 
-// As an operator resets a group: seen before it is done, refused under consumers, kept by the disk.
+// As an operator resets a group: previewed first, refused while it has consumers, kept on the disk.
 TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
   create(2);
   auto streams = client();

@@ -17,7 +17,7 @@ namespace baton::e2e {
 namespace {
 
 constexpr int kLookMilliseconds = 2;
-// What is read ahead of a receiver that does not take it.
+// How much is read ahead of a receiver that does not read.
 constexpr std::size_t kChunksMax = 64;
 
 sockaddr_in loopback(int port) {
@@ -74,7 +74,7 @@ void TcpProxy::run() {
         ++at;
       }
     }
-    // After that: who comes back is not reset again.
+    // After that, a client that reconnects is not reset again.
     if ((waited[0].revents & POLLIN) != 0) accept_one();
   }
 }
@@ -122,7 +122,7 @@ void TcpProxy::carry(Half& half) const {
   if (half.ended && half.under_way.empty()) half.closed = true;
 }
 
-/// With a reset: nobody is left to wonder.
+/// Closes with a reset, so that both ends notice at once.
 void TcpProxy::close(Connection& connection) {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   for (const int socket : {connection.up.from, connection.up.to}) {

@@ -1,5 +1,5 @@
-// What a person before a terminal sees: questions, colours, a view that is drawn again, cut to the
-// screen. One broker for all of it.
+// What a person at a terminal sees: questions, colours, a view that is redrawn, cut to the screen.
+// One broker for all tests.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// Without escape sequences and carriage returns.
+/// Removes escape sequences and carriage returns.
 std::string plain(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -84,7 +84,7 @@ class Terminal : public testing::Test {
                        const std::vector<std::string>& environment = {"TERM=xterm"}) {
     return Session(arguments, columns, rows, environment);
   }
-  /// The exit code, after `answer` to the question `asked`.
+  /// The exit code, after `answer` was typed to the question `asked`.
   static int answer(const std::vector<std::string>& arguments, std::string_view asked,
                     std::string_view answer) {
     Session session = start(arguments);
@@ -134,7 +134,7 @@ TEST_F(Terminal, WithYesNobodyIsAsked) {
   Session session = start({"queue", "delete", "q", "--yes"});
   EXPECT_EQ(session.child.wait(seconds{20}), 0);
   EXPECT_FALSE(has(session.pty.output(), "[y/N]"));
-  // What is not there is said before anything is asked.
+  // A missing object is reported before anything is asked.
   Session gone = start({"queue", "delete", "q"});
   EXPECT_EQ(gone.child.wait(seconds{20}), 3);
   EXPECT_FALSE(has(gone.pty.output(), "[y/N]"));

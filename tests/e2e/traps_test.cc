@@ -1,4 +1,4 @@
-// Traps that other brokers fell into, where it takes the whole broker to fall.
+// Traps that other brokers fell into, tested where it needs the whole broker.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -47,7 +47,8 @@ class FullLoad {
       if (!batch) return;
       std::vector<client::LeaseToken> tokens;
       for (const auto& message : *batch) {
-        // Messages with a payload are the test's own: given back at once, uncounted.
+        // Messages with a payload are the test's own: given back at once, without counting an
+        // attempt.
         if (message.payload.empty()) {
           tokens.push_back(message.token);
         } else {
@@ -71,7 +72,7 @@ class Traps : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.log(); }
 
-  /// Leases 50 messages of `queue`, lets them expire, and answers when all of them had come again.
+  /// Leases 50 messages of `queue`, lets them expire, and returns when all of them had come again.
   std::optional<milliseconds> time_of_expiry(const std::string& queue) {
     const auto sleeper = open_stream(broker_, queue, {.max_in_flight = 50});
     broker_.send(queue, numbered("held", 50));
@@ -148,7 +149,7 @@ TEST_F(Traps, NoDeliveryIsLostWhenAConsumerAttachesWhileMessagesArrive) {
     const auto messages = take(**stream, 40, seconds{10});
     ASSERT_EQ(messages.size(), 40U) << "round " << round;
     for (const auto& message : messages) {
-      // Lost once, it would come again with its second attempt.
+      // If it was lost once, it would come again with its second attempt.
       ASSERT_EQ(message.attempt, 1U) << "round " << round;
       (*stream)->ack(message.token);
     }
@@ -157,7 +158,7 @@ TEST_F(Traps, NoDeliveryIsLostWhenAConsumerAttachesWhileMessagesArrive) {
   EXPECT_EQ(broker_.depth("jobs"), 0U);
 }
 
-// Back-pressure: unread messages are bounded by max_in_flight, and are nobody else's loss.
+// Back-pressure: unread messages are bounded by max_in_flight, and do not affect other consumers.
 TEST_F(Traps, AConsumerThatStopsReadingDoesNotSlowAnother) {
   broker_.create("jobs");
   const auto stub = v1::Queues::NewStub(broker_.channel());
@@ -207,7 +208,7 @@ TEST_F(Traps, ADeletedQueuesMessagesDoNotComeBack) {
   EXPECT_EQ(broker_.cli({"queue", "send", "gone", "x"}).exit_code, 3);
   broker_.create("gone");
   EXPECT_EQ(broker_.depth("gone"), 0U);
-  // The leases went with their queue: they must not touch the one that has its name now.
+  // The leases ended with their queue: they must not touch the new queue of that name.
   const auto late = broker_.client().ack("gone", std::vector{held[0].token});
   ASSERT_TRUE(late.has_value());
   EXPECT_FALSE(late->at(0).has_value());
@@ -219,7 +220,7 @@ TEST_F(Traps, ADeletedQueuesMessagesDoNotComeBack) {
   ASSERT_TRUE(broker_.start()) << broker_.log();
   EXPECT_EQ(broker_.depth("gone"), 0U);
   const auto rows = broker_.rows_after_checkpoint();
-  // Rows of `delayed` are in the order of time, and go when theirs has come.
+  // Rows of `delayed` are in the order of time, and are removed when their time has come.
   for (const auto& table : {"messages", "ids", "leases", "lease_expiry", "dedup"}) {
     EXPECT_EQ(rows.at(table), 0U) << table;
   }

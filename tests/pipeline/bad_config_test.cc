@@ -1,4 +1,4 @@
-// What is wrong is said before anything is consumed, in words that name the place.
+// What is wrong is reported before anything is consumed, in words that name the place.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -27,7 +27,7 @@ class BadConfig : public ::testing::Test {
     ASSERT_TRUE(client.has_value());
     ASSERT_TRUE(client->create_stream("orders", 2).has_value());
   }
-  /// Neither `check` nor `run` accepts it; both say why.
+  /// Neither `check` nor `run` accepts the config; both say why.
   void expect_refusal(const PipelineFolder& folder, int code, const std::string& complaint) {
     for (const char* verb : {"check", "run"}) {
       const auto result = e2e::run_command({e2e::binary(), "pipeline", verb, folder.config()},
@@ -38,8 +38,8 @@ class BadConfig : public ::testing::Test {
     }
     EXPECT_TRUE(stored_offsets(broker_, "orders", "orders").empty());
   }
-  /// What may come back by itself: `check` tells at once, `run` waits for as long as max_outage
-  /// says.
+  /// Failures that may end by themselves: `check` reports them at once, `run` waits for as long as
+  /// max_outage says.
   void expect_outage(PipelineFolder folder, const std::string& what, const std::string& complaint) {
     const auto checked = folder.check();
     EXPECT_EQ(checked.exit_code, 5) << checked.err;
@@ -63,7 +63,7 @@ class BadConfig : public ::testing::Test {
         << sql << ": " << sqlite3_errmsg(database);
     sqlite3_close_v2(database);
   }
-  /// Makes a table anew, with some other words: SQLite cannot alter most of it.
+  /// Recreates a table with some other words: SQLite cannot alter most of it.
   static void change_table(const PipelineFolder& folder, const std::string& table,
                            const std::string& words, const std::string& others) {
     sqlite3* database = nullptr;
@@ -166,7 +166,7 @@ TEST_F(BadConfig, ASinkThatIsNotThere) {
                  "dead_letters.url: cannot create ");
 }
 
-// libpq says it on two lines.
+// libpq's message has two lines.
 TEST_F(BadConfig, ADatabaseThatIsAwayIsToldOnOneLine) {
   const auto checked =
       PipelineFolder(broker_, {{"sink.url", "postgres://nobody@127.0.0.1:1/orders"}}).check();
@@ -186,7 +186,7 @@ TEST_F(BadConfig, APortThatIsInUse) {
   EXPECT_FALSE(std::filesystem::exists(folder.database()));
 }
 
-// Nothing that comes back by itself.
+// Failures that never end by themselves.
 TEST_F(BadConfig, ASinkThatIsNone) {
   const PipelineFolder folder(broker_);
   e2e::write_file(folder.database(), std::string(8192, 'x'));
@@ -214,7 +214,7 @@ TEST_F(BadConfig, ATableOfMarksWithOtherColumns) {
   expect_refusal(folder, 2, "table baton_marks has no column partition");
 }
 
-// YAML has its own ideas of some names.
+// YAML gives some names a special meaning.
 TEST_F(BadConfig, AnExampleOfAnyNameIsGood) {
   for (const std::string name : {"null", "-", "a:", ":", "1", "true"}) {
     auto client = client::StreamClient::connect(broker_.connection());
@@ -258,7 +258,7 @@ TEST_F(BadConfig, ATableThatNumbersItsRowsItself) {
   expect_refusal(folder, 2, "column id is NOT NULL");
 }
 
-// It would halt at the first record.
+// The pipeline would halt at the first record.
 TEST_F(BadConfig, ATableWhoseKeyIsNotUnique) {
   const PipelineFolder folder(broker_);
   ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);

@@ -1,5 +1,5 @@
 // An order pipeline into SQLite with dead letters in a file, by the command line; and dead letters
-// that nobody takes.
+// that cannot be written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -95,8 +95,8 @@ TEST_F(DeadLetters, InAFileGoBackByTheCommandLine) {
   EXPECT_EQ(e2e::read_file(file_).find('\x18'), std::string::npos);
 }
 
-// SIGKILL at any time loses no letter: what was wrong is mended, and all of them are orders in the
-// end.
+// SIGKILL at any time loses no dead letter: once the fault is repaired, all of them become orders
+// in the end.
 TEST_F(DeadLetters, ARedriveThatIsKilledLosesNothing) {
   constexpr std::size_t kOrders = 400;
   schema::OrderGenerator generator(1);
@@ -131,7 +131,7 @@ TEST_F(DeadLetters, ARedriveThatIsKilledLosesNothing) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
-// `run` writes them beside its config, wherever it was started.
+// `run` writes them beside its config, from whatever folder it was started in.
 TEST_F(DeadLetters, APathBeginsWhereTheConfigIs) {
   const auto target = FileDeadLetters::open(file_);
   ASSERT_TRUE((*target)->write(SomeLetters(3).all()).has_value());
@@ -154,7 +154,7 @@ TEST_F(DeadLetters, BadInputIsNamed) {
       << listed.err;
   EXPECT_NE(listed.out.find("0 dead letters"), std::string::npos) << listed.out;
   EXPECT_EQ(dlq({"show", "orders", "x"}).exit_code, 3);
-  for (const char* rate : {"0", "1e-13"}) {  // A second's part of it is more than any clock has.
+  for (const char* rate : {"0", "1e-13"}) {  // Too slow for any clock.
     EXPECT_EQ(dlq({"redrive", "orders", "--rate", rate}).exit_code, 2) << rate;
   }
   EXPECT_EQ(redrive({})["unreadable"], 1);
@@ -205,7 +205,7 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
   EXPECT_EQ(broker_.depth("orders.dlq"), 2U);
   EXPECT_EQ(streams->describe_stream("payments")->details[0].next_offset, 0);
 
-  // One letter of a source that the pipeline had before: which of the two is right?
+  // One dead letter of a source that the pipeline had before: the right source is ambiguous.
   write("orders", "baton-stream:orders");
   write("orders", "baton-stream:payments");
   const auto several = ask({"redrive", "orders"});
@@ -215,7 +215,7 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
   EXPECT_EQ(broker_.depth("orders.dlq"), 6U);
 }
 
-// What waits for its turn is held as long as that takes.
+// Letters that wait for their turn stay leased for as long as that takes.
 TEST_F(DeadLetters, GoBackMoreSlowlyThanTheirLeasesLast) {
   client::QueueSettings settings;
   settings.visibility_timeout = seconds{2};
@@ -223,7 +223,7 @@ TEST_F(DeadLetters, GoBackMoreSlowlyThanTheirLeasesLast) {
   folder_->settings()["dead_letters.url"] = "baton-queue://" + broker_.address() + "/dead";
   const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
   ASSERT_TRUE((*target)->write(SomeLetters(32).all()).has_value());
-  // The last two stay, and others stay with them: none is counted an attempt.
+  // The last two stay, and others stay with them: no attempt is counted.
   EXPECT_EQ(redrive({"--rate", "5", "--limit", "30"})["redriven"], 30);
   EXPECT_EQ(broker_.depth("dead"), 2U);
   const auto left = broker_.client().peek("dead", 10);
@@ -235,7 +235,7 @@ TEST_F(DeadLetters, GoBackMoreSlowlyThanTheirLeasesLast) {
   EXPECT_EQ(records, 30);
 }
 
-// One letter that the source will never take must not keep the others.
+// A dead letter that the source will never accept must not hold up the others.
 TEST_F(DeadLetters, ThatTheSourceRefusesAreNamedAndStay) {
   client::QueueSettings settings;
   settings.payload_bytes_max = 100;
@@ -256,7 +256,7 @@ TEST_F(DeadLetters, ThatTheSourceRefusesAreNamedAndStay) {
   EXPECT_NE(result.err.find("baton: refused: " + id + ": "), std::string::npos) << result.err;
 }
 
-// An outage ends; a letter that is too large stays so. Somebody has to know which one.
+// An outage ends; a letter that is too large stays so. An operator has to know which one.
 TEST_F(DeadLetters, OneThatIsTooLargeForItsQueueHaltsThePipeline) {
   client::QueueSettings settings;
   settings.payload_bytes_max = 1000;

@@ -10,10 +10,10 @@
 
 namespace baton::pipeline {
 
-/// An engine that runs on a thread of its own, into a sink that may be shared with others.
+/// An engine that runs on a thread of its own, with a sink that may be shared.
 class EngineRun {
  public:
-  /// Impatient enough for a test.
+  /// Short times, for tests.
   static EngineOptions quick() {
     EngineOptions options;
     options.commit_interval = std::chrono::milliseconds(50);

@@ -1,4 +1,4 @@
-// Dead letters in a file: written by several, listed, and taken out again meanwhile.
+// Dead letters in a file: written by several processes, and listed and removed meanwhile.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -52,7 +52,7 @@ class FileLetters : public ::testing::Test {
   OutputInMemory output_;
 };
 
-// One that no source would take must not keep the others.
+// A dead letter that no source would accept must not hold up the others.
 TEST_F(FileLetters, OneThatIsRefusedStaysAlone) {
   write(SomeLetters(5));
   output_.refused_value = "value3";
@@ -107,7 +107,7 @@ TEST_F(FileLetters, LimitsDryRunsAndTheLettersOfOthers) {
   EXPECT_EQ(redriven().size(), 10U);
 }
 
-// Nobody knows what it was: it is named, and stays byte for byte.
+// It is unknown what it was: it is named, and stays byte for byte.
 TEST_F(FileLetters, WhatIsNoLetterStays) {
   write(SomeLetters(1));
   const std::string garbage = "garbage\n\n{\"id\":1}\n# a comment\n" + std::string(3'000'000, 'x');
@@ -118,7 +118,7 @@ TEST_F(FileLetters, WhatIsNoLetterStays) {
   EXPECT_NE(seen.unreadable[0].find("/dead, line 2: not a dead letter"), std::string::npos);
   EXPECT_NE(seen.unreadable[1].find("line 4: "), std::string::npos);
   EXPECT_NE(seen.unreadable[3].find("line 6: "), std::string::npos);
-  // The last line is one that was torn: what is written next begins a new one.
+  // The last line was torn: the next write begins a new one.
   write(SomeLetters(2, "orders", 100));
   const RedriveCounts counts = redrive();
   EXPECT_EQ(counts.redriven, 3U);
@@ -127,7 +127,7 @@ TEST_F(FileLetters, WhatIsNoLetterStays) {
   EXPECT_EQ(e2e::read_file(path_), garbage + "\n");
 }
 
-// They are sent, but nobody has confirmed it.
+// They are sent, but not confirmed.
 TEST_F(FileLetters, StayUntilTheirRecordsAreConfirmed) {
   write(SomeLetters(10));
   const std::string before = e2e::read_file(path_);
@@ -140,7 +140,7 @@ TEST_F(FileLetters, StayUntilTheirRecordsAreConfirmed) {
   EXPECT_EQ(lines().size(), 0U);
 }
 
-// Killed before it had swept: what was crossed out by then is gone, and what it began is undone.
+// Killed before it had cleaned up: letters crossed out by then are gone, and the rest is undone.
 TEST_F(FileLetters, AnotherRunFinishesWhatAKilledOneBegan) {
   write(SomeLetters(4));
   std::string text = e2e::read_file(path_);
@@ -169,7 +169,7 @@ TEST_F(FileLetters, OneRedriveAtATime) {
   EXPECT_EQ(second, Errc::failed_precondition);
 }
 
-// Links and rights are as they were.
+// Links and permissions stay as they were.
 TEST_F(FileLetters, TheFileBehindALinkIsReplacedAndNotTheLink) {
   std::string link = folder_ / "link";
   write(SomeLetters(2));
@@ -182,7 +182,7 @@ TEST_F(FileLetters, TheFileBehindALinkIsReplacedAndNotTheLink) {
   EXPECT_EQ(lines().size(), 1U);
 }
 
-// Two processes write, as far as the locks know, while letters are taken out all the time.
+// Two writers, as far as the locks know, while letters are removed all the time.
 TEST_F(FileLetters, NothingIsLostWhileOthersWrite) {
   constexpr std::int64_t kEach = 300;
   write(SomeLetters(1, "orders", -1));

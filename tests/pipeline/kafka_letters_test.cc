@@ -1,5 +1,5 @@
 // Dead letters in a topic of librdkafka's mock: listed without a trace, and sent back once each,
-// though a topic gives up no single record.
+// though single records cannot be removed from a topic.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -114,7 +114,7 @@ TEST_F(KafkaLetters, ThatAreRefusedStayAlone) {
   EXPECT_TRUE(read_all(*store()).letters.empty());
 }
 
-// Those that do not match are there for another run, and those that did are not sent again.
+// Those that do not match wait for another run, and those that did are not sent again.
 TEST_F(KafkaLetters, EachGoesBackOnceInWhateverOrder) {
   write(SomeLetters(60).all());
   const RedriveRequest schema{.where = {{"stage", "schema"}}};
@@ -127,7 +127,7 @@ TEST_F(KafkaLetters, EachGoesBackOnceInWhateverOrder) {
   const RedriveCounts again = redrive(schema);
   EXPECT_EQ(again.redriven, 0U);
   EXPECT_EQ(again.other, 30U);
-  // More have come meanwhile.
+  // More letters have come meanwhile.
   write(SomeLetters(10, "orders", 1000).all());
   EXPECT_EQ(redrive({.limit = 7}).redriven, 7U);
   EXPECT_EQ(redrive().redriven, 33U);
@@ -146,7 +146,7 @@ TEST_F(KafkaLetters, StayUntilTheirRecordsAreConfirmed) {
   EXPECT_TRUE(nothing_is_committed());
   output_.down = false;
   output_.records.clear();
-  // Confirmed, but what is gone cannot be written down: it will be sent twice, and nothing is lost.
+  // Confirmed, but the removal cannot be recorded: they will be sent twice, and nothing is lost.
   const std::vector refused(20, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED);
   mock().fail(KafkaMock::kOffsetCommit, refused);
   const auto failed = try_redrive();
@@ -178,7 +178,7 @@ TEST_F(KafkaLetters, WhatIsNoLetterStays) {
   EXPECT_EQ(read_all(*store()).letters.size(), 3U);
 }
 
-// There is only so much room for what is gone between letters that stay; the rest is not lost.
+// Only a limited number of gaps between letters that stay can be recorded; the rest is not lost.
 TEST_F(KafkaLetters, MoreGapsThanCanBeRemembered) {
   const std::string narrow = topic_ + "-narrow";
   mock().create(narrow, 1);
@@ -228,7 +228,7 @@ TEST_F(KafkaLetters, OnesThatAreTooLargeAreRefusedForGood) {
   EXPECT_NE(refused.error().text.find("max.message.bytes"), std::string::npos);
 }
 
-// The whole way: an order pipeline, its dead letters in a topic, the command line.
+// End to end: an order pipeline, its dead letters in a topic, the command line.
 TEST_F(KafkaLetters, OfAPipelineGoBackByTheCommandLine) {
   e2e::BrokerProcess broker;
   ASSERT_TRUE(broker.start());
@@ -259,7 +259,7 @@ TEST_F(KafkaLetters, OfAPipelineGoBackByTheCommandLine) {
   EXPECT_NE(redriven.out.find(fmt::format("{} redriven", poison)), std::string::npos)
       << redriven.out << redriven.err;
   EXPECT_TRUE(eventually([&] { return pipeline.ended() == 500 + poison; })) << pipeline.log();
-  // They are as broken as before, and back as new letters.
+  // They are as broken as before, and return as new letters.
   const auto again = dlq({"redrive", "orders"});
   EXPECT_NE(again.out.find(fmt::format("0 redriven, 0 left that did not match, {} left", poison)),
             std::string::npos)

@@ -1,5 +1,5 @@
-// Members of a group on a real Kafka: how long one that was killed is missed, what the brokers
-// refuse, and where dead letters go when there is no topic for them.
+// Members of a group on a real Kafka: how long a killed one is missed, what the brokers refuse, and
+// where dead letters go if their topic does not exist.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ class KafkaMembers : public ::testing::Test {
     for (const auto& [path, value] : more) settings[path] = value;
     return PipelineFolder(unused_, std::move(settings));
   }
-  /// How long it takes a pipeline that is killed and started again to go on.
+  /// How long it takes until a pipeline that is killed and started again continues.
   Clock::duration gap(const PipelineFolder& folder) {
     const auto all_in = [&] { return read_sqlite(folder.database()).rows.size() == generated_; };
     PipelineProcess pipeline(folder);
@@ -97,7 +97,7 @@ TEST_F(KafkaMembers, AKilledPipelineIsMissedForItsSessionTimeout) {
   EXPECT_LT(gap(folder()), seconds{20});
 }
 
-// A static member: the group knows it by its id, and waits for no time-out.
+// A static member: the group knows it by its id, and does not wait for a timeout.
 TEST_F(KafkaMembers, AKilledPipelineWithAnIdGoesOnAtOnce) {
   EXPECT_LT(gap(folder({{"id", "one"}, {"source.session_timeout", "30s"}})), seconds{15});
 }
@@ -128,7 +128,7 @@ TEST_F(KafkaMembers, ASessionTimeoutThatTheBrokersRefuseIsNamedAtOnce) {
   EXPECT_EQ(pipeline.wait(seconds{30}), 2) << pipeline.log();
 }
 
-// The member itself hears of it, too, where the brokers let nobody ask for their settings.
+// The member itself is told too, where the brokers allow nobody to read their settings.
 TEST_F(KafkaMembers, ARefusedMemberEndsWithTheReason) {
   MemorySink sink;
   KafkaSourceOptions options;

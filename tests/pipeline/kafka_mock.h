@@ -26,7 +26,7 @@ class KafkaMock {
   [[nodiscard]] std::string brokers() const;
   void create(const std::string& topic, int partitions);
   void set_down(bool down);
-  /// The next ones of these requests fail so.
+  /// The next requests of this kind fail with these errors.
   void fail(std::int16_t request, const std::vector<rd_kafka_resp_err_t>& errors);
   void stop_failing(std::int16_t request);
   void set_topic_error(const std::string& topic, rd_kafka_resp_err_t error);
@@ -36,7 +36,7 @@ class KafkaMock {
   rd_kafka_mock_cluster_t* cluster_ = nullptr;
 };
 
-/// Of a group that has a mock's topic to itself.
+/// For a group that has a mock's topic to itself.
 KafkaSourceOptions source_of(const KafkaMock& mock, const std::string& topic);
 
 }  // namespace baton::pipeline::kafka_test

@@ -43,7 +43,7 @@ class KafkaFaultsTest : public ::testing::Test {
   MemorySink sink_;
 };
 
-// What was in flight belongs to others by then.
+// Records in flight belong to other members by then.
 TEST_F(KafkaFaultsTest, ALostAssignmentCommitsNothing) {
   produce(200);
   KafkaRun run(source(), quick_engine(), sink_);
@@ -56,12 +56,12 @@ TEST_F(KafkaFaultsTest, ALostAssignmentCommitsNothing) {
   ASSERT_TRUE(eventually([&] { return run.engine().status().window_records >= 100; }));
   mock_.fail(KafkaMock::kHeartbeat, {RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID});
   ASSERT_TRUE(eventually([&] { return run.count_in_log("taken our partitions away") > 0; }));
-  // For what is lost nobody waits, although it is in flight.
+  // The source does not wait for lost partitions, although they have records in flight.
   ASSERT_TRUE(eventually([&] { return run.epochs().empty(); }, seconds(2)));
   sink_.hanging = false;  // They end late, under an assignment that is over.
   EXPECT_EQ(view_->committed(0), before[0]);
   EXPECT_EQ(view_->committed(1), before[1]);
-  // The same partitions come back, and everything with them.
+  // The same partitions are assigned again, with all their records.
   ASSERT_TRUE(run.has_partitions(2));
   for (const auto& [partition, epoch] : run.epochs()) EXPECT_GT(epoch, epochs.at(partition));
   EXPECT_TRUE(sink_has(600));

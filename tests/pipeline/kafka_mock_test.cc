@@ -40,7 +40,7 @@ class KafkaMockTest : public ::testing::Test {
   bool sink_has(std::size_t count) {
     return eventually([&] { return sink_.size() >= count; }, seconds(30));
   }
-  /// Read in this order, what is committed was written before.
+  /// Read in this order, every committed record was written before.
   void expect_nothing_skipped() {
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::int64_t committed = view_->committed(i);
@@ -80,7 +80,7 @@ TEST_F(KafkaMockTest, EverythingIsDeliveredOnceAndCommitted) {
   produce(3000);
   KafkaRun run(source(), quick_engine(), sink_);
   ASSERT_TRUE(sink_has(3001));
-  // By the way, not only at the end.
+  // While running, not only at the end.
   EXPECT_TRUE(eventually([&] { return view_->all_committed(); }));
   for (const PartitionLag& lag : run.source().ends()) {
     EXPECT_EQ(lag.end, view_->range(lag.partition).next);
@@ -103,7 +103,7 @@ TEST_F(KafkaMockTest, EverythingIsDeliveredOnceAndCommitted) {
                              {"bytes", std::string("\0\xff\n", 3)}, {"bytes", ""}}));
 }
 
-// A second life goes on where the first one ended, even if that was before its first record.
+// A second life continues where the first one ended, even if that was before its first record.
 TEST_F(KafkaMockTest, ARestartGoesOnWhereItWas) {
   KafkaSourceOptions from_next = source();
   from_next.from = "next";
@@ -123,7 +123,7 @@ TEST_F(KafkaMockTest, ARestartGoesOnWhereItWas) {
   EXPECT_TRUE(view_->all_committed());
 }
 
-// Whoever waits for room does not poll, and who does not poll is thrown out of the group.
+// A member that waits for room does not poll, and one that does not poll is removed from the group.
 TEST_F(KafkaMockTest, BackPressureCostsNeitherMembershipNorMemory) {
   produce(3000);
   sink_.hanging = true;
@@ -157,7 +157,7 @@ TEST_F(KafkaMockTest, AnOpenBreakerPausesAndKeepsTheMembership) {
   EXPECT_LE(run.engine().status().window_records, quick_engine().window_records);
   EXPECT_EQ(sink_.size(), 1000U);
   expect_nothing_skipped();
-  // How far it is behind is asked for while nothing is fetched.
+  // The lag is asked for even while nothing is fetched.
   EXPECT_TRUE(eventually([&] {
     std::int64_t sum = 0;
     for (const PartitionLag& lag : run.source().ends()) sum += lag.end;
@@ -172,8 +172,7 @@ TEST_F(KafkaMockTest, AnOpenBreakerPausesAndKeepsTheMembership) {
   EXPECT_EQ(sink_.replays(), 0U);
 }
 
-// The mock refuses what is committed during a rebalance, which brokers do not: here, records may be
-// written again.
+// Unlike brokers, the mock refuses commits during a rebalance: here, records may be written again.
 TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
   sink_.slowness = milliseconds(2);
   KafkaRun first(source(), quick_engine(), sink_);
@@ -198,7 +197,7 @@ TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
   ASSERT_TRUE(first.has_partitions(4));
   for (const auto& [partition, epoch] : first.epochs()) {
     EXPECT_GT(epoch, epochs.at(partition));
-    // News of the former life change nothing.
+    // Commits of the former life change nothing.
     const Status late = first.source().commit(partition, epochs.at(partition), 1);
     ASSERT_FALSE(late.has_value());
     EXPECT_EQ(late.error().code, Errc::stale_epoch);
@@ -212,7 +211,7 @@ TEST_F(KafkaMockTest, ARebalanceWhileHealthyLosesNothing) {
   EXPECT_TRUE(view_->all_committed());
 }
 
-// The one whose sink is out lets go at once, and commits only what is in the sink.
+// The member whose sink is unavailable lets go at once, and commits only what is in the sink.
 TEST_F(KafkaMockTest, ARebalanceWhileOpenLosesNothing) {
   produce(1000);
   MemorySink own(sink_);
@@ -245,7 +244,8 @@ TEST_F(KafkaMockTest, ARebalanceWhileOpenLosesNothing) {
   EXPECT_EQ(first.letters(), 0U);
 }
 
-// The sink must say where to begin, and is out: the partitions are kept, and it is asked again.
+// The sink must say where to begin, and is unavailable: the partitions are kept, and it is asked
+// again.
 TEST_F(KafkaMockTest, ASinkThatIsOutAtTheAssignmentIsAskedAgain) {
   produce(2000);
   sink_.claimable = 0;

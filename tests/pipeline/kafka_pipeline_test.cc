@@ -1,5 +1,5 @@
 // The order pipeline from a real Kafka into SQLite, dead letters into a topic, by the command line,
-// killed in between. Only in `./dev test --long`: a JVM takes its time.
+// killed in between. Only in `./dev test --long`: a JVM is slow to start.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

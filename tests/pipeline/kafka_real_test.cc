@@ -1,5 +1,5 @@
-// KafkaSource with the real engine on a real Kafka: transactions leave holes, members come and go,
-// the broker restarts.
+// KafkaSource with the real engine on a real Kafka: transactions leave holes, members join and
+// leave, the broker restarts.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using e2e::eventually;
 
-/// Records in transactions; some are aborted, and nobody is to see those.
+/// Records in transactions; some are aborted, and must not be seen.
 class TransactionalProducer {
  public:
   TransactionalProducer(const std::string& brokers, std::string topic) : topic_(std::move(topic)) {
@@ -39,7 +39,7 @@ class TransactionalProducer {
                                   RD_KAFKA_V_VALUE(value.data(), value.size()), RD_KAFKA_V_END),
                 RD_KAFKA_RESP_ERR_NO_ERROR);
     }
-    // Or they would be thrown away before a broker has seen them.
+    // Otherwise they would be discarded before a broker has seen them.
     ASSERT_EQ(rd_kafka_flush(handle_.get(), 30'000), RD_KAFKA_RESP_ERR_NO_ERROR);
     expect_good(commit ? rd_kafka_commit_transaction(handle_.get(), 30'000)
                        : rd_kafka_abort_transaction(handle_.get(), 30'000));
@@ -95,7 +95,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
     KafkaRun second(source(), quick_engine(), sink_);
     ASSERT_TRUE(second.has_partitions(2));
     ASSERT_TRUE(first.has_partitions(2));
-    EXPECT_LT(sink_.size(), 10'000U);  // In the midst of it.
+    EXPECT_LT(sink_.size(), 10'000U);  // While it is in progress.
     TransactionalProducer transactions(server_.brokers(), kTopic);
     for (int i = 0; i < 10; ++i) {
       transactions.run(fmt::format("good{}", i), 1000, true);
@@ -107,7 +107,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   }
   ASSERT_TRUE(first.has_partitions(4));
   ASSERT_TRUE(sink_has(20'000)) << sink_.size() << " records";
-  // Whoever gave a partition up had seen its records to their end, and committed.
+  // A member that gave a partition up had processed its records to the end, and committed.
   EXPECT_EQ(sink_.replays(), 0U);
 
   const auto epochs = first.epochs();
@@ -132,7 +132,7 @@ TEST_F(KafkaRealTest, EveryOffsetIsAccountedForThroughRebalancesAndARestart) {
   }
 }
 
-// Brokers take what is committed during a rebalance: it must not be what was only read.
+// Brokers accept commits during a rebalance: they must not cover what was only read.
 TEST_F(KafkaRealTest, ARebalanceWhileOpenCommitsOnlyWhatIsIn) {
   produce(1000);
   const KafkaView view(server_.brokers(), kTopic, "group");

@@ -1,5 +1,5 @@
-// Records in hand that the topic has no more: they exist nowhere but in the pipeline, so nothing
-// that happens to the group may drop them. On a mocked cluster, which keeps 5 MB of each partition.
+// Records in flight that the topic no longer has: they exist nowhere but in the pipeline, so no
+// event of the group may drop them. On a mocked cluster, which keeps 5 MB of each partition.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ class KafkaRetentionTest : public ::testing::Test {
   bool commits_everything() {
     return eventually([&] { return view_->all_committed(); });
   }
-  /// Leaves `run` with records in hand that the topic has no more, and with a sink that is out.
+  /// Leaves `run` with records in flight that the topic no longer has, and with an unavailable
+  /// sink.
   void outlive_the_retention(KafkaRun& run) {
     sink_.hanging = true;
     produce(kInHand);
@@ -63,7 +64,7 @@ class KafkaRetentionTest : public ::testing::Test {
     ASSERT_EQ(left_.size(), 2U);
     ASSERT_EQ(in_hand_[0] + in_hand_[1], kInHand);
   }
-  /// Of the text "partition 0: offset 123 is due".
+  /// The offset in the text "partition 0: offset 123 is due".
   static std::int64_t offset_due(const std::string& text, std::uint32_t partition) {
     const std::string before = fmt::format("partition {}: offset ", partition);
     const std::size_t place = text.find(before);
@@ -82,7 +83,7 @@ TEST_F(KafkaRetentionTest, WhatIsInHandIsWrittenBeforeAGapIsSkipped) {
   KafkaRun run(source("first"), impatient(), sink_);
   ASSERT_TRUE(run.has_partitions(2));
   ASSERT_NO_FATAL_FAILURE(outlive_the_retention(run));
-  sink_.slowness = milliseconds(300);  // So that they are in hand when the gap is found.
+  sink_.slowness = milliseconds(300);  // So that they are in flight when the gap is found.
   sink_.set_out(false);
   ASSERT_TRUE(eventually([&] { return run.count_in_log(" is due") > 0 || run.ended(); }));
   sink_.slowness = milliseconds(1);
@@ -106,14 +107,14 @@ TEST_F(KafkaRetentionTest, WhatIsInHandIsWrittenBeforeAGapIsSkipped) {
   EXPECT_EQ(sink_.out_of_order(), 0U);
 }
 
-// A second member asks for its share while the first one's database is out.
+// A second member asks for its share while the first one's database is unavailable.
 TEST_F(KafkaRetentionTest, ARebalanceWaitsForWhatIsNowhereElse) {
   KafkaRun first(source("first"), impatient(), sink_);
   ASSERT_TRUE(first.has_partitions(2));
   ASSERT_NO_FATAL_FAILURE(outlive_the_retention(first));
   MemorySink healthy(sink_);
   KafkaRun second(source("first"), impatient(), healthy);
-  // The rebalance has begun: without its wait the first one would let go of its records here.
+  // The rebalance has begun: without its wait the first member would drop its records here.
   EXPECT_TRUE(eventually([&] { return first.count_in_log("is kept until they are written") > 0; },
                          seconds(15)));
   sink_.set_out(false);
@@ -128,7 +129,8 @@ TEST_F(KafkaRetentionTest, ARebalanceWaitsForWhatIsNowhereElse) {
   ASSERT_TRUE(first.stop().has_value());
 }
 
-// The same when the group has put us out: whoever has the partition now cannot read them either.
+// The same when the group has removed the member: the partition's new owner cannot read them
+// either.
 TEST_F(KafkaRetentionTest, ALostAssignmentKeepsWhatIsNowhereElse) {
   KafkaRun run(source("first"), impatient(), sink_);
   ASSERT_TRUE(run.has_partitions(2));
@@ -143,12 +145,12 @@ TEST_F(KafkaRetentionTest, ALostAssignmentKeepsWhatIsNowhereElse) {
   ASSERT_TRUE(run.stop().has_value());
 }
 
-// Partition 0 ends the pipeline, and partition 1 has not written yet what it holds.
+// Partition 0 ends the pipeline, and partition 1 has not yet written what it holds.
 TEST_F(KafkaRetentionTest, AGapThatEndsThePipelineDropsNothingOfOtherPartitions) {
   std::atomic<bool> holding{false};
   std::atomic<int> batches{0};
   sink_.before_write = [&](std::span<const Item> items) -> MemorySink::MaybeError {
-    // The first one gets through, or the breaker would never close.
+    // The first batch succeeds, because the breaker would never close otherwise.
     for (int i = 0; items.front().record.partition == 1 && holding && batches > 0 && i < 20'000;
          ++i) {
       std::this_thread::sleep_for(milliseconds(1));

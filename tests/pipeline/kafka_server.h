@@ -9,24 +9,24 @@
 
 namespace baton::pipeline {
 
-/// A real Kafka of the test's own: one broker that is its own controller, on free ports of
-/// 127.0.0.1. Topics are made when first written to, with four partitions.
+/// A real Kafka for the test: one broker that is its own controller, on free ports of 127.0.0.1.
+/// Topics are created when first written to, with four partitions.
 class KafkaServer {
  public:
-  /// Why there is none here; empty: there is.
+  /// Why there is no Kafka here; empty if there is.
   static std::string missing();
 
-  /// What a broker asks of its clients, at ports of their own beside the plain one.
+  /// What a broker requires of its clients, on extra ports beside the plain one.
   struct Security {
     std::string certificate{};  // PEM: private key, certificate.
-    std::string ca{};           // Of clients, who need a certificate at `ssl`.
+    std::string ca{};           // Of clients, which need a certificate at `ssl`.
     std::string user{};         // At `sasl_ssl` and `sasl_plain`: PLAIN and SCRAM-SHA-256.
     std::string password{};
   };
   KafkaServer() : KafkaServer(Security{}) {}
   explicit KafkaServer(const Security& security);
 
-  /// On the same port and data as before. Failures are the test's.
+  /// Starts on the same port and data as before. A failure fails the test.
   bool start();
   /// SIGTERM, and waits for the end.
   void stop();

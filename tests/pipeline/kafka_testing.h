@@ -16,7 +16,7 @@
 #include "pipeline/kafka/kafka_lookup.h"
 #include "pipeline/kafka/kafka_source.h"
 
-/// For tests on Kafka, mocked or real: an engine that runs, a look from outside.
+/// For tests on Kafka, mocked or real: a running engine, and a view from outside.
 namespace baton::pipeline::kafka_test {
 
 using std::chrono::milliseconds;
@@ -58,20 +58,20 @@ class KafkaRun {
   std::jthread thread_;
 };
 
-/// What the brokers say, asked by nobody's member.
+/// What the brokers report, without joining the group.
 class KafkaView {
  public:
   KafkaView(const std::string& brokers, const std::string& topic, const std::string& group);
 
-  /// -1: never.
+  /// -1 if never committed.
   [[nodiscard]] std::int64_t committed(std::uint32_t partition) const;
   [[nodiscard]] KafkaRange range(std::uint32_t partition) const;
   void commit(std::uint32_t partition, std::int64_t next) const;
   [[nodiscard]] std::uint32_t partitions() const;
-  [[nodiscard]] std::int64_t records() const;  // By the ends of all partitions.
+  [[nodiscard]] std::int64_t records() const;  // The sum of the ends of all partitions.
   /// Every partition is committed to its end.
   [[nodiscard]] bool all_committed() const;
-  /// From the beginning, those that come within a few seconds.
+  /// Reads from the beginning, for a few seconds.
   [[nodiscard]] std::vector<Record> read(std::size_t count) const;
 
  private:

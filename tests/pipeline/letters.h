@@ -13,7 +13,7 @@
 #include "pipeline/engine/dead_letter.h"
 #include "pipeline/engine/dead_letter_store.h"
 
-/// Dead letters without a pipeline, and a source that only remembers what came back to it.
+/// Dead letters without a pipeline, and a source that only records what was sent back to it.
 namespace baton::pipeline {
 
 /// Numbered records that were dead-lettered, by turns at "decode" and at "schema".
@@ -63,13 +63,13 @@ class OutputInMemory : public RecordOutput {
   std::function<void()> on_send;
   int flushes = 0;
   bool down = false;
-  std::string refused_value;  // For good: records of this value are not let in.
+  std::string refused_value;  // Records of this value are refused for good.
 
  private:
   bool is_refusing_ = false;
 };
 
-/// All that can be read, and the texts of what cannot.
+/// All readable letters, and the texts of the unreadable ones.
 struct SeenLetters {
   std::vector<StoredLetter> letters;
   std::vector<std::string> unreadable;

@@ -1,4 +1,4 @@
-// exactly_once_effect without a key: nothing but the marks keeps a row from being there twice.
+// exactly_once_effect without a key: only the marks prevent duplicate rows.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -23,8 +23,8 @@ class Once : public SqlitePipeline {
   }
 };
 
-// A kill leaves the lanes at different marks; whoever drains before it has come past the highest
-// must leave that one where it is.
+// A kill leaves the lanes at different marks; a pipeline that drains before it has passed the
+// highest one must leave it unchanged.
 TEST_F(Once, KilledAndDrainedInTurn) {
   const PipelineFolder folder(broker_, once());
   folder.remove_key();
@@ -47,8 +47,8 @@ TEST_F(Once, KilledAndDrainedInTurn) {
   expect_everything_ended(inventory_, outcome(folder));
 }
 
-// Both have the partitions, as their groups see it; the sink has one owner. The other one ends and
-// says so, and does not stand still in silence.
+// Both have the partitions, as their groups see it; the sink has one owner. The other pipeline ends
+// and says so, instead of standing still silently.
 TEST_F(Once, OneWhoIsFencedForGoodEnds) {
   const PipelineFolder folder(broker_, once());
   folder.remove_key();
@@ -71,8 +71,7 @@ TEST_F(Once, OneWhoIsFencedForGoodEnds) {
   expect_everything_ended(inventory_, outcome(folder));
 }
 
-// Marks of an earlier time than what the group has committed, and a sink that cannot say so at
-// once.
+// Marks that are older than what the group has committed, and a sink that cannot answer at once.
 TEST_F(Once, ABackupThatIsLockedIsBroughtUpToDate) {
   const PipelineFolder folder(broker_, once());
   folder.remove_key();

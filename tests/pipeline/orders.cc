@@ -120,7 +120,7 @@ std::set<Place> read_letters(const e2e::BrokerProcess& broker, const std::string
     EXPECT_TRUE(letter.has_value());
     if (letter.has_value()) places.insert({letter->record.partition, letter->record.offset});
   }
-  // The id of a letter keeps it from being there twice.
+  // The id of a letter prevents a second copy.
   EXPECT_EQ(places.size(), all);
   return places;
 }

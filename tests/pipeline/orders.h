@@ -12,17 +12,17 @@
 #include "pipeline/postgres_server.h"
 #include "pipeline/schema/order_generator.h"
 
-/// Orders that go through a pipeline, and the one judge of what became of them.
+/// Orders that go through a pipeline, and the one check of what became of them.
 namespace baton::pipeline {
 
-/// Where a record stands in its source.
+/// The position of a record in its source.
 struct Place {
   std::uint32_t partition = 0;
   std::int64_t offset = 0;
   auto operator<=>(const Place&) const = default;
 };
 
-/// Everything that was put into a source.
+/// Everything that was sent to a source.
 class Inventory {
  public:
   struct Entry {
@@ -38,11 +38,11 @@ class Inventory {
   [[nodiscard]] std::size_t count(schema::OrderFate fate) const;
 
  private:
-  std::mutex mutex_;  // Confirmations come on threads of their own.
+  std::mutex mutex_;  // Confirmations come on other threads.
   std::map<Place, Entry> entries_;
 };
 
-/// Where records ended, as the sink and the dead letters tell.
+/// Where records ended, according to the sink and the dead letters.
 struct Outcome {
   struct Row {
     std::string order_uid;
@@ -65,11 +65,11 @@ Outcome read_sqlite(const std::string& path);
 Outcome read_postgres(const PostgresServer& server);
 std::set<Place> read_letters(const e2e::BrokerProcess& broker, const std::string& queue);
 
-/// Every record ended in exactly one of {table, duplicate, dead letter}, the one that it had to; of
-/// one key, the first is in the table: the order was kept.
+/// Every record ended in exactly one of {table, duplicate, dead letter}, the right one; of each
+/// key, the first record is in the table: the order was kept.
 void expect_everything_ended(const Inventory& inventory, const Outcome& outcome);
 
-/// What is committed has ended: asked at any time, after a kill above all.
+/// Every committed record has ended: checked at any time, above all after a kill.
 void expect_nothing_skipped(const Inventory& inventory, const Outcome& outcome,
                             const std::map<std::uint32_t, std::int64_t>& committed);
 /// What a group has stored, by partition.

@@ -1,5 +1,5 @@
-// The same pipeline with other ends: a queue or NATS in, HTTP or standard output out, and dead
-// letters that go back.
+// The same pipeline with other ends: a queue or NATS as source, HTTP or standard output as sink,
+// and dead letters that are sent back.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
@@ -39,7 +39,7 @@ class OtherEnds : public ::testing::Test {
     ASSERT_TRUE(client.has_value());
     ASSERT_TRUE(client->create_stream("orders", 4).has_value());
   }
-  /// As a sink that is no database wants it.
+  /// For a sink that is not a database.
   static void leave_out_tables(const PipelineFolder& folder) {
     std::string config = e2e::read_file(folder.config());
     config.erase(config.find("\nkey: order_uid"));
@@ -94,7 +94,7 @@ TEST_F(OtherEnds, FromAQueueKilledAgainAndAgain) {
   const PipelineFolder folder(broker_, {{"source.url", url}, {"batch.records", "20"}});
   nlohmann::json made{{"valid", 0}, {"invalid", 0}, {"broken", 0}};
   for (int life = 1; life <= 4; ++life) {
-    // For each of them: the one before may have come to the end.
+    // New records for each life: the one before may have processed all.
     const nlohmann::json more = generate(url, 1500, "", std::to_string(life));
     for (auto& [fate, count] : made.items()) count = count.get<int>() + more[fate].get<int>();
     PipelineProcess pipeline(folder);
@@ -119,7 +119,7 @@ TEST_F(OtherEnds, FromNats) {
   ASSERT_TRUE(nats.start());
   const std::string address = nats.member(0).address();
   const std::string url = "nats://" + address + "/ORDERS/orders.{partition}";
-  // Without a stream there is nothing to read, and that is said.
+  // Without a stream there is nothing to read, and that is reported.
   const PipelineFolder folder(broker_, {{"source.url", url}, {"source.partitions", "3"}});
   const auto refused = folder.check();
   EXPECT_EQ(refused.exit_code, 3) << refused.err;
@@ -153,7 +153,7 @@ TEST_F(OtherEnds, ToStandardOutput) {
   EXPECT_EQ(orders.size(), made["valid"].get<std::size_t>());
 }
 
-// Between the records there is nothing else.
+// The output holds nothing but the records.
 TEST_F(OtherEnds, GeneratedToStandardOutput) {
   const auto result = e2e::run_command(
       {e2e::binary(), "pipeline", "generate", "orders", "--count", "20", "--json"});
@@ -162,7 +162,7 @@ TEST_F(OtherEnds, GeneratedToStandardOutput) {
   EXPECT_EQ(nlohmann::json::parse(result.err, nullptr, false)["valid"], 20) << result.err;
 }
 
-/// Answers POSTs as it is told to, and remembers what it took.
+/// Answers POSTs as it is told to, and remembers what it accepted.
 class Receiver {
  public:
   Receiver() {
@@ -202,7 +202,7 @@ class Receiver {
   int answer_to(const httplib::Request& request) const {
     const bool is_order = nlohmann::json::accept(request.body);
     if (status_ != 200 || !is_order) return is_order ? status_ : 500;
-    // Some are refused, some were there before, some are too much for it.
+    // Some are refused, some are duplicates, some meet an overload.
     const auto hash = std::hash<std::string>()(request.get_header_value("Idempotency-Key"));
     return hash % 50 == 0 ? 422 : hash % 50 == 1 ? 409 : hash % 50 == 2 ? 500 : 200;
   }
@@ -226,7 +226,8 @@ TEST_F(OtherEnds, ToHttp) {
   EXPECT_TRUE(eventually([&] { return pipeline.ended() == 500; })) << pipeline.log();
   EXPECT_GT(pipeline.counter("duplicates"), 0U);
   EXPECT_EQ(receiver.taken(), pipeline.counter("applied"));
-  // Overload and outage are waited for, a refusal of all stops it, none makes dead letters.
+  // Overload and outage are waited for, a refusal of all requests halts it; none of them makes dead
+  // letters.
   for (const auto& [status, state] : {std::pair{503, "open"}, {429, "open"}, {401, "halted"}}) {
     receiver.answer(status);
     const std::uint64_t letters = broker_.depth("orders.dlq");
@@ -246,7 +247,7 @@ TEST_F(OtherEnds, ToHttp) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
-// In place as long as attempts last, and then by the breaker, whose probes are all answered.
+// First by retries while attempts last, and then by the breaker, whose probes are all answered.
 TEST_F(OtherEnds, AReceiverThatAsksForTimeGetsIt) {
   Receiver receiver;
   receiver.answer(429);  // "Retry-After: 1".
@@ -267,7 +268,8 @@ TEST_F(OtherEnds, AReceiverThatAsksForTimeGetsIt) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
-// A crash has left half a letter. It is nobody's: its record comes again, and so does its letter.
+// A crash has left half a dead letter. It is ignored: its record comes again, and so does its
+// letter.
 TEST_F(OtherEnds, HalfALetterInAFileIsNotContinued) {
   const PipelineFolder folder(broker_,
                               {{"dead_letters.url", "file:dead.jsonl"}, {"batch.records", "20"}});
@@ -308,7 +310,7 @@ TEST_F(OtherEnds, HalfALetterInAFileIsNotContinued) {
   EXPECT_EQ(torn, std::vector{half});
 }
 
-// In an outage nothing more is read, and how far behind one is counts above all.
+// In an outage nothing more is read, and the lag matters most.
 TEST_F(OtherEnds, TheLagGrowsInAnOutage) {
   Receiver receiver;
   receiver.answer(503);
@@ -328,7 +330,8 @@ TEST_F(OtherEnds, TheLagGrowsInAnOutage) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
-// What was wrong is mended, and the dead letters go back to be tried again: once, and not for ever.
+// Once the fault is repaired, the dead letters are sent back and tried again: once, and not for
+// ever.
 TEST_F(OtherEnds, DeadLettersGoBack) {
   const PipelineFolder folder(broker_, {{"dead_letters.redrives_max", "2"}});
   const nlohmann::json made = generate("baton://" + broker_.address() + "/orders", 2000);
@@ -368,7 +371,7 @@ TEST_F(OtherEnds, DeadLettersGoBack) {
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
-// Whoever looks changes nothing.
+// `check` changes nothing.
 TEST_F(OtherEnds, CheckMakesNoDeadLetters) {
   const PipelineFolder folder(broker_);
   const auto queues = [&] {
@@ -396,7 +399,7 @@ TEST_F(OtherEnds, CheckMakesNoDeadLetters) {
   }
 }
 
-// Nobody has to wait for a broker that does not answer.
+// A user need not wait for a broker that does not answer.
 TEST_F(OtherEnds, TheSecondSignalEndsIt) {
   const PipelineFolder folder(broker_);
   PipelineProcess pipeline(folder);
@@ -442,7 +445,7 @@ TEST_F(OtherEnds, IsSeen) {
     const nlohmann::json status = pipeline.status();
     return status["lag"] == 0 && status["partitions"].size() == 4 && status["ready"] == true;
   }));
-  // There is nothing to do, so nobody knows when it will be done.
+  // There is nothing to do, so there is no estimate of the end.
   EXPECT_FALSE(pipeline.status().contains("eta_seconds"));
   const std::string metrics = pipeline.get("/metrics").second;
   for (const char* line :

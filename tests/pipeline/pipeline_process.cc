@@ -111,7 +111,7 @@ nlohmann::json PipelineProcess::status() const {
 
 std::uint64_t PipelineProcess::counter(const std::string& name) const {
   const nlohmann::json json = status();
-  // While it waits to begin there are none.
+  // While it waits to begin there are no counters.
   if (!json.is_object() || !json.contains("counters")) return 0;
   return json["counters"].value(name, std::uint64_t{0});
 }

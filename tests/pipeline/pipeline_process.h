@@ -18,7 +18,7 @@ class PipelineFolder {
  public:
   using Settings = std::map<std::string, std::string>;
 
-  /// From the stream "orders" of `broker` into SQLite; `settings` are laid over it, by path:
+  /// From the stream "orders" of `broker` into SQLite; `settings` override the config, by path:
   /// {"batch.records", "100"}.
   PipelineFolder(const e2e::BrokerProcess& broker, Settings settings = {});
 
@@ -26,9 +26,9 @@ class PipelineFolder {
   [[nodiscard]] std::string database() const { return folder_ / "orders.db"; }
   [[nodiscard]] const e2e::TempFolder& folder() const { return folder_; }
   Settings& settings() { return settings_; }
-  /// Nothing but the marks of exactly_once_effect keeps rows from being there twice then.
+  /// Then only the marks of exactly_once_effect prevent duplicate rows.
   void remove_key() const;
-  /// As the environment tells them.
+  /// The settings as environment variables.
   [[nodiscard]] std::vector<std::string> environment() const;
   /// `baton pipeline check`.
   [[nodiscard]] e2e::CommandResult check(std::vector<std::string> more = {}) const;
@@ -43,7 +43,7 @@ class PipelineProcess {
  public:
   explicit PipelineProcess(const PipelineFolder& folder) : folder_(folder) {}
 
-  /// Starts it and waits until everything is there, and it reads. False when it ended instead.
+  /// Starts it and waits until everything is available, and it reads. False if it ended instead.
   bool start();
   /// Starts it without waiting.
   void launch();
@@ -51,22 +51,22 @@ class PipelineProcess {
   void signal(int number) const { child_->signal(number); }
   void pause() const { child_->pause(); }
   void resume() const { child_->signal(SIGCONT); }
-  /// SIGTERM; its exit code, or nothing when it goes on for longer.
+  /// Sends SIGTERM; returns its exit code, or nullopt if it runs for longer.
   std::optional<int> terminate(e2e::milliseconds within = e2e::seconds{40});
   std::optional<int> wait(e2e::milliseconds within) { return child_->wait(within); }
 
-  /// What `baton pipeline status --json` says; empty when nobody answers.
+  /// The output of `baton pipeline status --json`; empty if there is no answer.
   [[nodiscard]] nlohmann::json status() const;
   [[nodiscard]] std::uint64_t counter(const std::string& name) const;
   /// Applied, duplicates and dead letters of this life.
   [[nodiscard]] std::uint64_t ended() const;
   [[nodiscard]] std::string breaker() const;
-  /// Status and body of an HTTP answer; 0 when nobody answers.
+  /// Status and body of an HTTP response; 0 if there is no answer.
   [[nodiscard]] std::pair<int, std::string> get(const std::string& path) const;
-  /// Of all its lives; what it printed at the end likewise.
+  /// Of all its lives; so is its final output.
   [[nodiscard]] std::string log() const { return e2e::read_file(log_file()); }
   [[nodiscard]] std::string out() const { return e2e::read_file(log_file() + ".out"); }
-  /// KiB that it has in memory now.
+  /// Its resident memory, in KiB.
   [[nodiscard]] std::uint64_t resident() const;
 
  private:

@@ -1,5 +1,5 @@
-// Somebody else writes the same rows of PostgreSQL, in a transaction that is open, while a pipeline
-// does. Waited for, tried again, and never a dead letter.
+// Another client writes the same rows of PostgreSQL, in an open transaction, while a pipeline does.
+// The pipeline waits, tries again, and makes no dead letter.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ using e2e::seconds;
 
 class PostgresConflict : public PostgresPipeline {
  protected:
-  /// So that the other has something to write before the pipeline does.
+  /// So that the other client has tables to write to before the pipeline does.
   static void make_tables(const PipelineFolder& folder) {
     const auto made = folder.check({"--apply"});
     ASSERT_EQ(made.exit_code, 0) << made.err;
@@ -35,7 +35,7 @@ TEST_F(PostgresConflict, ADeadlockIsTriedAgain) {
   const PipelineFolder folder(
       broker_, settings({{"lanes", "1"}, {"batch.records", "500"}, {"batch.linger", "300ms"}}));
   make_tables(folder);
-  // The one that waits for longer finds it: the other has time to close the circle.
+  // PostgreSQL ends the one that waits longer: the other has time to close the circle.
   server_->query("ALTER SYSTEM SET deadlock_timeout = '2s'");
   server_->query("SELECT pg_reload_conf()");
   send(200, 1, kNoTrouble);
@@ -45,7 +45,7 @@ TEST_F(PostgresConflict, ADeadlockIsTriedAgain) {
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
   ASSERT_TRUE(somebody_waits()) << pipeline.log();
-  ASSERT_EQ(other.run(insert_sql(uid({0, 0}))), "");  // Returns when the pipeline has lost.
+  ASSERT_EQ(other.run(insert_sql(uid({0, 0}))), "");  // Returns when the pipeline has given way.
   EXPECT_NE(server_->log().find("deadlock detected"), std::string::npos);
   EXPECT_TRUE(eventually([&] { return retried(pipeline) > 0; })) << pipeline.log();
   EXPECT_EQ(server_->value("SELECT count(*) FROM orders"), "0");
@@ -56,7 +56,7 @@ TEST_F(PostgresConflict, ADeadlockIsTriedAgain) {
   expect_end(pipeline);
 }
 
-// Its attempts are spent, and that is an outage, not poison.
+// Its attempts are used up, which is an outage, not poison.
 TEST_F(PostgresConflict, ALockThatIsNotGivenIsTriedAgain) {
   const PipelineFolder folder(broker_, settings());
   make_tables(folder);
@@ -89,14 +89,14 @@ TEST_F(PostgresConflict, ASerializationFailureIsTriedAgain) {
   EXPECT_NE(server_->log().find("could not serialize access"), std::string::npos);
   EXPECT_GT(retried(pipeline), 0U);
   EXPECT_EQ(pipeline.counter("applied"), 199U);
-  EXPECT_EQ(pipeline.counter("duplicates"), 1U);  // It is the other's now.
+  EXPECT_EQ(pipeline.counter("duplicates"), 1U);  // The row is the other client's now.
   EXPECT_EQ(server_->value("SELECT count(*) FROM orders"), "200");
   EXPECT_EQ(letters(), 0U);
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
 
-// The first record of its lane waits for long. The window fills up with those behind it, and only
-// with those; nothing passes it; the seats are kept.
+// The first record of its lane waits for long. The window fills up with the records behind it, and
+// only with those; nothing passes it; the seats are kept.
 TEST_F(PostgresConflict, ASlowKeyAtTheHeadKeepsNoOtherLaneWaiting) {
   const PipelineFolder folder(broker_,
                               settings({{"window.records", "400"}, {"batch.records", "20"}}));

@@ -1,4 +1,4 @@
-// PostgreSQL has no room any more: for its tables, or for its log. An outage, until there is.
+// PostgreSQL has no disk space any more, for its tables or for its log: an outage, until it has.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ using e2e::seconds;
 
 class PostgresDisk : public PostgresPipeline {
  protected:
-  void SetUp() override {}  // The disk comes first.
+  void SetUp() override {}  // The disk is made first.
   void TearDown() override { server_.reset(); }
 
   void mount(const std::string& size) {
@@ -27,17 +27,17 @@ class PostgresDisk : public PostgresPipeline {
     if (!disk_->why_not().empty()) GTEST_SKIP() << "NOT TESTED: cannot mount: " << disk_->why_not();
   }
   [[nodiscard]] std::string place() const { return folder_ / "disk"; }
-  /// As much as there is room for.
+  /// Takes all free space.
   void fill() const { e2e::write_file(place() + "/hog", std::string(64 << 20, 'x')); }
   void make_room() const { fs::remove(place() + "/hog"); }
-  /// With something in the tables, and some dead letters, whose number it answers.
+  /// Starts with rows in the tables and some dead letters; returns their number.
   std::uint64_t start(PipelineProcess& pipeline) {
     send(300);
     EXPECT_TRUE(pipeline.start());
     EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
     return letters();
   }
-  /// Ends when the breaker is open.
+  /// Returns when the breaker is open.
   void send_until_open(PipelineProcess& pipeline) {
     send(3000, 2, kNoTrouble);
     EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; }, seconds{30}))
@@ -69,7 +69,7 @@ TEST_F(PostgresDisk, WithoutRoomForTables) {
   expect_end(pipeline);
 }
 
-// It panics, and nobody can start it until there is room.
+// It panics, and cannot be started until there is room.
 TEST_F(PostgresDisk, WithoutRoomForItsLog) {
   mount("size=48m");
   if (!IsSkipped()) begin({"--waldir=" + place() + "/wal", "--wal-segsize=1"});

@@ -17,7 +17,7 @@
 
 namespace baton::pipeline {
 
-/// One PostgreSQL for all tests of a program; each test finds it running and empty.
+/// One PostgreSQL for all tests of a program; at the start of each test it runs and is empty.
 class PostgresTest : public ::testing::Test {
  public:
   static void TearDownTestSuite() { server_.reset(); }
@@ -28,10 +28,10 @@ class PostgresTest : public ::testing::Test {
   void SetUp() override;
 
   static PostgresServer& server() { return *server_; }
-  /// Time-outs are short; `change` may change anything.
+  /// Timeouts are short; `change` may change any option.
   std::unique_ptr<PostgresSink> make_sink(
       const std::function<void(PostgresSinkOptions&)>& change = {}) const;
-  /// With its tables made.
+  /// With its tables created.
   std::unique_ptr<PostgresSink> ready_sink(
       const std::function<void(PostgresSinkOptions&)>& change = {}) const;
 
@@ -48,7 +48,7 @@ class PostgresTest : public ::testing::Test {
   static std::int64_t count(const std::string& table) {
     return std::stoll(server().value("SELECT count(*) FROM " + table));
   }
-  /// A trigger that drops, without a word, what `condition` says of orders.
+  /// A trigger that silently drops orders for which `condition` holds.
   static void throw_away(const std::string& condition);
   /// An order, with other texts in some of its fields.
   static std::string with(const std::string& order,

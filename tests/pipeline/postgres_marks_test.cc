@@ -41,7 +41,7 @@ class PostgresMarksTest : public PostgresTest {
     EXPECT_TRUE(marks.has_value()) << marks.error().text;
     return marks.value_or(SinkMarks{});
   }
-  /// As the engine does when a partition comes.
+  /// What the engine does when a partition is assigned.
   std::shared_ptr<Assignment> own(PostgresSink& sink, std::uint32_t partition = kPartition) {
     SinkMarks marks = claim(sink, 0, partition);
     const std::int64_t begin = marks.begin;
@@ -74,7 +74,7 @@ TEST_F(PostgresMarksTest, EveryClaimIsANewEpoch) {
   EXPECT_EQ(stored(), (PostgresServer::Rows{{"3", "0", "2", "1", "100", "100"},
                                             {"3", "1", "2", "1", "100", "100"}}));
 
-  // Where the source says it would begin counts for a new partition only.
+  // The source's start counts for a new partition only.
   const SinkMarks second = claim(*sink_, 7);
   EXPECT_EQ(second.epoch, 2U);
   EXPECT_EQ(second.next, (std::vector<std::int64_t>{100, 100}));
@@ -98,7 +98,7 @@ TEST_F(PostgresMarksTest, ABatchMovesItsMark) {
                                             {"3", "1", "2", "1", "25", "0"}}));
 }
 
-// Lanes are apart; what the whole partition is done with is kept beside each mark.
+// Lanes have separate marks; the progress of the whole partition is kept beside each mark.
 TEST_F(PostgresMarksTest, TheNextOwnerBeginsWhereAllIsDone) {
   const auto assignment = own(*sink_);
   Items items = owned(assignment, 0, 10, 0);
@@ -134,7 +134,7 @@ TEST_F(PostgresMarksTest, AZombieWritesNothing) {
   EXPECT_EQ(count_of(right, Fate::applied), 5U);
 }
 
-// The new owner comes while the old one's batch is under way.
+// The new owner comes while the old one's batch is in progress.
 TEST_F(PostgresMarksTest, AZombieThatWaitsForTheClaimWritesNothing) {
   const auto assignment = own(*sink_);
   PostgresSession other(server().url());
@@ -151,7 +151,8 @@ TEST_F(PostgresMarksTest, AZombieThatWaitsForTheClaimWritesNothing) {
   EXPECT_EQ(count("orders"), 0);
 }
 
-// One of two partitions is lost: nothing of the batch is in, and the other's part goes in next.
+// One of two partitions is lost: nothing of the batch is written, and the other's part is written
+// next.
 TEST_F(PostgresMarksTest, OneFencedPartitionKeepsTheBatchOut) {
   const auto kept = own(*sink_, 1);
   const auto lost = own(*sink_, 2);
@@ -186,7 +187,7 @@ TEST_F(PostgresMarksTest, ABatchOfSeveralPartitionsMovesAllItsMarks) {
             "3 0 13 0");
 }
 
-// The answer to the commit is lost. The mark knows.
+// The answer to the commit is lost. The mark shows that it succeeded.
 TEST_F(PostgresMarksTest, AnUnknownCommitIsFoundByItsMark) {
   e2e::TcpProxy proxy(server().port());
   const auto assignment = own(*sink_);
@@ -210,7 +211,7 @@ TEST_F(PostgresMarksTest, AnUnknownCommitIsFoundByItsMark) {
 
   const auto again = writer->write(items);
   EXPECT_EQ(again.value().error_class, ErrorClass::retry) << name_of(again);
-  EXPECT_EQ(assignment->mark(0), 20);  // By which the lane knows that they are in.
+  EXPECT_EQ(assignment->mark(0), 20);  // This tells the lane that they are stored.
   EXPECT_FALSE(assignment->dropped());
   EXPECT_EQ(count("orders"), 20);
   Items more = owned(assignment, 20, 2);
@@ -230,7 +231,8 @@ TEST_F(PostgresMarksTest, APoisonedBatchMovesNoMark) {
   EXPECT_EQ(assignment->mark(0), 2);
 }
 
-// Errors quote the record. What stands there says nothing of the marks.
+// Errors quote the record. A record whose text mentions marks must not be mistaken for one about
+// marks.
 TEST_F(PostgresMarksTest, ARecordThatSpeaksOfMarksIsPoisonAlone) {
   const auto assignment = own(*sink_);
   const auto writer = sink_->writer(0);
@@ -259,7 +261,7 @@ TEST_F(PostgresMarksTest, ARecordThatSpeaksOfMarksIsPoisonAlone) {
   EXPECT_EQ(assignment->mark(0), 1);
 }
 
-// The mark would say that it has been seen to its end.
+// The mark would say that the record was processed.
 TEST_F(PostgresMarksTest, ARowThatIsThrownAwayMovesNoMark) {
   const auto assignment = own(*sink_);
   const auto writer = sink_->writer(0);
@@ -277,7 +279,7 @@ TEST_F(PostgresMarksTest, ARowThatIsThrownAwayMovesNoMark) {
   EXPECT_EQ(assignment->mark(0), 1);
 }
 
-// The row that is in the way is not in the statement's snapshot; in the next one's it is.
+// The conflicting row is not in the statement's snapshot, but in the next one's.
 TEST_F(PostgresMarksTest, AKeyThatIsTakenMeanwhileIsADuplicateTheNextTime) {
   const auto assignment = own(*sink_);
   const auto writer = sink_->writer(0);
@@ -314,13 +316,13 @@ TEST_F(PostgresMarksTest, SettlingMovesAllLanes) {
   Items items = owned(assignment, 0, 5);
   ASSERT_EQ(name_of(sink_->writer(0)->write(items)), "none");
 
-  // Not by somebody who was the owner once.
+  // Not by a former owner.
   EXPECT_EQ(name_of(sink_->settle(kPartition, 0, 99)), "none");
   EXPECT_EQ(server().value("SELECT max(next_offset) FROM baton_marks"), "5");
   EXPECT_EQ(name_of(sink_->settle(kPartition, assignment->sink_epoch(), 8)), "none");
   EXPECT_EQ(stored(),
             (PostgresServer::Rows{{"3", "0", "2", "1", "8", "8"}, {"3", "1", "2", "1", "8", "8"}}));
-  // Nor back, by one who has not come past what another left behind.
+  // Nor back, by an owner that has not passed what another left behind.
   EXPECT_EQ(name_of(sink_->settle(kPartition, assignment->sink_epoch(), 7)), "none");
   EXPECT_EQ(server().value("SELECT min(next_offset) FROM baton_marks"), "8");
 }
@@ -357,7 +359,7 @@ TEST_F(PostgresMarksTest, AnotherNumberOfLanesWantsADrain) {
   EXPECT_EQ(stored().size(), 2U);
 }
 
-// Two who claim a new partition at once: one of them, and then the other.
+// Two sinks claim a new partition at once: one succeeds, and then the other.
 TEST_F(PostgresMarksTest, AClaimThatIsOvertakenIsTriedAgain) {
   PostgresSession other(server().url());
   ASSERT_EQ(other.run("BEGIN; INSERT INTO baton_marks SELECT 'test', 'orders-stream', 3, lane, 2, "
@@ -376,7 +378,7 @@ TEST_F(PostgresMarksTest, AClaimThatIsOvertakenIsTriedAgain) {
   EXPECT_EQ(again.begin, 40);
 }
 
-// It is not asked often: that the server was there once says nothing.
+// A connection is used rarely: that the server was there once proves nothing.
 TEST_F(PostgresMarksTest, AClaimFindsItsConnectionGoneAndMakesAnother) {
   claim(*sink_);
   server().stop_fast();
@@ -389,7 +391,7 @@ TEST_F(PostgresMarksTest, AClaimFindsItsConnectionGoneAndMakesAnother) {
   EXPECT_EQ(claim(*sink_).epoch, 3U);
 }
 
-// A worker that is stopped in the midst of a claim must not keep others from it for ever.
+// A worker that is stopped in the middle of a claim must not keep others from it for ever.
 TEST_F(PostgresMarksTest, AClaimThatWaitsTooLongIsTriedAgain) {
   claim(*sink_);
   PostgresSession other(server().url());

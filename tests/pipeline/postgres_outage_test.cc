@@ -8,8 +8,8 @@
 #include "e2e/tcp_proxy.h"
 #include "pipeline/postgres_fixture.h"
 
-// PostgreSQL goes away in every way it can. Each time: an outage, within a bounded time, and the
-// same writer goes on once it is back.
+// PostgreSQL becomes unavailable in every possible way. Each time: an outage, within a bounded
+// time, and the same writer continues once it is back.
 namespace baton::pipeline {
 namespace {
 
@@ -31,7 +31,7 @@ class PostgresOutageTest : public PostgresTest {
     ASSERT_EQ(name_of(writer_->write(items)), "none");
   }
 
-  /// Not longer than the time-outs and the margin.
+  /// Takes no longer than the timeouts and the margin.
   void expect_outage(const std::function<MaybeError()>& act,
                      const std::optional<std::string>& code) {
     const auto begin = e2e::Clock::now();
@@ -84,7 +84,7 @@ TEST_F(PostgresOutageTest, ABackendThatIsTerminatedAtWork) {
 TEST_F(PostgresOutageTest, AnImmediateStop) {
   server().stop_immediate();
   Items items = orders(10, 50);
-  expect_outage(items, std::nullopt);  // It may have said something as it went.
+  expect_outage(items, std::nullopt);  // It may have sent an error as it ended.
   expect_outage(items, "");            // Refused.
   expect_outage([&] { return sink_->probe(); }, "");
   ASSERT_TRUE(server().start());
@@ -100,7 +100,7 @@ TEST_F(PostgresOutageTest, AFastStop) {
   expect_works(items);
 }
 
-// Nobody says anything: libpq has no SQLSTATE to give.
+// There is no answer: libpq has no SQLSTATE to report.
 TEST_F(PostgresOutageTest, AKilledServer) {
   server().kill();
   Items items = orders(10, 50);
@@ -109,21 +109,21 @@ TEST_F(PostgresOutageTest, AKilledServer) {
   expect_works(items);
 }
 
-// It takes connections and answers nothing, as one behind a dead disk does.
+// It accepts connections and answers nothing, like a server whose disk hangs.
 TEST_F(PostgresOutageTest, AServerThatIsStopped) {
   ASSERT_EQ(name_of(sink_->probe()), "none");
   server().pause();
   Items items = orders(10, 50);
-  expect_outage(items, "");                           // On a connection that was there.
+  expect_outage(items, "");                           // On an existing connection.
   expect_outage(items, "");                           // On a new one.
-  expect_outage([&] { return sink_->probe(); }, "");  // The same of the probe.
+  expect_outage([&] { return sink_->probe(); }, "");  // The same for the probe.
   expect_outage([&] { return sink_->probe(); }, "");
   server().resume();
-  // What was sent before may be done by now: then it finds itself.
+  // What was sent before may be stored by now: then the replay is recognised.
   expect_works(items);
 }
 
-// More than the buffers of both ends can hold: sending is what does not end.
+// More than the buffers of both ends can hold: the sending itself does not end.
 TEST_F(PostgresOutageTest, AServerThatIsStoppedAndDoesNotRead) {
   Items items;
   for (std::int64_t number = 10; number < 30; ++number) {
@@ -140,7 +140,7 @@ TEST_F(PostgresOutageTest, AServerThatIsStoppedAndDoesNotRead) {
 TEST_F(PostgresOutageTest, AReadOnlyDatabase) {
   server().set_read_only(true);
   Items items = orders(10, 50);
-  // A session that was there hears of it a little later.
+  // An existing session notices a little later.
   expect_outage([&] { return sink_->writer(1)->write(items); }, "25006");
   server().set_read_only(false);
   EXPECT_TRUE(e2e::eventually([&] { return !writer_->write(items).has_value(); }));
@@ -158,8 +158,7 @@ TEST_F(PostgresOutageTest, TooManyConnections) {
   expect_works(items);
 }
 
-// The batch is in, and nobody has heard of it.
-// An operator lets nobody in: 55000, which says nothing about connections elsewhere.
+// An operator allows no connections: 55000, which elsewhere has nothing to do with connections.
 TEST_F(PostgresOutageTest, ADatabaseThatLetsNobodyIn) {
   ASSERT_EQ(name_of(sink_->probe()), "none");
   const auto let_in = [&](bool in) {

@@ -23,7 +23,7 @@ inline constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplica
 class PostgresPipeline : public ::testing::Test {
  protected:
   void SetUp() override { begin(); }
-  /// `initdb`: more of its options.
+  /// `initdb`: further options for it.
   void begin(std::vector<std::string> initdb = {}) {
     if (const std::string why = PostgresServer::missing(); !why.empty()) {
       fmt::print("SKIPPED: {}\n", why);

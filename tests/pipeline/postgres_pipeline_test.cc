@@ -47,7 +47,7 @@ TEST_F(PostgresPipeline, OutagesOfEveryKindAreWaitedFor) {
   expect_end(pipeline);
 }
 
-// A statement that hangs has its own time-out, which may be longer than anybody's patience.
+// A statement that hangs has its own timeout, which may be longer than a user's patience.
 TEST_F(PostgresPipeline, AFrozenServerDoesNotOutlastADrain) {
   const PipelineFolder folder(broker_, settings({{"drain", "1s"}, {"sink.timeout", "1m"}}));
   send(500);
@@ -75,8 +75,8 @@ TEST_F(PostgresPipeline, AFrozenServerDoesNotOutlastADrain) {
   expect_everything_ended(inventory_, outcome());
 }
 
-// A statement that waits for a lock is cancelled by its time-out, goes again with half the batch,
-// and is an outage when that does not help.
+// A statement that waits for a lock is cancelled by its timeout, tried again with half the batch,
+// and is an outage if that does not help.
 TEST_F(PostgresPipeline, ALockedTableIsWaitedFor) {
   const PipelineFolder folder(broker_,
                               settings({{"sink.timeout", "300ms"}, {"retry.attempts", "1"}}));
@@ -110,7 +110,7 @@ TEST_F(PostgresPipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
   EXPECT_EQ(ended.orphans, 0U);
 }
 
-// It does not come back by itself.
+// It does not recover by itself.
 TEST_F(PostgresPipeline, ADatabaseThatIsNamedWronglyIsAMistakeOfTheConfig) {
   for (const std::string& url : {server_->url("nowhere"), server_->guarded_url("wrong")}) {
     const PipelineFolder folder(broker_, settings({{"sink.url", url}}));
@@ -148,7 +148,7 @@ TEST_F(PostgresPipeline, WhatEveryRecordWouldFailOnHalts) {
   expect_end(pipeline);
 }
 
-// Without a key nothing but the marks keeps a row from being there twice.
+// Without a key only the marks prevent duplicate rows.
 TEST_F(PostgresPipeline, AZombieCannotWrite) {
   const PipelineFolder folder(
       broker_, settings({{"batch.records", "10"}, {"delivery", "exactly_once_effect"}}));
@@ -158,7 +158,7 @@ TEST_F(PostgresPipeline, AZombieCannotWrite) {
   ASSERT_TRUE(zombie.start());
   EXPECT_TRUE(eventually([&] { return zombie.ended() > 200; }));
   zombie.pause();
-  send(1000, 2, kNoTrouble);  // For the heir: the zombie may have come to the end.
+  send(1000, 2, kNoTrouble);  // For the successor: the zombie may have processed all.
   PipelineProcess heir(folder);
   ASSERT_TRUE(heir.start());
   EXPECT_TRUE(eventually([&] { return heir.ended() > 200; }, seconds{60})) << heir.log();

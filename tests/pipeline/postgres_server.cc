@@ -29,7 +29,7 @@ std::string program(std::string_view name) {
   return newest;
 }
 
-/// Who runs it when we are root.
+/// The user that runs it if we are root.
 const passwd* other_user() {
   const passwd* user = ::getpwnam("postgres");           // NOLINT(concurrency-mt-unsafe)
   return user != nullptr ? user : ::getpwnam("nobody");  // NOLINT(concurrency-mt-unsafe)
@@ -67,7 +67,7 @@ PostgresServer::~PostgresServer() {
 
 std::vector<std::string> PostgresServer::as_user(std::vector<std::string> command) const {
   if (::getuid() != 0) return command;
-  // The end of the test is the server's end as well; a change of user forgets what was said of it.
+  // The server ends with the test; a change of user resets that setting, so it is set again.
   std::vector<std::string> all{"/usr/bin/setpriv",
                                fmt::format("--reuid={}", other_user()->pw_uid),
                                fmt::format("--regid={}", other_user()->pw_gid),
@@ -133,7 +133,7 @@ void PostgresServer::stop_fast() { stop(SIGINT); }
 void PostgresServer::stop_immediate() { stop(SIGQUIT); }
 
 void PostgresServer::kill() {
-  pause();  // Or those that see the first one go would still say good-bye.
+  pause();  // Otherwise those that see the first one end would still say goodbye.
   signal_all(SIGKILL);
   is_paused_ = false;
   EXPECT_TRUE(child_->wait(kWithin).has_value());
@@ -141,10 +141,10 @@ void PostgresServer::kill() {
 
 /// Its processes are each in a session of their own.
 void PostgresServer::signal_all(int number) const {
-  // Looked up while it lives: orphans are nobody's children.
+  // Looked up while it lives: orphans have another parent.
   std::istringstream children(
       e2e::read_file(fmt::format("/proc/{0}/task/{0}/children", child_->pid())));
-  // The first one first: it would start others, or see to those that end.
+  // The first process first: it would restart others, or react to their end.
   child_->signal(number);
   for (pid_t pid = 0; children >> pid;) ::kill(pid, number);
 }

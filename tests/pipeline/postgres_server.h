@@ -9,26 +9,26 @@
 
 namespace baton::pipeline {
 
-/// A PostgreSQL of the test's own, on a free port of 127.0.0.1, every commit synced. It refuses to
-/// run as root, so that then it runs as another user.
+/// A PostgreSQL for the test, on a free port of 127.0.0.1, every commit synced. It refuses to run
+/// as root, and then runs as another user.
 class PostgresServer {
  public:
-  /// Why there is none here; empty: there is.
+  /// Why there is no PostgreSQL here; empty if there is.
   static std::string missing();
 
-  /// For a disk that is to belong to the user who runs it.
+  /// For a disk that must belong to the user that runs it.
   static std::string mount_options();
 
-  /// `initdb`: more of its options.
+  /// `initdb`: further options for it.
   explicit PostgresServer(std::vector<std::string> initdb = {});
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
   ~PostgresServer();
 
-  /// On the same port and data as before. Failures are the test's.
+  /// Starts on the same port and data as before. A failure fails the test.
   bool start();
   void stop_fast();
-  /// Like a crash: nobody is told, and it recovers when it starts.
+  /// Like a crash: clients are not told, and it recovers when it starts.
   void stop_immediate();
   /// SIGKILL, all of its processes.
   void kill();
@@ -38,7 +38,7 @@ class PostgresServer {
   [[nodiscard]] bool is_running();
 
   [[nodiscard]] int port() const { return port_; }
-  /// Without a password. Who does not exist without one: kGuarded.
+  /// Without a password. The user that needs one is kGuarded.
   [[nodiscard]] std::string url(std::string_view database = "postgres") const {
     return url_at(port_, database);
   }
@@ -48,11 +48,11 @@ class PostgresServer {
   [[nodiscard]] std::string guarded_url(std::string_view password) const;
 
   using Rows = std::vector<std::vector<std::string>>;
-  /// On a connection of its own. NULL is "NULL". Failures are the test's.
+  /// Runs on a connection of its own. NULL is "NULL". A failure fails the test.
   Rows query(const std::string& sql) const;
   /// The first column of the first row.
   std::string value(const std::string& sql) const;
-  /// All but the one that asks.
+  /// Every backend except the one that asks.
   void terminate_backends() const;
   void set_read_only(bool read_only) const;
   [[nodiscard]] std::string log() const { return e2e::read_file(folder_ / "log"); }
@@ -79,14 +79,14 @@ class PostgresSession {
   PostgresSession& operator=(const PostgresSession&) = delete;
   ~PostgresSession();
 
-  /// The SQLSTATE; empty: it succeeded.
+  /// The SQLSTATE; empty if it succeeded.
   std::string run(const std::string& sql);
 
  private:
   void* connection_;
 };
 
-/// A statement that holds the key of an order, as somebody else's.
+/// A statement that takes the key of an order, as another client would.
 std::string insert_sql(const std::string& order_uid);
 
 }  // namespace baton::pipeline

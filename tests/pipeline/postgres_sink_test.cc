@@ -60,7 +60,7 @@ TEST_F(PostgresSinkTest, ABatchLandsInAllTables) {
                                 "orders-stream", "3", "123"}));
 }
 
-// What SQL, arrays or escapes could mistake for something of theirs.
+// Text that SQL, arrays or escapes could misinterpret.
 TEST_F(PostgresSinkTest, TextArrivesAsItIs) {
   const auto sink = ready_sink();
   const auto writer = sink->writer(0);
@@ -91,7 +91,7 @@ TEST_F(PostgresSinkTest, TextArrivesAsItIs) {
             "t");
 }
 
-// The answer to a batch can be lost: the second time it finds itself.
+// The answer to a batch can be lost: the second time its rows are recognised.
 TEST_F(PostgresSinkTest, AReplayIsAppliedAndChangesNothing) {
   const auto sink = ready_sink();
   const auto writer = sink->writer(0);
@@ -128,7 +128,7 @@ TEST_F(PostgresSinkTest, TheSameKeyFromElsewhereIsADuplicate) {
   EXPECT_EQ(count("orders"), 20);
 }
 
-// The first one wins, and the rows of its children are its own.
+// The first one wins, and the child rows are its own.
 TEST_F(PostgresSinkTest, ADuplicateWithinABatchLeavesNoRows) {
   const auto sink = ready_sink();
   const auto writer = sink->writer(0);
@@ -182,7 +182,7 @@ TEST_F(PostgresSinkTest, OneBadRowKeepsTheBatchOut) {
   EXPECT_EQ(count("orders"), 0);
   EXPECT_EQ(count("deliveries"), 0);
 
-  // The same connection goes on with its neighbours.
+  // The same connection goes on with the other records.
   EXPECT_EQ(name_of(writer->write(std::span(items).first(321))), "none");
   EXPECT_EQ(name_of(writer->write(std::span(items).subspan(322))), "none");
   EXPECT_EQ(count("orders"), 499);
@@ -203,7 +203,7 @@ TEST_F(PostgresSinkTest, WhatDoesNotFitIsPoison) {
   EXPECT_EQ(error->code, "22001");
 }
 
-// Only the idempotency key makes a duplicate; that a transaction was paid twice is something else.
+// Only the idempotency key makes a duplicate; a second payment of one transaction is not one.
 TEST_F(PostgresSinkTest, AnotherUniqueKeyIsPoison) {
   const auto sink = ready_sink();
   const auto writer = sink->writer(0);
@@ -304,7 +304,7 @@ TEST_F(PostgresSinkTest, AStatementThatTakesTooLongIsHalved) {
   EXPECT_EQ(name_of(writer->write(items)), "none");
 }
 
-// PostgreSQL looks for one once, so long after it has begun to wait.
+// PostgreSQL checks for a deadlock once, a fixed time after it has begun to wait.
 TEST_F(PostgresSinkTest, ADeadlockIsTriedAgain) {
   const auto sink = ready_sink([](PostgresSinkOptions& options) {
     options.statement_timeout = std::chrono::seconds(30);
@@ -316,7 +316,7 @@ TEST_F(PostgresSinkTest, ADeadlockIsTriedAgain) {
   ASSERT_EQ(other.run("SET deadlock_timeout = '20s'; BEGIN; " + insert_sql(uid(1))), "");
   MaybeError error;
   std::thread thread([&] { error = writer->write(items); });
-  // It has put the first one in, and waits for the second.
+  // It has inserted the first row, and waits for the second.
   EXPECT_TRUE(e2e::eventually([&] { return count("pg_locks WHERE NOT granted") > 0; }));
   EXPECT_EQ(other.run(insert_sql(uid(0))), "");
   thread.join();
@@ -328,7 +328,7 @@ TEST_F(PostgresSinkTest, ADeadlockIsTriedAgain) {
   EXPECT_EQ(count_of(items, Fate::applied), 2U);
 }
 
-// The row that is in the way is not there yet when the statement begins, and not in its snapshot.
+// The conflicting row does not exist yet when the statement begins, and is not in its snapshot.
 TEST_F(PostgresSinkTest, AKeyThatIsTakenMeanwhileIsADuplicate) {
   const auto sink = ready_sink();
   const auto writer = sink->writer(0);
@@ -347,7 +347,7 @@ TEST_F(PostgresSinkTest, AKeyThatIsTakenMeanwhileIsADuplicate) {
   EXPECT_EQ(count("deliveries"), 1);
 }
 
-// It is nowhere, so that it must not count as one that is there already.
+// The row was not stored, so it must not count as one that exists already.
 TEST_F(PostgresSinkTest, ARowThatIsThrownAwayIsNoDuplicate) {
   const auto sink = ready_sink();
   const auto writer = sink->writer(0);
@@ -357,7 +357,7 @@ TEST_F(PostgresSinkTest, ARowThatIsThrownAwayIsNoDuplicate) {
   EXPECT_EQ(name_of(writer->write(items)), kNotTaken);
   EXPECT_EQ(count_of(items, Fate::applied), 2U);
   EXPECT_EQ(items[1].fate, Fate::open);
-  // Whatever threw it away may have been a mistake, or one who held the key and is gone.
+  // The trigger may have been a mistake, or the row of another client that held the key is gone.
   server().query("DROP TRIGGER throw_away ON orders");
   EXPECT_EQ(name_of(writer->write(std::span(items).subspan(1, 1))), "none");
   EXPECT_EQ(items[1].fate, Fate::applied);
@@ -420,7 +420,7 @@ TEST_F(PostgresSinkTest, CheckSaysWhatItWouldMakeAndMakesIt) {
   EXPECT_EQ(once->check(true).value(), std::vector<std::string>{});
 }
 
-// Any number of processes may run one config, and all of them may be the first.
+// Any number of processes may run one config, and any of them may be the first.
 TEST_F(PostgresSinkTest, WhoeverIsFirstMakesTheTables) {
   constexpr std::size_t kMany = 6;
   for (int round = 0; round < 5; ++round) {
@@ -453,7 +453,7 @@ TEST_F(PostgresSinkTest, CheckNamesWhatIsWrong) {
     const auto checked = sink->check(false);
     return checked.has_value() ? "good" : checked.error().text;
   };
-  // Types that hold as much as is asked for, or where the database will say no.
+  // Types that hold enough, or where the database will refuse.
   EXPECT_EQ(wrong_after("ALTER TABLE orders ALTER entry TYPE varchar(10), "
                         "ALTER sm_id TYPE integer, ALTER date_created TYPE timestamptz(3)"),
             "good");

@@ -39,7 +39,7 @@ class QueueSourceTest : public ::testing::Test {
     return options;
   }
   void send(std::size_t count) { broker_.send(kQueue, e2e::numbered("order", count)); }
-  /// Every message that waits has been tried this often.
+  /// Every waiting message has been tried this often.
   void expect_attempts(std::uint32_t attempts) {
     const auto peeked = broker_.client().peek(kQueue, 1000);
     ASSERT_TRUE(peeked.has_value());
@@ -88,14 +88,14 @@ TEST_F(QueueSourceTest, EveryMessageEndsOnceAndTheQueueIsEmpty) {
   EXPECT_TRUE(fmt::format("{:016x}", record.offset).ends_with(tail)) << id << record.offset;
 }
 
-// Longer than a lease lasts: they are extended, and what comes too much is given back.
+// Longer than a lease lasts: leases are extended, and messages beyond the window are given back.
 TEST_F(QueueSourceTest, AnOutageCountsNoAttempt) {
   create(seconds{5});
   send(200);
   sink_.set_out(true);
   QueueSource source(options(300));
   EngineOptions engine = EngineRun::quick();
-  engine.window_records = 100;  // So that some wait outside.
+  engine.window_records = 100;  // So that some are not taken.
   EngineRun run(source, sink_, letters_, engine);
   EXPECT_TRUE(eventually([&] { return run.is_out(); }));
   wait(milliseconds{200});
@@ -122,7 +122,8 @@ TEST_F(QueueSourceTest, AnOutageCountsNoAttempt) {
   EXPECT_EQ(sink_.replays(), 0U);
 }
 
-// What it had written to the network, and we never got, comes when its lease is over.
+// Messages that it had written to the network, and that we never got, come when their leases are
+// over.
 TEST_F(QueueSourceTest, ABrokerThatIsKilledLosesNothing) {
   create(seconds{3}, 0);
   send(5'000);
@@ -140,7 +141,7 @@ TEST_F(QueueSourceTest, ABrokerThatIsKilledLosesNothing) {
   EXPECT_EQ(letters_.size(), 0U);
 }
 
-// Their messages come again while the first ones are still in the pipeline, and end with them.
+// Their messages come again while the first copies are still in the pipeline, and end with them.
 TEST_F(QueueSourceTest, ALostLeaseIsTakenUpAgain) {
   create(seconds{3}, 0);
   send(300);
@@ -148,7 +149,8 @@ TEST_F(QueueSourceTest, ALostLeaseIsTakenUpAgain) {
   QueueSource source(options());
   EngineRun run(source, sink_, letters_);
   EXPECT_TRUE(eventually([&] { return run.counters().received == 300; }));
-  // While it is away the leases run out; when it is back it says so before anybody has reconnected.
+  // While it is away the leases run out; when it is back it says so before the source has
+  // reconnected.
   broker_.kill();
   wait(milliseconds{3'700});
   ASSERT_TRUE(broker_.start());

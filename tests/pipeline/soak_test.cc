@@ -90,7 +90,7 @@ TEST_P(Soak, TheCountsAreTheGenerators) {
   schema::OrderMix mix = kSomeTrouble;
   if (!GetParam().has_key) {
     folder.remove_key();
-    mix.duplicate = 0;  // Nobody would know them.
+    mix.duplicate = 0;  // They could not be told apart.
   }
   auto first = std::make_unique<PipelineProcess>(folder);
   auto second = std::make_unique<PipelineProcess>(folder);
@@ -109,7 +109,7 @@ TEST_P(Soak, TheCountsAreTheGenerators) {
       const auto committed = stored_offsets(broker_, "orders", "orders");
       expect_nothing_skipped(inventory_, outcome(), committed);
       ASSERT_TRUE(first->start());
-      // Before it has come to where the killed one was.
+      // Before it has reached the position of the killed one.
       if (portion % 4 == 2) {
         EXPECT_TRUE(first->terminate().has_value());
         ASSERT_TRUE(first->start());

@@ -1,4 +1,4 @@
-// What a pipeline leaves behind when it ends, and what its next life makes of it.
+// What a pipeline leaves behind when it ends, and how its next life continues.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -19,7 +19,7 @@ using schema::OrderFate;
 
 class SqliteDrain : public SqlitePipeline {
  protected:
-  /// In a life of its own, whatever is left.
+  /// Processes the rest in a new life.
   void expect_the_rest(const PipelineFolder& folder) {
     PipelineProcess last(folder);
     ASSERT_TRUE(last.start());
@@ -32,7 +32,7 @@ class SqliteDrain : public SqlitePipeline {
   }
 };
 
-// There is nothing to wait for, and so nobody does.
+// There is nothing to wait for, so the drain does not wait.
 TEST_F(SqliteDrain, ASinkThatIsOutIsNotWaitedFor) {
   const PipelineFolder folder(broker_, {{"drain", "60s"}});
   send(500);
@@ -52,7 +52,7 @@ TEST_F(SqliteDrain, ASinkThatIsOutIsNotWaitedFor) {
   expect_the_rest(folder);
 }
 
-// It may answer yet: as long as `drain` says, for all partitions together.
+// It may still answer: wait for as long as `drain` says, for all partitions together.
 TEST_F(SqliteDrain, ASinkThatIsLockedIsWaitedForOnce) {
   const PipelineFolder folder(broker_,
                               {{"drain", "2s"}, {"lanes", "2"}, {"retry.attempts", "1000"}});
@@ -71,18 +71,18 @@ TEST_F(SqliteDrain, ASinkThatIsLockedIsWaitedForOnce) {
     const auto begin = Clock::now();
     EXPECT_EQ(pipeline.terminate(), 7) << pipeline.log();
     EXPECT_GT(Clock::now() - begin, seconds{2});
-    EXPECT_LT(Clock::now() - begin, seconds{7});  // And the one statement that is under way.
+    EXPECT_LT(Clock::now() - begin, seconds{7});  // And the one statement in progress.
   }
   sqlite3_close_v2(holder);
   EXPECT_TRUE(read_sqlite(folder.database()).rows.empty());
   expect_the_rest(folder);
 }
 
-/// Another setting, and what is said of it.
+/// Another setting, and the error it gives.
 using Layout = std::pair<std::pair<std::string, std::string>, std::string>;
 class SqliteLayout : public SqliteDrain, public ::testing::WithParamInterface<Layout> {};
 
-// Marks are by lane, and say nothing when records are spread in another way.
+// Marks are per lane, and mean nothing when records are divided in another way.
 TEST_P(SqliteLayout, ChangesAfterADrainOnly) {
   const auto& [setting, complaint] = GetParam();
   PipelineFolder folder(broker_, {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
@@ -102,7 +102,7 @@ TEST_P(SqliteLayout, ChangesAfterADrainOnly) {
   EXPECT_EQ(checked.exit_code, 2);
   EXPECT_NE(checked.err.find(complaint), std::string::npos) << checked.err;
   folder.settings().erase(setting.first);
-  send(1000, 2);  // The first may have come to the end.
+  send(1000, 2);  // The first one may have processed all.
   PipelineProcess drains(folder);
   ASSERT_TRUE(drains.start());
   EXPECT_TRUE(eventually([&] { return drains.ended() > 200; })) << drains.log();

@@ -14,7 +14,7 @@
 
 namespace baton::pipeline {
 
-/// A broker with the stream "orders"; what becomes of its records is in SQLite.
+/// A broker with the stream "orders", whose records end in SQLite.
 class SqlitePipeline : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
 // The order pipeline from a Baton stream into SQLite, with real processes, while everything around
-// it fails: what the generator made is what is counted in the end.
+// it fails: the final counts are the generator's.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
@@ -58,16 +58,16 @@ TEST_F(SqlitePipeline, ADatabaseThatGoesAwayIsWaitedFor) {
   std::this_thread::sleep_for(seconds{1});
   const nlohmann::json status = pipeline.status();
   EXPECT_LE(status["window"]["records"].get<int>(), 500);
-  // 24 MB wait in the stream. What the connection may hold ahead is bounded, too.
+  // 24 MB wait in the stream. What the connection may hold ahead is bounded too.
   EXPECT_LT(pipeline.resident(), resident + 40 * 1024) << "KiB";
   EXPECT_EQ(letters(), letters_before);
-  EXPECT_FALSE(fs::exists(folder.database()));  // Nobody made an empty one.
+  EXPECT_FALSE(fs::exists(folder.database()));  // No empty database was created.
   for (const char* suffix : {"", "-wal", "-shm"}) {
     const std::string file = aside + "/orders.db" + suffix;
     if (fs::exists(file)) fs::rename(file, folder.database() + suffix);
   }
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
-  // It was a member all the time: nobody's seat has changed.
+  // It was a member all the time: no seat has changed.
   for (const auto& partition : pipeline.status()["partitions"]) EXPECT_EQ(partition["epoch"], 1);
   EXPECT_EQ(pipeline.terminate(), 0);
   EXPECT_EQ(letters(), letters_before);
@@ -102,7 +102,7 @@ TEST_F(SqlitePipeline, AFullDiskIsAnOutage) {
   EXPECT_TRUE(all_end(pipeline)) << pipeline.log();
   const std::uint64_t letters_before = letters();
   const std::string hog = folder.folder() / "disk/hog";
-  e2e::write_file(hog, std::string(4 << 20, 'x'));  // As much as there is room for.
+  e2e::write_file(hog, std::string(4 << 20, 'x'));  // Takes all free space.
   send(1000, 2, {.invalid = 0, .broken = 0, .duplicate = 0});
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "open"; })) << pipeline.log();
   EXPECT_EQ(letters(), letters_before);
@@ -114,7 +114,7 @@ TEST_F(SqlitePipeline, AFullDiskIsAnOutage) {
   expect_everything_ended(inventory_, ended);
 }
 
-// Every record would fail: that is not the records' fault.
+// Every record would fail, which is not the records' fault.
 TEST_F(SqlitePipeline, AMissingTableHaltsUntilAReload) {
   const PipelineFolder folder(broker_);
   send(500);
@@ -136,7 +136,7 @@ TEST_F(SqlitePipeline, AMissingTableHaltsUntilAReload) {
 TEST_F(SqlitePipeline, OneBadRowDoesNotTakeItsNeighboursAlong) {
   const PipelineFolder folder(broker_);
   ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
-  // A rule that the schema does not know.
+  // A rule that the schema does not have.
   ASSERT_EQ(sql(folder.database(),
                 "CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.sm_id % 97 = 0 BEGIN SELECT "
                 "RAISE(ABORT, 'picky'); END"),
@@ -204,7 +204,7 @@ TEST_F(SqlitePipeline, AStormHaltsItLoudly) {
   EXPECT_NE(pipeline.log().find("too many"), std::string::npos);
   pipeline.signal(SIGHUP);
   EXPECT_TRUE(eventually([&] { return letters() > 100; })) << pipeline.log();
-  EXPECT_EQ(pipeline.terminate(), 7);  // Not all of it was seen to its end.
+  EXPECT_EQ(pipeline.terminate(), 7);  // Not every record was processed.
 }
 
 TEST_F(SqlitePipeline, TheBrokerGoesAndComesBack) {
@@ -238,7 +238,7 @@ TEST_F(SqlitePipeline, RecordsThatAreGoneAreNotSkippedInSilence) {
     EXPECT_TRUE(all_end(pipeline));
     EXPECT_EQ(pipeline.terminate(), 0);
   }
-  // As if the stream had been made anew, or had dropped more than was read.
+  // As if the stream had been recreated, or had dropped more than was read.
   ASSERT_EQ(sql(folder.database(), "UPDATE baton_marks SET next_offset = 1000000, done_below = 0"),
             "");
   PipelineProcess pipeline(folder);
@@ -249,7 +249,7 @@ TEST_F(SqlitePipeline, RecordsThatAreGoneAreNotSkippedInSilence) {
   EXPECT_NE(pipeline.log().find("'baton group delete orders orders'"), std::string::npos);
 }
 
-// The running one still has the schema that was wrong: to go on would make dead letters of good
+// The running pipeline still has the wrong schema: continuing would make dead letters of good
 // records.
 TEST_F(SqlitePipeline, AReloadDoesNotPassOverASchemaFileThatChanged) {
   delete_stream();
@@ -261,7 +261,7 @@ TEST_F(SqlitePipeline, AReloadDoesNotPassOverASchemaFileThatChanged) {
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
-  EXPECT_TRUE(eventually([&] { return letters() == 99; }));  // Those before the storm was one.
+  EXPECT_TRUE(eventually([&] { return letters() == 99; }));  // Those before the storm was detected.
   const std::uint64_t before = letters();
   for (const std::string content : {"{}", "{"}) {
     e2e::write_file(file, content);
@@ -317,7 +317,7 @@ TEST_F(SqlitePipeline, SigtermUnderLoadLosesNothingAndRepeatsNothing) {
   const PipelineFolder folder(broker_, {{"batch.records", "20"}, {"window.records", "400"}});
   std::uint64_t applied = 0;
   for (unsigned life = 0; life < 3; ++life) {
-    send(3000, life + 1);  // In each of them: the one before may have come to the end.
+    send(3000, life + 1);  // In each life: the one before may have processed all.
     PipelineProcess pipeline(folder);
     ASSERT_TRUE(pipeline.start());
     EXPECT_TRUE(eventually([&] { return pipeline.ended() > 300; })) << pipeline.log();
@@ -383,7 +383,7 @@ TEST_F(SqlitePipeline, ASecondOneJoinsAndLeaves) {
   expect_everything_ended(inventory_, outcome(folder));
 }
 
-// Without a key nothing but the marks keeps a row from being there twice.
+// Without a key only the marks prevent duplicate rows.
 TEST_F(SqlitePipeline, AZombieCannotWrite) {
   const PipelineFolder folder(broker_,
                               {{"batch.records", "10"}, {"delivery", "exactly_once_effect"}});
@@ -392,7 +392,7 @@ TEST_F(SqlitePipeline, AZombieCannotWrite) {
   PipelineProcess zombie(folder);
   ASSERT_TRUE(zombie.start());
   EXPECT_TRUE(eventually([&] { return zombie.ended() > 200; }));
-  // Not in the middle of a transaction: then the file would be locked, and everybody would wait.
+  // Not in the middle of a transaction: then the file would be locked, and all would wait.
   const auto is_unlocked = [&] {
     zombie.pause();
     if (sql(folder.database(), "BEGIN IMMEDIATE; ROLLBACK").empty()) return true;
@@ -414,7 +414,7 @@ TEST_F(SqlitePipeline, AZombieCannotWrite) {
   expect_everything_ended(inventory_, outcome(folder));
 }
 
-// Nobody can say where to begin while the sink is out; the seat is kept all the same.
+// Without the sink it is unknown where to begin; the seat is kept all the same.
 TEST_F(SqlitePipeline, ASinkThatIsOutWhenAPartitionComesIsWaitedFor) {
   const PipelineFolder folder(broker_, {{"delivery", "exactly_once_effect"}});
   ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);
@@ -438,7 +438,7 @@ TEST_F(SqlitePipeline, ASinkThatIsOutWhenAPartitionComesIsWaitedFor) {
   expect_everything_ended(inventory_, outcome(folder));
 }
 
-// Each partition's question then takes as long as SQLite waits for a lock.
+// Each partition's query then takes as long as SQLite waits for a lock.
 TEST_F(SqlitePipeline, ASinkThatIsLockedWhenPartitionsComeIsWaitedFor) {
   const PipelineFolder folder(broker_, {{"delivery", "exactly_once_effect"}});
   ASSERT_EQ(folder.check({"--apply"}).exit_code, 0);

@@ -1,5 +1,5 @@
-// A source, a database or dead letters that are out when a pipeline starts are waited for, as they
-// are in any later outage; and every outage is told, in the log, in the status and at /readyz.
+// A source, a database or dead letters that are unavailable when a pipeline starts are waited for,
+// as in any later outage; and every outage is reported in the log, in the status and at /readyz.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using e2e::seconds;
 
 class StartTest : public PostgresPipeline {
  protected:
-  /// It runs, and says what it waits for, everywhere.
+  /// It runs, and reports everywhere what it waits for.
   static void expect_waiting(PipelineProcess& pipeline, const std::string& part) {
     const std::string name = part == "dead_letters" ? "dead letters" : part;
     ASSERT_TRUE(eventually(
@@ -62,7 +62,7 @@ TEST_F(StartTest, AnInterruptEndsTheWait) {
   PipelineProcess pipeline(folder);
   pipeline.launch();
   ASSERT_NO_FATAL_FAILURE(expect_waiting(pipeline, "sink"));
-  pipeline.signal(SIGHUP);  // Read again, and waited on.
+  pipeline.signal(SIGHUP);  // Read again; it keeps waiting.
   EXPECT_TRUE(eventually([&] { return pipeline.log().find("reloaded") != std::string::npos; }));
   EXPECT_EQ(pipeline.terminate(), 0) << pipeline.log();
 }
@@ -96,7 +96,7 @@ TEST_F(StartTest, DeadLettersWithoutABrokerAreWaitedFor) {
   EXPECT_GT(other.depth("orders.dlq"), 0U);
 }
 
-// Later, too: a source that goes away is told as a sink is, and so is its return.
+// Later, too: an unavailable source is reported like a sink, and so is its return.
 TEST_F(StartTest, ASourceThatGoesAwayIsTold) {
   send(300);
   const PipelineFolder folder(broker_, settings({{"dead_letters.url", "file:letters"}}));

@@ -1,5 +1,5 @@
-// What a person before a small terminal sees of a pipeline: one line of progress, a status in
-// place, dead letters cut to the width.
+// What a person at a small terminal sees of a pipeline: one line of progress, a status in place,
+// dead letters cut to the width.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -24,7 +24,7 @@ using e2e::seconds;
 constexpr std::uint16_t kColumns = 50;
 constexpr std::uint16_t kRows = 12;
 
-/// What stands between ends of lines and redraws, without escape sequences.
+/// The text between line ends and redraws, without escape sequences.
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines(1);
   while (!text.empty()) {
@@ -93,7 +93,7 @@ TEST_F(PipelineTerminal, IsNarrow) {
   Session status(folder, {"status", "orders", "--watch", "--http", http});
   EXPECT_TRUE(eventually([&] { return status.shows("more line"); }, seconds{10}))
       << status.pty.output();
-  EXPECT_TRUE(status.shows("\x1b[?1049h"));  // A screen of its own: nothing piles up.
+  EXPECT_TRUE(status.shows("\x1b[?1049h"));  // The alternate screen: nothing piles up.
   for (const std::string& line : lines_of(status.pty.output())) {
     EXPECT_LE(line.size(), kColumns) << line;
   }
@@ -112,7 +112,7 @@ TEST_F(PipelineTerminal, IsNarrow) {
   EXPECT_TRUE(run.shows("draining: ")) << run.pty.output();
 }
 
-// As the broker's and the workers' log.
+// In the form of the broker's and the workers' logs.
 TEST_F(PipelineTerminal, LinesOfTheLogHaveATimeALevelAndAnEvent) {
   const PipelineFolder folder(broker_);
   PipelineProcess pipeline(folder);
@@ -125,7 +125,7 @@ TEST_F(PipelineTerminal, LinesOfTheLogHaveATimeALevelAndAnEvent) {
   }
 }
 
-// For programs: one object a line, on standard error, too.
+// For programs: one object a line, also on standard error.
 TEST_F(PipelineTerminal, OfAProgramIsJson) {
   const PipelineFolder folder(broker_);
   const std::string log = folder.folder() / "json";

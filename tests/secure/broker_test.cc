@@ -1,5 +1,5 @@
-// A broker that demands TLS, and one that demands certificates of its clients too: with the
-// command line, workers and pipelines, and what they say when they do not fit.
+// A broker that demands TLS, and one that also demands client certificates: with the command line,
+// workers and pipelines, and the errors when settings do not fit.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ CommandResult baton(Words arguments, Words environment = {}) {
   return run_command(std::move(arguments), {.environment = std::move(environment)});
 }
 
-/// All of them at once: each costs a second to start.
+/// All brokers are started together: each takes a second to start.
 class SecureBroker : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -61,7 +61,7 @@ class SecureBroker : public ::testing::Test {
   static Words certificate_flags(const Pair& pair) {
     return {"--tls-ca", files().ca(), "--tls-cert", pair.certificate, "--tls-key", pair.key};
   }
-  /// `baton queue list`, which must fail with the code and these words.
+  /// `baton queue list`, which must fail with this code and these words.
   static void expect_refused(const Words& flags, int exit_code, const std::string& text) {
     Words command{"queue", "list", "--timeout", "5s"};
     command.insert(command.end(), flags.begin(), flags.end());
@@ -88,7 +88,7 @@ TEST_F(SecureBroker, TheCommandLineTakesFlagsUrlsAndVariables) {
   EXPECT_EQ(baton(with({"--address", "batons://" + tls()}), {ca}).exit_code, 0);
   EXPECT_EQ(baton(list, {"BATON_ADDRESS=batons://" + tls(), ca}).exit_code, 0);
   EXPECT_EQ(baton(list, {"BATON_ADDRESS=" + tls(), ca}).exit_code, 0);
-  // The variables of one broker do not get in the way of another that is named as plain.
+  // The variables of one broker do not affect another whose URL says plain text.
   EXPECT_EQ(baton(with({"--address", "baton://" + plain()}), {ca}).exit_code, 0);
   EXPECT_EQ(baton(list, {"BATON_ADDRESS=" + mutual(), ca, "BATON_TLS_CERT=" + client.certificate,
                          "BATON_TLS_KEY=" + client.key})
@@ -100,7 +100,7 @@ TEST_F(SecureBroker, TheCommandLineTakesFlagsUrlsAndVariables) {
             0);
 }
 
-// A wrong file is found before anything is connected to: nobody listens at this port.
+// A wrong file is found before a connection is made: nothing listens at this port.
 TEST_F(SecureBroker, AFileThatIsNotWhatItShouldBeIsToldAtOnce) {
   const std::string nowhere = fmt::format("127.0.0.1:{}", e2e::free_port());
   const Pair client = files().client();
@@ -190,7 +190,7 @@ TEST_F(SecureBroker, APipelineReadsAndDeadLettersOverMutualTls) {
                           {"source.tls.ca", files().ca()},
                           {"source.tls.certificate", client.certificate},
                           {"source.tls.key", client.key},
-                          // On the same broker: as the source.
+                          // On the same broker as the source.
                           {"dead_letters.url", "batons-queue://" + mutual() + "/letters"}});
   pipeline::PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());

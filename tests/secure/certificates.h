@@ -5,7 +5,7 @@
 
 #include "e2e/process.h"
 
-/// Certificates of the tests' own, made when first asked for.
+/// Certificates for the tests, made when first needed.
 namespace baton::secure_tests {
 
 /// A certificate and its key, as paths of PEM files.
@@ -14,7 +14,7 @@ struct Pair {
   std::string key;
 };
 
-/// Two authorities and what they have signed: ours, and one that nobody should trust.
+/// Two authorities and what they have signed: ours, and one that must not be trusted.
 class Certificates {
  public:
   static const Certificates& get();

@@ -1,5 +1,5 @@
-// A real Kafka that demands TLS, certificates and logins: what works, and what those who are
-// refused are told.
+// A real Kafka that demands TLS, certificates and logins: what works, and the errors of refused
+// clients.
 
 #include <thread>
 #include <vector>
@@ -42,7 +42,7 @@ class SecureKafka : public ::testing::Test {
     const Pair pair = files().server();
     return files().file("kafka.pem", e2e::read_file(pair.key) + e2e::read_file(pair.certificate));
   }
-  /// Makes records at `url` with these flags, and runs a pipeline with these settings on them.
+  /// Produces records at `url` with these flags, and runs a pipeline with these settings on them.
   static void expect_works(const std::string& url, Words flags, PipelineFolder::Settings settings) {
     Words command{e2e::binary(), "pipeline", "generate", "orders", "--count",
                   "200",         "--broken", "1%",       "--to",   url};
@@ -110,7 +110,7 @@ TEST_F(SecureKafka, TlsLoginsAndWhatIsRefused) {
                                        {"source.tls.ca", files().ca()},
                                        {"source.login.user", "worker"},
                                        {"source.login.password", kSecret}};
-  // Each of them waits, mostly: at one time.
+  // Each of them mostly waits, so they run at the same time.
   std::vector<std::jthread> checks;
   const auto refused = [&](const PipelineFolder::Settings& settings, const std::string& text,
                            int exit_code = kUsage) {
@@ -127,7 +127,7 @@ TEST_F(SecureKafka, TlsLoginsAndWhatIsRefused) {
   refused(with({{"source.tls.ca", files().other_ca()}}),
           "has a certificate that " + files().other_ca() +
               " does not vouch for: give the authority that signed it with --tls-ca");
-  // Dead letters are asked for with settings of their own, and what they are told names them.
+  // Dead letters have their own settings, and their errors name them.
   refused(with({{"dead_letters.url", "kafkas://" + server_.sasl_ssl() + "/letters"},
                 {"dead_letters.tls.ca", files().ca()},
                 {"dead_letters.login.user", "worker"},

@@ -1,4 +1,4 @@
-// Which certificates a broker takes, at its start and when SIGHUP tells it to read them again.
+// Which certificates a broker uses, at its start and after SIGHUP made it read them again.
 
 #include <csignal>
 #include <filesystem>
@@ -47,7 +47,7 @@ class Reload : public ::testing::Test {
     })) << broker_.log();
     last_ = broker_.log().substr(before);
   }
-  /// Whether a client that trusts `authority` can connect, and shows the certificate if any.
+  /// Whether a client that trusts `authority`, and shows the certificate if any, can connect.
   [[nodiscard]] bool connects(const std::string& authority, const Pair& shown = {}) const {
     Words command{"queue", "list", "--timeout", "5s", "--tls-ca", authority};
     if (!shown.key.empty()) {
@@ -87,7 +87,7 @@ TEST_F(Reload, ANewCertificateServesNewConnectionsAndABrokenOneIsLeftAlone) {
   EXPECT_FALSE(connects(files().ca()));
 }
 
-// Calls that are under way are not cut off by a renewal.
+// A renewal does not cut off calls in progress.
 TEST_F(Reload, OpenConnectionsStay) {
   serve(files().server());
   start();
@@ -121,7 +121,7 @@ TEST_F(Reload, TheAuthorityOfTheClientsChangesAndWhetherThereIsOneDoesNot) {
   EXPECT_TRUE(connects(files().ca(), files().stranger()));
   EXPECT_FALSE(connects(files().ca(), files().client()));
 
-  // A setting that is left out opens the broker to nobody.
+  // A setting that is left out must not open the broker to everybody.
   e2e::write_file(config, "log-level: info\n");
   reload("reloaded");
   EXPECT_NE(last_.find("event=reload_ignored setting=tls-ca"), std::string::npos) << last_;
@@ -129,7 +129,7 @@ TEST_F(Reload, TheAuthorityOfTheClientsChangesAndWhetherThereIsOneDoesNot) {
   EXPECT_TRUE(connects(files().ca(), files().stranger()));
 }
 
-// With another exit code a supervisor would start the broker again for ever.
+// With another exit code a supervisor would restart the broker for ever.
 TEST(ServerFiles, BadOnesAreUsageErrorsThatNameThemBeforeTheDiskIsTouched) {
   const TempFolder folder;
   const Pair good = files().server();

@@ -1,5 +1,5 @@
-// NATS and etcd that demand TLS and a login: with workers and pipelines, and what they say when
-// they are refused. No output, log or status holds a secret.
+// NATS and etcd that demand TLS and a login: with workers and pipelines, and the errors of refused
+// ones. No output, log or status holds a secret.
 
 #include <atomic>
 #include <chrono>
@@ -32,7 +32,7 @@ using Words = std::vector<std::string>;
 
 constexpr int kUsage = 2;
 constexpr Duration kTimeout = seconds(10);
-// What must be seen nowhere.
+// The secret, which must appear nowhere.
 constexpr const char* kSecret = "MARKED-PASSWORD-5c1f";
 constexpr const char* kToken = "MARKED-TOKEN-77ab";
 constexpr const char* kMark = "MARKED-";
@@ -54,7 +54,7 @@ CommandResult baton(Words arguments, Words environment = {}) {
   return result;
 }
 
-/// Of open_store(), which must say that settings are wrong, without a secret.
+/// The error of open_store(), which must say that settings are wrong, without a secret.
 std::string refusal(const std::string& url, const client::SecurityOptions& security) {
   const auto store = open_store(url, {.connect_timeout = kTimeout, .security = security});
   if (store) return "none";
@@ -193,7 +193,7 @@ TEST(SecureNats, APipelineReadsWithClientCertificateAndToken) {
              "--tls-ca", files().ca(), "--tls-cert", pair.certificate, "--tls-key", pair.key,
              "--token-file", token});
   ASSERT_EQ(made.exit_code, 0) << made.err;
-  e2e::BrokerProcess broker;  // Only its name for the config: letters go to a file.
+  e2e::BrokerProcess broker;  // Only for its name in the config: letters go to a file.
   pipeline::PipelineFolder folder(broker, {{"source.url", url},
                                            {"source.partitions", "2"},
                                            {"source.tls.ca", files().ca()},
@@ -247,7 +247,7 @@ TEST(SecureEtcd, TlsWithClientCertificates) {
   EXPECT_TRUE(fleet.settles({{"one", 4}})) << fleet.story();
 }
 
-/// etcd's users are made by its JSON API.
+/// etcd's users are created with its JSON API.
 void post(httplib::Client& http, const std::string& path, const nlohmann::json& body) {
   const auto answer = http.Post("/v3/auth/" + path, body.dump(), "application/json");
   ASSERT_TRUE(answer && answer->status == 200) << path << (answer ? answer->body : "");
@@ -277,7 +277,7 @@ TEST(SecureEtcd, UserAndPasswordWithTokensThatEnd) {
   const auto store = open_store(url, {.connect_timeout = kTimeout, .security = right});
   ASSERT_TRUE(store.has_value()) << store.error().text;
   EXPECT_TRUE((*store)->cas("g.a", 0, "value", std::nullopt, kTimeout).has_value());
-  // After a second without a call etcd forgets the token, and after a restart all of them.
+  // After a second without a call etcd forgets the token, and after a restart all tokens.
   std::this_thread::sleep_for(seconds(3));
   EXPECT_EQ((*store)->get("g.a", kTimeout).value()->value, "value");
   server->stop();

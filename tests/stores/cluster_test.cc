@@ -17,7 +17,7 @@ namespace {
 
 using Clock = e2e::Clock;
 
-/// Adds one again and again by compare-and-set, and knows what may have come of it.
+/// Increments by compare-and-set again and again, and knows which outcomes are possible.
 class Counters {
  public:
   ~Counters() { done_ = true; }
@@ -30,7 +30,7 @@ class Counters {
     for (const auto& each : stores_) threads_.emplace_back([this, &each] { run(*each); });
   }
 
-  /// Waits for some more confirmed increments; how long that took.
+  /// Waits for some more confirmed increments; returns how long that took.
   milliseconds wait_for_more(int count, milliseconds within) {
     const auto start = Clock::now();
     const int goal = confirmed_ + count;
@@ -40,7 +40,7 @@ class Counters {
   }
 
   enum class Reads : std::uint8_t { linearizable, stale_for_a_while };
-  /// Stops, and compares with what the store has.
+  /// Stops, and compares with the store's content.
   void check(Reads reads = Reads::linearizable) {
     done_ = true;
     threads_.clear();
@@ -74,7 +74,7 @@ class Counters {
         note(to_string(outcome.error()));
       } else if (outcome->done) {
         ++confirmed_;
-        // Nobody may read less from here on.
+        // From here on no read may return less.
         int known = highest_;
         while (known <= value && !highest_.compare_exchange_weak(known, value + 1)) {
         }
@@ -94,8 +94,8 @@ class Counters {
   std::atomic<bool> done_ = false;
   std::atomic<int> confirmed_ = 0;
   std::atomic<int> unknown_ = 0;
-  std::atomic<int> highest_ = 0;  // Value whose write was confirmed.
-  std::atomic<int> stale_ = 0;    // Reads of less than that.
+  std::atomic<int> highest_ = 0;  // The highest value whose write was confirmed.
+  std::atomic<int> stale_ = 0;    // How many reads returned less.
   std::mutex mutex_;
   std::string last_error_;
   std::vector<std::unique_ptr<KvStore>> stores_;
@@ -117,7 +117,7 @@ class Cluster : public testing::TestWithParam<Kind> {
   [[nodiscard]] std::string url() const {
     return server_->url("leases", GetParam() == Kind::nats ? "?replicas=3" : "");
   }
-  /// A lease must outlast this.
+  /// Prints a time that a lease must outlast.
   static void report(std::string_view what, milliseconds took) {
     fmt::print("  {}: {}: writes go on after {} ms\n", name_of(GetParam()), what, took.count());
     EXPECT_LE(took, GetParam() == Kind::nats ? seconds{20} : seconds{7});
@@ -128,7 +128,7 @@ class Cluster : public testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Stores, Cluster, testing::Values(Kind::nats, Kind::etcd),
                          [](const auto& each) { return std::string(name_of(each.param)); });
 
-// Each member in turn, so that whoever leads is among them.
+// Each member in turn, so that the leader is among them.
 TEST_P(Cluster, GoesOnWhileOneMemberIsKilledAndNothingIsLost) {
   Counters counters(url(), 4);
   counters.wait_for_more(20, seconds{20});
@@ -139,13 +139,13 @@ TEST_P(Cluster, GoesOnWhileOneMemberIsKilledAndNothingIsLost) {
            counters.wait_for_more(20, seconds{30}));
     ASSERT_TRUE(server_->member(i).start());
     counters.wait_for_more(20, seconds{30});
-    // The one that came back must have caught up before the next one goes.
+    // The one that returned must have caught up before the next one is killed.
     std::this_thread::sleep_for(seconds{3});
   }
   counters.check();
 }
 
-// Nothing breaks here but silence: clients and members must notice by themselves.
+// Nothing breaks here, there is only silence: clients and members must notice by themselves.
 TEST_P(Cluster, GoesOnWhileOneMemberIsFrozenAndNothingIsLost) {
   Counters counters(url(), 4);
   counters.wait_for_more(20, seconds{20});
@@ -158,13 +158,13 @@ TEST_P(Cluster, GoesOnWhileOneMemberIsFrozenAndNothingIsLost) {
     counters.wait_for_more(20, seconds{30});
     std::this_thread::sleep_for(seconds{3});
   }
-  // A leader of NATS that wakes up answers before it has heard of its successor.
+  // A leader of NATS that wakes up answers before it knows of its successor.
   counters.check(GetParam() == Kind::nats ? Counters::Reads::stale_for_a_while
                                           : Counters::Reads::linearizable);
 }
 
-// Whether a watch dies with a member depends on who feeds it, which nobody tells its client. Each
-// in turn, so that it is among them.
+// Whether a watch dies with a member depends on which member feeds it, which its client is not
+// told. Each member in turn, so that it is among them.
 TEST_P(Cluster, AWatchSeesChangesOrSaysThatItIsBrokenWhenAMemberDies) {
   const auto store = open(url());
   for (std::size_t i = 0; i < server_->size(); ++i) {
@@ -189,7 +189,8 @@ TEST_P(Cluster, AWatchSeesChangesOrSaysThatItIsBrokenWhenAMemberDies) {
         seconds{20}))
         << "blind";
     EXPECT_LE(Clock::now() - written, coord::limits::kWatchSilence + seconds{2});
-    // A new one works, if not at once: NATS may have to find a leader for its consumers first.
+    // A new watch works, though not at once: NATS may have to find a leader for its consumers
+    // first.
     Seen again;
     std::unique_ptr<coord::Watch> fresh;
     EXPECT_TRUE(e2e::eventually(
@@ -216,7 +217,7 @@ TEST_P(Cluster, WithoutAMajorityNothingIsWrittenAndAfterwardsAllIsThere) {
   server_->member(0).kill();
   server_->member(1).kill();
 
-  // Reads may time out or fail; what they may not do is answer something else.
+  // Reads may time out or fail, but must not return something else.
   const auto write = store->cas("a", kept, "lost", std::nullopt, seconds{1});
   EXPECT_FALSE(write.has_value() && write->done);
   ASSERT_TRUE(server_->member(0).start());
@@ -226,7 +227,7 @@ TEST_P(Cluster, WithoutAMajorityNothingIsWrittenAndAfterwardsAllIsThere) {
       e2e::eventually([&] { return store->get("a", seconds{1}).has_value(); }, seconds{60}));
   const auto found = store->get("a", kTimeout).value();
   ASSERT_TRUE(found.has_value());
-  // Unknown is unknown: the write may have waited in a log.
+  // The outcome is unknown: the write may have waited in a log.
   EXPECT_TRUE(found->value == "kept" || (!write.has_value() && found->value == "lost"));
   EXPECT_TRUE(self_test(*store, seconds{20}).has_value());
 }

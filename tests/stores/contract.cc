@@ -11,7 +11,7 @@
 namespace baton::stores {
 namespace {
 
-/// Ended by gtest after the last test, and not by static destructors, which have no order.
+/// Ended by gtest after the last test, not by static destructors, whose order is undefined.
 class SharedServers : public testing::Environment {
  public:
   Server& of(Kind kind) {

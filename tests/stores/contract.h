@@ -24,7 +24,7 @@ using Kinds = WatchEvent::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// How much longer things take under a sanitizer.
+// Factor by which a sanitizer slows things down.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kSlower = 20;
 #elif defined(__SANITIZE_ADDRESS__)
@@ -33,7 +33,7 @@ constexpr int kSlower = 3;
 constexpr int kSlower = 1;
 #endif
 constexpr seconds kTimeout{5 * kSlower};
-/// How often something is repeated, if `count` times are enough where nothing slows it down.
+/// How often something is repeated, if `count` times are enough on a fast build.
 constexpr int times(int count) { return count / kSlower + 5; }
 
 /// What a watch has seen, for a test to wait on.
@@ -43,14 +43,14 @@ class Seen {
     return [this](WatchEvent event) { add(std::move(event)); };
   }
   void add(WatchEvent event);
-  /// True once `holds` is true of all events so far.
+  /// Waits until `holds` is true for all events so far.
   bool wait(const std::function<bool(const std::vector<WatchEvent>&)>& holds,
             milliseconds within = seconds{10} * kSlower);
   /// Waits for an event of that kind (and key, unless empty).
   bool wait_for(Kinds kind, const std::string& key = {},
                 milliseconds within = seconds{10} * kSlower);
   std::vector<WatchEvent> events();
-  /// "+key=value" of a put, "-key" of a removal, "|" of the snapshot's end, "!" of broken.
+  /// "+key=value" for a put, "-key" for a removal, "|" for the snapshot's end, "!" for broken.
   std::vector<std::string> lines();
 
  private:
@@ -59,24 +59,24 @@ class Seen {
   std::vector<WatchEvent> events_;
 };
 
-/// Opens a store; ends the test when that does not work, so only for the test's own thread.
+/// Opens a store; ends the test if that fails, so only for the test's own thread.
 std::unique_ptr<KvStore> open(const std::string& url);
 
-/// Writes, and answers the new revision; fails the test unless it is done.
+/// Writes, and returns the new revision; fails the test unless it succeeds.
 KvRevision must_write(KvStore& store, std::string_view key, KvRevision expected,
                       std::string_view value);
 void must_remove(KvStore& store, std::string_view key, KvRevision expected);
 /// The value, "(none)" or "(error)".
 std::string value_of(KvStore& store, std::string_view key);
 
-/// A name that no other test of this program has, nor an earlier run of the same one.
+/// A name that no other test of this program has, nor an earlier run of it.
 std::string new_bucket();
 
-/// The program's own server of that kind, which may have to be started.
+/// The program's own server of that kind; starts it if needed.
 Server& shared_server(Kind kind);
 
-/// A test against each kind of store. The servers are started once per program; every test has a
-/// bucket of its own.
+/// A test against each kind of store. The servers are started once per program; every test has its
+/// own bucket.
 class Contract : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override;

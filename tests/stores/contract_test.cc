@@ -1,5 +1,5 @@
-// What every store promises to those who write: single-key compare-and-set, and reads that see it.
-// The same tests against a real broker, a real NATS server and a real etcd.
+// What every store promises to writers: single-key compare-and-set, and reads that see it. The same
+// tests run against a real broker, a real NATS server and a real etcd.
 
 #include <algorithm>
 #include <atomic>
@@ -70,7 +70,7 @@ TEST_P(Contract, AWriteIsRefusedAtAnyOtherRevision) {
   EXPECT_EQ(value_of(*store, "no-such-key"), "(none)");
 }
 
-// A key of the same name is another key: nobody who knew the first may change the second.
+// A recreated key is another key: a client that knew the first may not change the second.
 TEST_P(Contract, AKeyIsMadeAgainAfterItsRemovalUnderANewRevision) {
   const auto store = client();
   std::set<KvRevision> used;
@@ -85,7 +85,7 @@ TEST_P(Contract, AKeyIsMadeAgainAfterItsRemovalUnderANewRevision) {
     EXPECT_EQ(value_of(*store, "a"), fmt::format("life {}", life));
     must_remove(*store, "a", born);
     EXPECT_EQ(value_of(*store, "a"), "(none)");
-    // Gone is gone: neither removed twice, nor changed.
+    // A removed key is neither removed twice, nor changed.
     EXPECT_FALSE(store->remove("a", born, kTimeout).value().done);
     EXPECT_FALSE(store->cas("a", born, "x", std::nullopt, kTimeout).value().done);
     EXPECT_EQ(value_of(*store, "a"), "(none)");
@@ -128,7 +128,7 @@ TEST_P(Contract, ValuesAreAnyBytesOfAnySize) {
   }
 }
 
-// Whoever is told of a write by its writer must find it.
+// A client that is told of a write by its writer must find it.
 TEST_P(Contract, AReadSeesEveryWriteConfirmedBeforeIt) {
   const auto writer = client();
   const auto reader = client();
@@ -140,7 +140,7 @@ TEST_P(Contract, AReadSeesEveryWriteConfirmedBeforeIt) {
   }
 }
 
-// The one promise that everything else stands on.
+// The promise that everything else depends on.
 TEST_P(Contract, OfRacingWritesExactlyOneHasSuccess) {
   constexpr int kThreads = 8;
   constexpr int kRounds = times(50);
@@ -173,7 +173,7 @@ TEST_P(Contract, OfRacingWritesExactlyOneHasSuccess) {
   }
 }
 
-// Everybody who adds one by compare-and-set adds exactly one.
+// Every increment by compare-and-set counts exactly once.
 TEST_P(Contract, NoIncrementIsLostOrCountedTwice) {
   constexpr int kThreads = 4;
   constexpr int kEach = times(25);
@@ -206,7 +206,7 @@ TEST_P(Contract, BucketsDoNotSeeEachOther) {
   EXPECT_EQ(value_of(*store, "a"), "here");
 }
 
-// All workers of a group start at the same moment, on a bucket that is not there yet.
+// All workers of a group start at the same moment, on a bucket that does not exist yet.
 TEST_P(Contract, ManyMayOpenANewBucketAtOnce) {
   constexpr int kClients = kSlower > 3 ? 2 : 6;  // Times the threads of the self-test.
   std::atomic<int> opened = 0;
@@ -226,7 +226,7 @@ TEST_P(Contract, ManyMayOpenANewBucketAtOnce) {
   EXPECT_EQ(opened, kClients);
 }
 
-// Workers come and go, and the keys of those who went are removed: for years.
+// Workers come and go for years, and the keys of those that left are removed.
 TEST_P(Contract, AListingDoesNotCostMoreForWhatWasRemoved) {
   constexpr std::uint64_t kGone = 20;
   const auto watcher = client();
@@ -254,11 +254,11 @@ TEST_P(Contract, AListingDoesNotCostMoreForWhatWasRemoved) {
       seen.events(), [](const WatchEvent& event) { return event.kind == Kinds::broken; }));
 }
 
-// A status must be able to look at a store that it may not change.
+// A status command must be able to read a store that it may not change.
 TEST_P(Contract, OpenedToReadItChangesNothing) {
   const coord::StoreOptions to_read{.connect_timeout = kTimeout, .to_read = true};
   const auto none = coord::open_store(url(), to_read);
-  ASSERT_EQ(none.has_value(), GetParam() == Kind::etcd);  // It has keys, and no buckets.
+  ASSERT_EQ(none.has_value(), GetParam() == Kind::etcd);  // etcd has keys, but no buckets.
   if (!none) {
     EXPECT_EQ(none.error().code, Errc::bucket_not_found) << to_string(none.error());
     EXPECT_EQ(none.error().text, "there is no bucket " + bucket());
@@ -292,9 +292,7 @@ TEST_P(Contract, EveryRequestIsCounted) {
   EXPECT_EQ(store->requests(), before + 2);
 }
 
-// Garbage collection: nobody waits for it, and every write starts the time anew. etcd has none for
-// us, nor has NATS before 2.11.
-// Else nobody could tell a removal from news of what was there before it.
+// Without its own revision, a removal could not be told from late events of the state before it.
 TEST_P(Contract, ARemovalIsSeenUnderARevisionOfItsOwn) {
   const auto store = client();
   const KvRevision written = must_write(*store, "g.a", 0, "x");

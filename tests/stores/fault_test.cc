@@ -69,10 +69,11 @@ TEST_P(FaultContract, AFrozenServerIsAnErrorWithinTheTimeoutAndNoneAfterwards) {
   });
   server().resume();
 
-  // Whoever shuts down does not wait for a dead server either.
+  // A shutdown does not wait for a dead server either.
   EXPECT_LE(took, seconds{4} * kSlower);
 
-  // The frozen server may have received the write, and does it now; or it may not. Nothing else.
+  // The frozen server may have received the write, and does it now; or it may not. Nothing else is
+  // possible.
   EXPECT_TRUE(e2e::eventually([&] { return store->get("a", kTimeout).has_value(); }));
   const auto found = store->get("a", kTimeout).value();
   EXPECT_TRUE(!found || found->value == "before" || found->value == "x");
@@ -88,7 +89,7 @@ TEST_P(FaultContract, ARestartedServerHasKeptEverythingAndIsFoundAgain) {
   server().kill();
   ASSERT_TRUE(server().start());
 
-  // The very same client, and within one call's timeout.
+  // The very same client, within one call's timeout.
   const auto found = store->get("a", kTimeout);
   ASSERT_TRUE(found.has_value()) << to_string(found.error());
   ASSERT_TRUE(found->has_value());
@@ -125,7 +126,7 @@ TEST_P(FaultContract, AWatchOnAKilledServerSaysSoAtOnceAndThenNothing) {
   EXPECT_FALSE(seen.events().back().entry.value.empty());
 }
 
-/// A watch of each kind of store that is installed, all at once: these tests wait for seconds.
+/// A watch of each installed kind of store, all at once: these tests wait for seconds.
 class QuietWatches : public testing::Test {
  protected:
   struct Quiet {
@@ -148,8 +149,8 @@ class QuietWatches : public testing::Test {
   std::map<Kind, Quiet> all_;
 };
 
-// Nothing to tell is no reason to take the server for dead. One that does not even answer is,
-// though the connection shows nothing.
+// A server without changes must not be taken for dead. One that does not even answer must, though
+// the connection shows nothing.
 TEST_F(QuietWatches, StayAliveWithoutChangesAndBreakWithoutAServer) {
   std::this_thread::sleep_for(coord::limits::kWatchSilence + seconds{1});
   for (auto& [kind, quiet] : all_) {

@@ -19,7 +19,7 @@ std::string refusal(const std::string& url) {
   return store.error().text;
 }
 
-/// A request of JetStream's API, past our own store.
+/// A request to JetStream's API, without our own store.
 nlohmann::json ask(Server& server, const std::string& subject, const std::string& body = {}) {
   const coord::Deadline deadline(kTimeout);
   const auto link = coord::NatsLink::connect({server.member(0).address()}, deadline).value();
@@ -28,7 +28,7 @@ nlohmann::json ask(Server& server, const std::string& subject, const std::string
 
 class NatsGate : public testing::Test {
  protected:
-  /// A server of that program; skips the test when there is none.
+  /// Starts a server of that program; skips the test if there is none.
   static std::unique_ptr<Server> start(const Program& program, int members = 1) {
     auto server = std::make_unique<Server>(
         ServerOptions{.kind = Kind::nats, .members = members, .program = program.path});
@@ -37,7 +37,7 @@ class NatsGate : public testing::Test {
   }
 };
 
-// The real thing: Debian's server.
+// Debian's own server.
 TEST_F(NatsGate, AReplicatedBucketOnAnOldServerIsRefusedByVersion) {
   const Program program = debian_nats_program();
   if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
@@ -51,12 +51,12 @@ TEST_F(NatsGate, AReplicatedBucketOnAnOldServerIsRefusedByVersion) {
                         "2.9.21: before it, a compare-and-set on such a bucket may have several "
                         "winners. replicas=1 is sound on this version",
                         server->member(0).address(), to_string(version)));
-  // Nothing was made, and with one copy it is fine.
+  // Nothing was created, and with one copy it works.
   EXPECT_EQ(ask(*server, "$JS.API.STREAM.INFO.KV_leases")["error"]["err_code"], 10059);
   EXPECT_NE(open(server->url("leases", "?replicas=1")), nullptr);
 }
 
-// Somebody else may have made it, with whatever tool.
+// The bucket may have been created by another tool.
 TEST_F(NatsGate, AReplicatedBucketThatIsThereIsRefusedAsWell) {
   const Program program = debian_nats_program();
   if (!e2e::is_long_run()) GTEST_SKIP() << "a cluster: only with BATON_LONG";
@@ -85,7 +85,7 @@ TEST_F(NatsGate, ABucketHasTheReplicasOfTheUrlOrIsRefused) {
             "bucket leases has 1 replicas, and the URL asks for 3");
 }
 
-// A bucket that drops a key gives the partition to the next one who looks, while its owner works.
+// A bucket that drops a key gives the partition to the next worker, while its owner works.
 TEST_F(NatsGate, ABucketThatMayForgetIsRefusedWithTheSetting) {
   const Program program = nats_program({});
   if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
@@ -116,13 +116,13 @@ TEST_F(NatsGate, ABucketThatMayForgetIsRefusedWithTheSetting) {
             "retention is \"interest\" and must be \"limits\"");
   EXPECT_EQ(refused_for({{"sources", {{{"name", "KV_other"}}}}}),
             "it has a setting sources, and must not");
-  // Full, these refuse what is new, and nothing is forgotten.
+  // When full, these refuse new keys, and forget none.
   EXPECT_EQ(refused_for({{"max_msgs", 100}, {"max_bytes", 1'000'000}, {"discard", "new"}}),
             "opened");
   EXPECT_EQ(refused_for({{"max_msgs_per_subject", 64}, {"discard", "old"}}), "opened");
 }
 
-// It would be found out by a worker that cannot write its session, again and again.
+// Otherwise a worker would find out, by failing to write its session again and again.
 TEST_F(NatsGate, ABucketThatIsTooSmallForTheDocumentsIsRefusedWithTheNumber) {
   const Program program = nats_program({});
   if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;
@@ -157,7 +157,7 @@ TEST_F(NatsGate, AServerWithoutJetStreamIsNamed) {
                         server.member(0).address()));
 }
 
-// History 1, and no reads from replicas behind our back.
+// A history of 1, and no reads from replicas.
 TEST_F(NatsGate, ABucketIsMadeForLeases) {
   const Program program = nats_program({});
   if (!program.missing.empty()) GTEST_SKIP() << "SKIPPED: " << program.missing;

@@ -15,7 +15,7 @@
 namespace baton::stores {
 namespace {
 
-// Debian puts servers where a plain user's PATH does not always look.
+// Debian puts servers where a plain user's PATH does not always point.
 std::string find_on_path(std::string_view name) {
   const char* variable = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
   std::istringstream folders(fmt::format("{}:/usr/sbin:/sbin", variable ? variable : ""));

@@ -7,10 +7,10 @@
 /// The servers that are installed here.
 namespace baton::stores {
 
-/// A program, or why there is none.
+/// A program, or why it is missing.
 struct Program {
   std::string path{};
-  std::string missing{};  // Says how to get it; empty: it is there.
+  std::string missing{};  // Says how to get it; empty if it is there.
 };
 
 Program etcd_program();

@@ -25,7 +25,7 @@ constexpr seconds kStartWithin{30};
 
 std::string at(int port) { return fmt::format("127.0.0.1:{}", port); }
 
-/// A server that is a program with flags, and writes a certain line when it serves.
+/// A server that is a program with flags, and prints a certain line when it serves.
 class ProcessMember final : public Member {
  public:
   struct Options {
@@ -34,7 +34,7 @@ class ProcessMember final : public Member {
     std::string address{};
     std::string log_file{};
     std::string ready_line{};
-    int health_port = 0;  // Answers /healthz with 200 once it is current; 0: none.
+    int health_port = 0;  // Answers /healthz with 200 once it is current; 0: no such port.
   };
   explicit ProcessMember(Options options) : options_(std::move(options)) {}
 

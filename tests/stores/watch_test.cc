@@ -1,4 +1,4 @@
-// What every store's watch promises: a hint, but an orderly one.
+// What every store's watch promises: hints in order.
 
 #include <algorithm>
 #include <atomic>
@@ -37,7 +37,7 @@ TEST_P(WatchContract, BeginsWithASnapshotThenShowsChanges) {
 
   const auto running = watch(*store, "g.", seen);
   ASSERT_TRUE(seen.wait_for(Kinds::snapshot_end));
-  // One by one: what is overwritten at once may be left out.
+  // One by one: a value that is overwritten at once may be left out.
   const auto wait_for_events = [&](std::size_t count) {
     return seen.wait([&](const auto& events) { return events.size() >= count; });
   };
@@ -146,7 +146,7 @@ TEST_P(WatchContract, EachKeysChangesComeInOrder) {
   }
 }
 
-// Whoever plans on a partial snapshot takes the missing workers for dead.
+// A worker that plans on a partial snapshot would take the missing workers for dead.
 TEST_P(WatchContract, TheSnapshotIsCompleteAlsoWhileKeysChange) {
   constexpr int kKeys = 30;
   const auto store = client();
@@ -174,7 +174,7 @@ TEST_P(WatchContract, TheSnapshotIsCompleteAlsoWhileKeysChange) {
   }
 }
 
-// The callback touches what is destroyed next.
+// The callback uses what is destroyed next.
 TEST_P(WatchContract, NothingIsCalledOnceTheWatchIsDestroyed) {
   const auto store = client();
   const auto writer = client();
@@ -256,7 +256,7 @@ TEST(Session, DISABLED_IsHeldUntilKilled) {
   std::this_thread::sleep_for(seconds{60});
 }
 
-// The fast way to notice a killed worker; only the broker has it.
+// The fast way to notice a killed worker, which only the broker has.
 TEST_P(WatchContract, ALostSessionIsHintedByTheBroker) {
   if (GetParam() != Kind::broker) return;
   const auto store = client();
@@ -270,7 +270,7 @@ TEST_P(WatchContract, ALostSessionIsHintedByTheBroker) {
        .environment = {"BATON_TEST_URL=" + url(), "BATON_TEST_READY=" + (folder / "ready")}});
   ASSERT_TRUE(e2e::eventually([&] { return !e2e::read_file(folder / "ready").empty(); }));
 
-  // With a goodbye nobody hears of it; a broken connection is another matter.
+  // After a goodbye no event is sent; after a broken connection one is.
   auto polite = store->watch({.prefix = "g.", .session = "g.m.w1"}, [](const auto&) {}, kTimeout);
   ASSERT_TRUE(polite.has_value());
   polite->reset();

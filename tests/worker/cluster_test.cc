@@ -1,5 +1,5 @@
-// Stores of three members that lose one, whoever it is: a lease of the default profile outlives the
-// election, and nothing moves. They take minutes: only with BATON_LONG.
+// Stores of three members that lose any one of them: a lease of the default profile outlives the
+// election, and nothing moves. These tests take minutes: only with BATON_LONG.
 
 #include <signal.h>
 
@@ -29,7 +29,8 @@ class OnCluster : public testing::TestWithParam<Kind> {
     return server_->url("leases", GetParam() == Kind::nats ? "?replicas=3" : "");
   }
 
-  /// The next one may be killed when this one has caught up: two that are behind are no majority.
+  /// The next one may be killed when this one has caught up: two that are behind would break the
+  /// majority.
   void bring_back(std::size_t number) {
     ASSERT_TRUE(server_->member(number).start());
     std::this_thread::sleep_for(seconds{5});
@@ -57,7 +58,7 @@ TEST_P(OnCluster, AKilledMemberMovesNothing) {
       EXPECT_TRUE(fleet[name].events("lost").empty()) << fleet.story();
     }
   }
-  // And things still move.
+  // Partitions still move.
   fleet["w2"].signal(SIGTERM);
   ASSERT_TRUE(fleet.settles({{"w1", 4}}, seconds{60})) << fleet.story();
   EXPECT_EQ(fleet["w2"].wait(), 0) << fleet.story();

@@ -1,5 +1,5 @@
-// What may go wrong: a worker that sleeps, a store that is away. Whatever happens, no two handlers
-// of one partition are at work, and afterwards everything is as it was.
+// What may go wrong: a worker that sleeps, a store that is unavailable. In every case, no two
+// handlers of one partition are at work, and afterwards the state is as before.
 
 #include <signal.h>
 
@@ -29,7 +29,7 @@ class Faults : public OnEachStore {
     EXPECT_TRUE(fleet_->settles({{"w1", 2}, {"w2", 2}})) << fleet_->story();
     return *fleet_;
   }
-  /// The servers' disks; of a broker the bucket.
+  /// Loses the servers' disks; for a broker, the bucket.
   void lose_everything() {
     if (GetParam() != stores::Kind::broker) {
       server_->kill();
@@ -49,14 +49,14 @@ class Faults : public OnEachStore {
 };
 BATON_ON_EACH_STORE(Faults);
 
-// The classic: a worker falls asleep holding a lease, and wakes up when it is somebody else's.
+// The classic: a worker falls asleep holding a lease, and wakes up when another one has it.
 TEST_P(Faults, AStoppedWorkerDoesNotActWhenItWakes) {
   Fleet& fleet = settled_fleet();
   const std::vector<pid_t> handlers = fleet["w2"].handler_pids();
   ASSERT_EQ(handlers.size(), 2U);
   const std::int64_t stopped = boot_ns();
   fleet["w2"].pause();
-  // Its handlers do not outlive its lease, though it cannot do anything about them.
+  // Its handlers do not outlive its lease, though the worker itself cannot act.
   EXPECT_TRUE(eventually([&] { return !is_alive(handlers[0]) && !is_alive(handlers[1]); },
                          kLease + seconds{5}));
   EXPECT_LT(boot_ns() - stopped, milliseconds(kLease + seconds{3}).count() * 1'000'000);
@@ -65,7 +65,7 @@ TEST_P(Faults, AStoppedWorkerDoesNotActWhenItWakes) {
 
   fleet["w2"].signal(SIGCONT);
 
-  // It finds out, gives up, and joins anew; the partitions come back to it with new epochs.
+  // It finds out, gives up, and joins anew; the partitions return to it with new epochs.
   ASSERT_TRUE(eventually([&] { return !fleet["w2"].events("lost").empty(); })) << fleet.story();
   ASSERT_TRUE(fleet.settles({{"w1", 2}, {"w2", 2}})) << fleet.story();
   end({"w1", "w2"});
@@ -86,7 +86,7 @@ TEST_P(Faults, AStoreThatIsAwayForLessThanTheLeaseChangesNothing) {
   end({"w1", "w2"});
 }
 
-// Nobody can say who holds what: owners stop at their deadline, and nobody takes anything.
+// It is unknown who holds what: owners stop at their deadline, and no worker takes anything.
 TEST_P(Faults, AStoreThatIsAwayForLongerStopsAllWorkUntilItIsBack) {
   Fleet& fleet = settled_fleet();
   const std::int64_t away = boot_ns();
@@ -95,7 +95,7 @@ TEST_P(Faults, AStoreThatIsAwayForLongerStopsAllWorkUntilItIsBack) {
     return fleet["w1"].handler_pids().empty() && fleet["w2"].handler_pids().empty();
   })) << fleet.story();
   EXPECT_LT(boot_ns() - away, milliseconds(kLease + seconds{3}).count() * 1'000'000);
-  // They were told before they were killed: some at least, on a busy machine, ended by themselves.
+  // They were told before they were killed: at least some, on a busy machine, ended by themselves.
   int ended_by_themselves = 0;
   for (const char* name : {"w1", "w2"}) {
     ASSERT_TRUE(eventually([&] { return fleet[name].events("lost").size() == 2; }));
@@ -113,7 +113,7 @@ TEST_P(Faults, AStoreThatIsAwayForLongerStopsAllWorkUntilItIsBack) {
   end({"w1", "w2"});
 }
 
-// Those who run know how it was, epochs included.
+// Running workers know the former state, epochs included.
 TEST_P(Faults, AStoreThatHasLostEverythingIsFilledAgain) {
   Fleet& fleet = settled_fleet();
   lose_everything();
@@ -130,7 +130,7 @@ TEST_P(Faults, ARestartOfTheStoreIsHardlyNoticed) {
   server_->stop();
   ASSERT_TRUE(server_->start());
   std::this_thread::sleep_for(milliseconds{1'000});
-  // And things still move.
+  // Partitions still move.
   fleet["w2"].signal(SIGTERM);
   ASSERT_TRUE(fleet.settles({{"w1", 4}})) << fleet.story();
   EXPECT_TRUE(fleet["w1"].events("lost").empty()) << fleet.story();
@@ -177,7 +177,7 @@ TEST_F(FaultsOnBroker, FencedHandlersWorkOnWhileTheStoreIsAway) {
   EXPECT_EQ(fleet["w1"].leave(), 0);
 }
 
-// On Baton's own store a broken connection is reason enough, if the sink checks epochs.
+// On Baton's own store a broken connection is enough reason, if the sink checks epochs.
 TEST_F(FaultsOnBroker, AKilledFencedWorkerIsReplacedAtOnce) {
   Fleet fleet({.store = store(), .flags = {"--profile", "default", "--fenced"}});
   fleet.start("w1");

@@ -167,7 +167,7 @@ WorkerProcess& Fleet::start(const std::string& name, const std::vector<std::stri
 
 bool Fleet::settles(const std::map<std::string, std::size_t>& shares, milliseconds within) {
   const auto end = e2e::Clock::now() + within;
-  // Not as often as eventually() would: reading all they wrote takes time from those who write.
+  // Less often than eventually(): reading their output takes time from the writers.
   for (; e2e::Clock::now() < end; std::this_thread::sleep_for(milliseconds{20})) {
     if (are_divided(shares) && (!options_.handlers || all_at_work())) return true;
   }
@@ -185,7 +185,7 @@ bool Fleet::are_divided(const std::map<std::string, std::size_t>& shares) const 
   return all == options_.partitions;
 }
 
-/// Each partition that is held has a handler that has begun to write.
+/// Whether each held partition has a handler that has begun to write.
 bool Fleet::all_at_work() const {
   std::set<pid_t> at_work;
   for (const HandlerLine& line : handler_lines(handler_log())) at_work.insert(line.pid);

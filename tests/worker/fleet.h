@@ -20,7 +20,7 @@ using e2e::milliseconds;
 using e2e::seconds;
 using Partitions = std::set<std::uint32_t>;
 
-/// Of CLOCK_BOOTTIME: that of workers' events and handlers' lines.
+/// CLOCK_BOOTTIME: the clock of workers' events and handlers' lines.
 std::int64_t boot_ns();
 
 /// A line that a handler wrote.
@@ -33,7 +33,7 @@ struct HandlerLine {
 };
 std::vector<HandlerLine> handler_lines(const std::string& log_file);
 
-/// No two handlers of one partition were at work at the same time, and epochs never went back.
+/// Checks that handlers of one partition never overlapped, and that epochs never went back.
 void expect_no_overlap(const std::string& log_file);
 
 bool is_alive(pid_t pid);
@@ -46,27 +46,27 @@ class WorkerProcess {
     std::string store;
     std::uint32_t partitions = 4;
     std::vector<std::string> flags{};
-    std::vector<std::string> handler{};  // None: partitions are only held.
+    std::vector<std::string> handler{};  // Empty: partitions are only held.
     std::vector<std::string> environment{};
-    std::string folder;  // For what it prints.
+    std::string folder;  // For its output.
   };
 
   explicit WorkerProcess(const Options& options);
 
   [[nodiscard]] std::vector<nlohmann::json> events() const;
   [[nodiscard]] std::vector<nlohmann::json> events(const std::string& kind) const;
-  /// What it holds, by its own events.
+  /// The partitions that it holds, by its own events.
   [[nodiscard]] Partitions holds() const;
-  /// When it last acquired something.
+  /// When it last acquired a partition.
   [[nodiscard]] std::int64_t last_acquired_ns() const;
-  /// The processes of its handlers that it has told of and that are alive.
+  /// The processes of its handlers that it has reported and that are alive.
   [[nodiscard]] std::vector<pid_t> handler_pids() const;
   [[nodiscard]] std::string err() const;
 
   void signal(int number) const { process_.signal(number); }
   void pause() const { process_.pause(); }
   void kill() { process_.kill(); }
-  /// SIGTERM; its exit code.
+  /// Sends SIGTERM; returns its exit code.
   std::optional<int> leave();
   std::optional<int> wait(milliseconds within = seconds{20}) { return process_.wait(within); }
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
@@ -89,17 +89,17 @@ class Fleet {
   };
   explicit Fleet(Options options) : options_(std::move(options)) {}
 
-  /// Another life under a name replaces the former one.
+  /// A new process under a name replaces the former one.
   WorkerProcess& start(const std::string& name, const std::vector<std::string>& flags = {},
                        const std::vector<std::string>& environment = {});
   WorkerProcess& operator[](const std::string& name) { return *workers_.at(name); }
-  /// Waits until each of these holds that many partitions, together all, and no one else any, and
-  /// their handlers are at work.
+  /// Waits until each worker in `shares` holds that many partitions, together all of them, no other
+  /// worker holds any, and their handlers are at work.
   bool settles(const std::map<std::string, std::size_t>& shares, milliseconds within = seconds{20});
   void forget(const std::string& name) { workers_.erase(name); }
 
   [[nodiscard]] std::string handler_log() const { return folder_ / "handlers"; }
-  /// What everybody said, for a test that failed.
+  /// The output of all workers, for a test that failed.
   [[nodiscard]] std::string story() const;
 
  private:
@@ -112,7 +112,7 @@ class Fleet {
   std::map<std::string, std::unique_ptr<WorkerProcess>> workers_;
 };
 
-/// "join: 12 ms (reference 3 s)", for whoever reads the test's output.
+/// "join: 12 ms (reference 3 s)", for readers of the test's output.
 void print_time(std::string_view store, std::string_view what, std::int64_t ns,
                 std::string_view reference);
 

@@ -100,7 +100,7 @@ TEST_F(Handlers, OneThatIsDoneIsStartedAgainToo) {
   EXPECT_EQ(worker_->leave(), 0);
 }
 
-// One whose name depends on the partition is not looked for before the worker joins.
+// A program whose name depends on the partition is not checked before the worker joins.
 TEST_F(Handlers, AProgramThatIsNotThereIsNamed) {
   start_command({"./no-such-program-{partition}"}, {}, 1);
   ASSERT_TRUE(eventually([&] { return !worker_->events("handler_ended").empty(); }));
@@ -115,7 +115,8 @@ constexpr const char* kFamily =
     "setsid sleep 1000 & echo \"escaped $!\" >> $OUT\n"
     "echo \"self $$\" >> $OUT; wait; wait";
 
-// What a handler starts goes with it, even what has left its group; whoever is killed.
+// Processes that a handler starts end with it, even those that left its group, whichever process is
+// killed.
 TEST_F(Handlers, AKilledRunnerLeavesNobodyBehind) {
   start(kFamily);
   ASSERT_TRUE(eventually([&] { return pids_written("self").size() == 2; }));
@@ -137,11 +138,11 @@ TEST_F(Handlers, AKilledGuardianTakesTheHandlersAlongAndTheWorkerLeaves) {
   EXPECT_TRUE(all_end(pids_written("child")));
   EXPECT_EQ(worker_->wait(), 1) << worker_->err();
   EXPECT_NE(worker_->err().find("guardian"), std::string::npos) << worker_->err();
-  // The only ones that nobody can find any more.
+  // The only ones that nothing can find any more.
   for (const pid_t pid : pids_written("escaped")) ::kill(pid, SIGKILL);
 }
 
-// Its parent has left the group and never looks: the dead one does nothing, and blocks nothing.
+// Its parent has left the group and never reaps it: the zombie does nothing, and blocks nothing.
 TEST_F(Handlers, AZombieInTheGroupHoldsNothingUp) {
   e2e::write_file(folder_ / "family.py",
                   "import os, time\n"

@@ -1,4 +1,4 @@
-// Who is who: static ids, more workers than partitions, what is refused and how it is said.
+// Identities: static ids, more workers than partitions, what is refused and with which error.
 
 #include <signal.h>
 
@@ -76,7 +76,7 @@ TEST_P(StaticRestart, MovesNothing) {
   expect_no_overlap(fleet.handler_log());
 }
 
-// It does not come back: after its grace others take what it left.
+// It does not return: after its grace others take what it left.
 TEST_F(Identity, AStaticIdThatStaysAwayLosesItsPartitionsAfterTheGrace) {
   Fleet fleet({.store = store(),
                .flags = {"--profile", "fast", "--static-grace", "4s"},
@@ -209,7 +209,7 @@ TEST_F(Identity, AStoreThatCannotCarryLeasesIsRefusedWithWhatIsWrong) {
   }
 }
 
-// Whoever looks on in an outage wants to see its end.
+// A user who watches during an outage wants to see its end.
 TEST_F(Identity, AWatchOutlivesTheStore) {
   const auto look = [&](const char* out) { return e2e::read_file(folder_ / out); };
   e2e::ChildProcess worker(
@@ -241,7 +241,7 @@ TEST_F(Identity, AMeasurementOnAStoreThatIsNotThereFailsAtOnce) {
   EXPECT_LT(boot_ns() - began, 15'000'000'000);
 }
 
-// Who only looks must not leave anything behind, and be told when he looks in the wrong place.
+// A status command must leave nothing behind, and say so when the store or group does not exist.
 TEST_F(Identity, StatusMakesNoBucket) {
   const auto none =
       baton({"worker", "status", "--group", "orders", "--store", server_->url("elsewhere")});
@@ -269,7 +269,7 @@ TEST_F(Identity, GarbageInTheStoreIsNamedAndNotActedOn) {
   fleet.start("w1");
   ASSERT_TRUE(fleet.settles({{"w1", 4}})) << fleet.story();
   EXPECT_FALSE(status()["unreadable"].empty());
-  // Over a living group's assignment: nothing is lost by it, and it is said loudly.
+  // Over a living group's assignment: nothing is lost by it, and it is reported loudly.
   put("g.orders.a", "garbage");
   std::this_thread::sleep_for(milliseconds{1'500});
   EXPECT_EQ(fleet["w1"].holds().size(), 4U) << fleet.story();
@@ -290,7 +290,7 @@ TEST_F(Identity, StatusShowsWhoHoldsWhat) {
     }
   }
   EXPECT_TRUE(shown["alarms"].empty()) << shown.dump();
-  // --watch shows a change, and ends by a signal.
+  // --watch shows a change, and is ended by a signal.
   const e2e::TempFolder folder;
   e2e::ChildProcess watch({.command = {e2e::binary(), "worker", "status", "--group", "orders",
                                        "--store", store(), "--watch", "--json"},

@@ -1,5 +1,5 @@
 // The library itself: in which order a worker's callbacks come, what they may do, and what
-// may_act() answers meanwhile.
+// may_act() returns meanwhile.
 
 #include <algorithm>
 #include <functional>
@@ -16,14 +16,14 @@
 namespace baton::worker_tests {
 namespace {
 
-/// A worker that writes down what it is told, and stops work only when the test says so.
+/// A worker that records its callbacks, and stops work only when the test says so.
 class Member {
  public:
   struct Line {
     std::string word;
     std::uint32_t partition = 0;
     std::uint64_t epoch = 0;
-    bool could_act = false;  // While it was told.
+    bool could_act = false;  // During the callback.
     bool operator==(const Line&) const = default;
   };
 
@@ -55,7 +55,7 @@ class Member {
   }
 
   client::Worker& worker() { return *ready_.get(); }
-  /// Everything about a partition so far, in order.
+  /// All callbacks about a partition so far, in order.
   [[nodiscard]] std::vector<Line> told(std::uint32_t partition) const {
     const std::scoped_lock lock(mutex_);
     std::vector<Line> found;
@@ -63,7 +63,7 @@ class Member {
                          [&](const Line& line) { return line.partition == partition; });
     return found;
   }
-  /// Waits until the last thing it was told of a partition is this; the epoch.
+  /// Waits until the last callback of a partition is this one; returns the epoch.
   std::uint64_t wait_for(const std::string& word, std::uint32_t partition, std::size_t lines) {
     EXPECT_TRUE(eventually([&] {
       const auto all = told(partition);
@@ -112,7 +112,7 @@ TEST_F(Library, MayActFromAcquiredUntilStopped) {
   EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true}, {"revoking", 1, epoch, true}}));
 }
 
-// Whoever does not stop in time is told that it is over, and may not act any more by then.
+// A worker that does not stop in time is told that the partition is lost, and may not act by then.
 TEST_F(Library, LostComesAfterRevokingAndNothingMayBeDone) {
   Member first(store(), "w1");
   const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
@@ -123,7 +123,7 @@ TEST_F(Library, LostComesAfterRevokingAndNothingMayBeDone) {
                                   {"lost", 1, epoch, false}}));
 }
 
-// Nobody renews the lease: the answer does not wait for anyone to notice.
+// The lease is not renewed: may_act() does not wait for a thread to notice.
 TEST_F(Library, NothingMayBeDonePastTheDeadline) {
   Member first(store(), "w1");
   const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
@@ -133,7 +133,7 @@ TEST_F(Library, NothingMayBeDonePastTheDeadline) {
   EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true}, {"lost", 1, epoch, false}}));
 }
 
-// A word that comes twice, or late, is about work that is over, not about that of now.
+// A stopped() that comes twice, or late, is about former work, not about the present one.
 TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
   Member first(store(), "w1");
   const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
@@ -150,7 +150,7 @@ TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
   EXPECT_EQ(again, epoch + 2);
 
   first.worker().stopped(1, epoch);
-  // Work that ends by itself begins again; by then the word above has been heard.
+  // Work that ends by itself begins again; by then the call above was processed.
   first.worker().stopped(0, first.told(0).back().epoch);
   first.wait_for("acquired", 0, 2);
 
@@ -158,7 +158,7 @@ TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
   EXPECT_EQ(first.told(1).size(), 3U) << "nobody took it up a second time";
 }
 
-// A callback is on the thread that would have to end.
+// A callback runs on the thread that would have to end.
 TEST_F(Library, ACallbackCannotWaitForTheEnd) {
   std::promise<std::pair<client::Status, bool>> answered;
   bool asked = false;

@@ -11,7 +11,7 @@ namespace baton::worker_tests {
 namespace {
 
 // Several times what it takes on an idle machine (a join 100 ms, a leave 50 ms, a kill the lease
-// and 1 %), so that a busy one passes; far from waiting for a heartbeat or a lease, all the same.
+// and 1 %), so that a busy one passes; still far less than a heartbeat or a lease.
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kJoinNsMax = 3'000 * kMs;
 constexpr std::int64_t kLeaveNsMax = 500 * kMs;
@@ -65,7 +65,7 @@ TEST_P(Moves, JoinLeaveAndKill) {
   expect_no_overlap(fleet.handler_log());
 }
 
-// Handlers that take their time: the partition waits for them, and nobody else begins earlier.
+// Slow handlers: the partition waits for them, and no other handler begins earlier.
 TEST_P(Moves, HandlersDrainBeforeTheirPartitionMoves) {
   Fleet fleet({.store = store()});
   fleet.start("w1", {}, {"HANDLER_DRAIN=0.5"});

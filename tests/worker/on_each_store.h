@@ -10,7 +10,7 @@
 
 namespace baton::worker_tests {
 
-/// A test against a fresh store of one kind; skipped where there is no such server.
+/// A test against a fresh store of one kind; skipped if there is no such server.
 class OnEachStore : public testing::TestWithParam<stores::Kind> {
  protected:
   void SetUp() override {
@@ -27,7 +27,7 @@ class OnEachStore : public testing::TestWithParam<stores::Kind> {
   std::unique_ptr<stores::Server> server_;
 };
 
-/// The same on Baton's own store alone.
+/// The same on Baton's own store only.
 class OnBroker : public testing::Test {
  protected:
   void SetUp() override {
@@ -48,7 +48,7 @@ inline std::string store_name(const testing::TestParamInfo<stores::Kind>& info) 
 
 }  // namespace baton::worker_tests
 
-/// The tests of `Suite`, a class on OnEachStore, for each store.
+/// Runs the tests of `Suite`, which derives from OnEachStore, for each store.
 #define BATON_ON_EACH_STORE(Suite)                                             \
   INSTANTIATE_TEST_SUITE_P(Stores, Suite, ::baton::worker_tests::each_store(), \
                            ::baton::worker_tests::store_name)

@@ -15,7 +15,7 @@
 namespace baton::worker_tests {
 namespace {
 
-/// A worker in this process that stops at once when it is told to.
+/// A worker in this process that stops at once when told to.
 class Member {
  public:
   Member(const std::string& store, std::uint32_t number, std::uint32_t partitions) {
@@ -89,7 +89,7 @@ class Scale : public OnBroker {
     for (const auto& member : members) sum += member->acquired();
     return sum;
   }
-  /// One more, and no more moves than its share; it leaves, and no more than that move again.
+  /// One more joins, and only its share moves; it leaves, and only that moves again.
   static void join_and_leave(Members& members, std::unique_ptr<Member> joiner,
                              std::uint32_t partitions) {
     const std::uint32_t before = acquired(members);
@@ -121,7 +121,7 @@ TEST_F(Scale, ManyWorkersSettleBalancedAndTheStoreDoesNotFeelThePartitions) {
     const double settled = std::chrono::duration<double>(e2e::Clock::now() - began).count();
     std::this_thread::sleep_for(seconds{1});
     const std::uint64_t before = requests(members);
-    constexpr seconds kQuiet{5};  // Four heartbeats, and one look at everything.
+    constexpr seconds kQuiet{5};  // Four heartbeats, and one resync.
     std::this_thread::sleep_for(kQuiet);
     per_second.push_back(static_cast<double>(requests(members) - before) /
                          static_cast<double>(kQuiet.count()));
@@ -143,7 +143,7 @@ TEST_F(Scale, ManyWorkersSettleBalancedAndTheStoreDoesNotFeelThePartitions) {
     EXPECT_TRUE(eventually([&] { return members[0]->held() == partitions; }));
     EXPECT_TRUE(members[0]->leave().has_value());
   }
-  // Sixteen times as many partitions; a machine that stalls puts some off.
+  // Sixteen times as many partitions; a stalling machine delays some.
   EXPECT_LT(per_second[1], per_second[0] * 2);
 }
 
