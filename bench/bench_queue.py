@@ -40,7 +40,7 @@ def throughput(brokers, peers, options):
         for size in (1024, 100):
             for pairs in (1, 4):
                 variants[peer.row(work(size, pairs))] = (peer, size, pairs)
-    if peers:  # Those that are compared run close to each other.
+    if peers:  # Rounds that are compared run close to each other.
         variants = dict(sorted(variants.items(), key=lambda item: (-item[1][1], item[1][2])))
 
     def measure(variant):

@@ -40,7 +40,7 @@ def append(broker, peers, options):
         for size in (1024, 100):
             for producers in (1, 4):
                 variants[peer.row(append_work(size, producers))] = (peer, None, size, producers)
-    if peers:  # Those that are compared run close to each other.
+    if peers:  # Rounds that are compared run close to each other.
         variants = dict(sorted(variants.items(), key=lambda item: (-item[1][2], item[1][3])))
 
     def measure(variant):

@@ -32,7 +32,7 @@ inline client::ConnectionOptions connection_to(const std::string& address) {
   return options;
 }
 
-/// For generated stubs; nothing is set but the credentials.
+/// For generated stubs; only the credentials are set.
 inline std::shared_ptr<grpc::Channel> channel_to(const std::string& address) {
   const client::ConnectionOptions options = connection_to(address);
   const auto credentials = client::make_credentials(options.tls);

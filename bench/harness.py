@@ -104,7 +104,7 @@ class Peer(Server):
         self.address = f"127.0.0.1:{port}"
         self.log = open(os.path.join(self.folder, "log"), "ab")
         self.process = subprocess.Popen(command(port, self.folder), stdout=self.log, stderr=self.log)
-        atexit.register(self.process.kill)  # For when another server does not start; else it is over.
+        atexit.register(self.process.kill)  # In case another server does not start.
         self.await_port(port)
 
     def await_port(self, port):

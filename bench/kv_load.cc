@@ -1,6 +1,6 @@
 // One measurement of a running key-value store, printed as one JSON object: compare-and-sets, each
-// on the revision that the one before it answered, with so many under way at once, each on a key of
-// its own. bench/bench_kv.py starts the stores, interleaves the rounds and reports.
+// on the revision that the one before it returned, in `in_flight` chains at once, each on a key
+// of its own. bench/bench_kv.py starts the stores, interleaves the rounds and reports.
 //
 // Baton and etcd are loaded by the same code: generated stubs, asynchronous unary calls, one
 // connection.
@@ -55,7 +55,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// A compare-and-set under way. One at a time.
+/// A compare-and-set in progress. One at a time.
 class Call {
  public:
   Call() = default;
@@ -63,7 +63,7 @@ class Call {
   Call& operator=(const Call&) = delete;
   virtual ~Call() = default;
 
-  /// Writes `key` if it is at `expected`, and then tells its new revision.
+  /// Writes `key` if it is at `expected`, and then passes on its new revision.
   virtual void start(const std::string& key, std::uint64_t expected, const std::string& value,
                      std::function<void(std::uint64_t)> done) = 0;
 };
@@ -139,7 +139,7 @@ class Load {
  public:
   Load(const Options& options, const std::function<std::unique_ptr<Call>()>& make_call)
       : left_(static_cast<std::int64_t>(options.count)), value_(options.size, 'v') {
-    // Of this run: another one's keys are at revisions that we do not know.
+    // Unique to this run: the keys of another run are at revisions that we do not know.
     const auto run = Clock::now().time_since_epoch().count();
     for (std::size_t i = 0; i < options.in_flight; ++i) {
       Chain& chain = chains_.emplace_back();

@@ -119,21 +119,21 @@ inline void run_through(
       took, options.count, count / took, (cpu_seconds() - cpu) * 1e6 / count);
 }
 
-/// A payload that says when it was sent.
+/// A payload that holds the time of sending.
 inline std::string stamped(std::size_t size) {
   std::string payload = std::to_string(now_ns());
   payload.resize(std::max(size, payload.size()), ' ');
   return payload;
 }
 
-/// How long ago stamped() made `payload`.
+/// The time since stamped() made `payload`.
 inline double micros_since_stamp(std::string_view payload) {
   const std::string digits(payload.substr(0, payload.find(' ')));
   return static_cast<double>(now_ns() - std::strtoll(digits.c_str(), nullptr, 10)) / 1000.0;
 }
 
-/// When each message of a latency run is due: a steady rate, so that a slow answer does not thin
-/// out the messages that would have met it.
+/// When each message of a latency run is due: at a steady rate, so that a slow answer does not
+/// reduce the number of messages that would have met it.
 class Pace {
  public:
   explicit Pace(const Options& options)

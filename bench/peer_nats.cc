@@ -29,7 +29,7 @@ constexpr const char* kStream = "bench";
 constexpr const char* kSubject = "bench";
 constexpr const char* kWorkers = "workers";
 constexpr const char* kDeliverTo = "bench-deliver";
-// As long as Baton's own load waits for a batch; a consumer looks up that often whether all is
+// As long as Baton's own load waits for a batch; after this long a consumer checks whether all is
 // done.
 constexpr std::int64_t kWaitMs = 50;
 constexpr std::int64_t kPatienceMs = 120'000;
@@ -54,14 +54,14 @@ using ConsumerInfo = std::unique_ptr<jsConsumerInfo, Destroy<jsConsumerInfo_Dest
 
 void refused(jsCtx*, jsPubAckErr* error, void*) { die(fmt::format("refused: {}", error->ErrText)); }
 
-/// A connection with its JetStream context. The library has threads of its own; ours is one.
+/// A connection with its JetStream context. The library has its own threads; one of ours uses this.
 class Connection {
  public:
   explicit Connection(const Options& options) {
     natsOptions* wanted = nullptr;
     check(natsOptions_Create(&wanted), "options");
     check(natsOptions_SetURL(wanted, ("nats://" + options.address).c_str()), "address");
-    // By default a thread gathers writes, which is right for a rate and costs a lone message time.
+    // By default a thread gathers writes, which is right for a rate and delays a lone message.
     check(natsOptions_SetSendAsap(wanted, options.mode == "latency"), "options");
     natsConnection* raw = nullptr;
     check(natsConnection_Connect(&raw, wanted), "connect");
@@ -99,7 +99,7 @@ void make_stream(const Connection& connection, jsRetentionPolicy retention) {
   check(js_AddStream(nullptr, connection.js(), &config, nullptr, nullptr), "create the stream");
 }
 
-/// The one durable consumer that all of ours share.
+/// The one durable consumer that all our consumers share.
 void make_consumer(const Connection& connection, const Options& options) {
   jsConsumerConfig config{};
   check(jsConsumerConfig_Init(&config), "consumer");
@@ -171,7 +171,7 @@ class Consumer {
     subscription_.reset(raw);
   }
 
-  /// Hands every message's payload to `use` and answers how many there were; none when the wait for
+  /// Passes every message's payload to `use` and returns how many there were; 0 when the wait for
   /// them ended.
   template <class Use>
   std::size_t receive(const Use& use) {
@@ -203,9 +203,9 @@ class Consumer {
     return 1;
   }
 
-  /// Asks for a batch and waits until it is full. Never for more than this consumer's share: a
-  /// fetch that ends before it is full leaves its request behind, and when messages answer that one
-  /// later, version 3.4 of the library writes past the end of the next list.
+  /// Asks for a batch and waits until it is full. Never asks for more than this consumer's share: a
+  /// fetch that ends before it is full leaves its request behind, and when messages answer that
+  /// request later, version 3.4 of the library writes past the end of the next list.
   template <class Use>
   std::size_t fetch(const Use& use) {
     jsFetchRequest request{};
@@ -247,7 +247,7 @@ void consume(const Options& options, std::size_t number, std::atomic<std::uint64
   while (received < options.count && !consumer.sated()) {
     received += consumer.receive([](std::string_view) {});
   }
-  // Asking what is pending costs the server time that the other consumers still need.
+  // Asking for the pending count costs the server time that the other consumers still need.
   while (received < options.count) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   consumer.finish();
 }
@@ -286,7 +286,7 @@ void run_latency(const Options& options) {
   peer::print_latency(std::move(micros), options.count);
 }
 
-/// Stored once, acknowledged once, and therefore gone.
+/// Each message is stored once, acknowledged once, and therefore gone.
 void run_queue(const Options& options) {
   const Connection connection(options);
   make_stream(connection, js_WorkQueuePolicy);

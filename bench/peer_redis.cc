@@ -25,7 +25,7 @@ using peer::Options;
 
 constexpr std::string_view kStream = "bench";
 constexpr std::string_view kGroup = "workers";
-// As long as Baton's own load waits for a batch; a consumer looks up that often whether all is
+// As long as Baton's own load waits for a batch; after this long a consumer checks whether all is
 // done.
 constexpr std::string_view kBlockMs = "50";
 
@@ -119,7 +119,7 @@ class Connection {
   std::size_t outstanding_ = 0;
 };
 
-/// An empty stream with its group, as before every round of Baton's.
+/// An empty stream with its group, as before every round of Baton's load.
 void make_queue(const Options& options) {
   Connection connection(options.address);
   connection.append({"DEL", kStream});
@@ -161,8 +161,8 @@ void produce(const Options& options, std::size_t number) {
   while (connection.outstanding() > 0) connection.take();
 }
 
-/// A member of the group. One write acknowledges and deletes what came last and asks for more, so
-/// that the next messages are on their way while these are confirmed.
+/// A member of the group. One write acknowledges and deletes the last messages and asks for more,
+/// so that the next messages are on their way while these are confirmed.
 class Consumer {
  public:
   Consumer(const Options& options, std::size_t number)
@@ -172,7 +172,7 @@ class Consumer {
     ask();
   }
 
-  /// Hands every message's payload to `use` and answers how many there were; none when the wait for
+  /// Passes every message's payload to `use` and returns how many there were; 0 when the wait for
   /// them ended.
   template <class Use>
   std::size_t receive(const Use& use) {
@@ -200,7 +200,7 @@ class Consumer {
     return messages->elements;
   }
 
-  /// Waits for the last acknowledgements. The read that is still waiting ends with the connection.
+  /// Waits for the last acknowledgements. The pending read ends with the connection.
   void finish() { take_confirmations(); }
 
  private:
@@ -210,7 +210,7 @@ class Consumer {
     connection_.flush();
   }
 
-  /// XACK and XDEL answer how many messages they found: all of them, or something is wrong.
+  /// XACK and XDEL return how many messages they found: all of them, or something is wrong.
   void take_confirmations() {
     if (unconfirmed_ == 0) return;
     for (int i = 0; i < 2; ++i) {

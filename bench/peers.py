@@ -12,10 +12,10 @@ from harness import BUILD, ROOT, Peer, free_port
 PACKAGES = ["redis-server", "nats-server", "libhiredis-dev", "libnats-dev"]
 PROGRAMS = ["bench_peer_redis", "bench_peer_nats"]
 KEY_PACKAGES = ["etcd-server"]
-KEY_PROGRAMS = ["bench_kv_load"]  # Loads etcd, too.
+KEY_PROGRAMS = ["bench_kv_load"]  # Also loads etcd.
 
-# Debian starts a daemon when it installs one, unless this policy forbids it; a policy that is already
-# there is somebody else's, and stays.
+# Debian starts a daemon when it installs one, unless this policy forbids it; an existing policy is
+# left alone.
 INSTALL = """
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -67,7 +67,7 @@ def install(packages):
 
 
 def build(folder, programs):
-    # Configures again: the libraries may be younger than the build folder.
+    # Configures again, because the libraries may have been installed after the first time.
     for command in (["cmake", "--preset", "release", "-B", folder],
                     ["cmake", "--build", folder, "--target", *programs]):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -76,7 +76,7 @@ def build(folder, programs):
 
 
 def version(server, library):
-    # Debian puts servers where a plain user's PATH does not always look.
+    # Debian puts servers where a plain user's PATH does not always point.
     output = subprocess.run([program(server), "--version"], capture_output=True, text=True).stdout
     number = re.search(r"v=?([0-9.]+)", output).group(1)
     client = subprocess.run(["pkg-config", "--modversion", library], capture_output=True,

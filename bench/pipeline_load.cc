@@ -1,4 +1,4 @@
-// What a sink takes without a pipeline around it: the baselines of bench/bench_pipeline.py.
+// The throughput of a sink without a pipeline around it: the baselines of bench/bench_pipeline.py.
 //
 //   bare    rows that were decoded before, in batches, a thread for each lane
 //   single  the loop that one writes first: decode an order, BEGIN, a prepared INSERT for each row,

@@ -80,7 +80,7 @@ void report_rate(double seconds, std::uint64_t records, double cpu) {
       cpu * 1e6 / static_cast<double>(records));
 }
 
-/// Values that no compression can shrink much, as real ones are not all the same either.
+/// Values that hardly compress, as real ones differ as well.
 std::string make_value(std::size_t size, std::uint64_t number) {
   std::string value(size, '\0');
   std::uint64_t state = number * 0x9e3779b97f4a7c15ULL + 1;
@@ -154,7 +154,7 @@ void read(const Options& options) {
   report_rate(seconds, records, cpu_seconds() - cpu);
 }
 
-/// One Subscribe call, spoken by hand: the SDK's threads would be measured with it.
+/// One Subscribe call, without the SDK, whose threads would be measured with it.
 class Connection {
  public:
   explicit Connection(v1::Streams::Stub& stub) : call_(stub.Subscribe(&context_)) {
@@ -189,7 +189,7 @@ class Connection {
       die("subscriptions did not start");
     }
   }
-  /// When the `count`-th activation came.
+  /// The time of the `count`-th activation.
   Clock::time_point wait_active(std::uint64_t count) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::seconds{60},
