@@ -1,4 +1,5 @@
-# How our own code is compiled. Third-party headers are SYSTEM, so the warnings are about us alone.
+# How our own code is compiled. Third-party headers are SYSTEM, so the warnings are only about our
+# code.
 
 set(CMAKE_CXX_STANDARD 23)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -10,10 +10,10 @@
 # TEST_DEPS are seen by the tests and fuzzers only. A layer without sources is an INTERFACE library.
 # fmt is everybody's.
 
-# All that needs no broker to run.
+# Every test that needs no running broker.
 add_custom_target(unit)
-# Of it, the layers that decide and decode, which compile fast: what `./dev check` runs under the sanitizers.
-# `./dev test --long` does so with everything.
+# Of these, the layers that decide and decode, which compile fast: `./dev check` runs them under the
+# sanitizers. `./dev test --long` does so with everything.
 add_custom_target(core)
 set(BATON_CORE base core/lease core/queue core/stream core/group core/kv core/workers storage/disk storage/journal
                storage/log pipeline/flow pipeline/schema pipeline/engine sim)
@@ -76,7 +76,7 @@ function(baton_module layer)
   endif()
 endfunction()
 
-# baton_core(<layer> <test>): the test is one of `core`, if its layer is.
+# baton_core(<layer> <test>): adds the test to `core`, if its layer belongs there.
 function(baton_core layer test)
   if(layer IN_LIST BATON_CORE)
     add_dependencies(core ${test})
@@ -127,10 +127,11 @@ function(baton_fuzzer name source)
   target_link_libraries(${target} PRIVATE baton_warnings)
 endfunction()
 
-# baton_linkcheck(<name> DEPS <layers...> LIBS <targets...>): links all of baton_<name> into a shared
-# library against the link checks of DEPS, and LIBS, alone. Those are shared and linked privately, so a
-# call into a layer that is not declared, even one that a declared layer uses, is an undefined symbol.
-# The answer is the same under every compiler: the sanitizers' builds leave it out.
+# baton_linkcheck(<name> DEPS <layers...> LIBS <targets...>): links all of baton_<name> into a
+# shared library against the link checks of DEPS, and LIBS, alone. Those are shared and linked
+# privately, so a call into a layer that is not declared, even one that a declared layer uses, is an
+# undefined symbol. The result is the same under every compiler, so the sanitizers' builds leave it
+# out.
 function(baton_linkcheck name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS")
   if(BATON_FUZZ OR BATON_SANITIZE)

@@ -69,7 +69,7 @@ IMPURE_HEADERS = re.compile(
 IMPURE_CODE = re.compile(
     r"\b(system_clock|steady_clock|high_resolution_clock|clock_gettime|gettimeofday|this_thread|"
     r"std::time|std::rand|getenv|fopen|printf|thread_local)\b")
-# The simulation runs on fakes, or it would not be one.
+# The simulation runs on fakes only.
 NEVER = {"sim": SERVER | CLI | SDK | {"storage/rocks", "proto"}}
 
 FOLDERS_IN_A_LAYER = {"corpus", "testdata"}
@@ -209,7 +209,7 @@ def uses_of(folder):
             elif PROTO.match(header):
                 used.add("proto")
             elif PUBLIC.match(header):
-                # Which part of the SDK has it is not told by the header's name.
+                # The header's name does not tell which part of the SDK has it.
                 used |= SDK | {"base/secure"}
     return used
 
@@ -231,7 +231,7 @@ def check_folder(root, layers, folder):
     for path in sources:
         yield from check_file(root, layer, path)
     if sources and layer:
-        # Who makes a service calls generated code that it need not include.
+        # A layer that implements a service calls generated code without including it.
         for unused in sorted(layer.lists["DEPS"] - uses_of(folder) - {"proto"}):
             # The SDK's umbrella has tests only.
             if any(not is_for_tests(path) for path in sources):
@@ -245,7 +245,7 @@ def check(root):
     for folder in sorted(p for p in root.glob("src/*") if p.is_dir()):
         violations += check_folder(root, layers, folder)
     if "sdk" in layers:
-        # What the SDK's users include may not ask them for our libraries.
+        # The SDK's public headers may not require our libraries.
         public = Layer("sdk", ["DEPS", *sorted(layers["sdk"].lists["DEPS"] - {"proto"})])
         for path in sorted(root.glob("include/**/*.h")):
             violations += check_file(root, public, path)
@@ -308,7 +308,7 @@ def self_test():
     failures = 0
     for path, text, expected in PLANTED:
         found = check_planted(path, text)
-        # Other DEPS than those that the tree's sources use are violations by themselves.
+        # DEPS that differ from what the tree's sources use are violations by themselves.
         only = path.endswith("CMakeLists.txt") or len(found) == 1
         if not only or not any(expected in text for text in found):
             failures += 1
