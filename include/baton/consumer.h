@@ -32,7 +32,7 @@ struct Outcome {
   static Outcome release() { return {.acked = false, .retry = Retry::release(), .reason = {}}; }
 };
 
-/// A message in the hands of a handler. Valid until the handler returns.
+/// A message that is being handled. Valid until the handler returns.
 ///
 /// message() belongs to the handler's thread and may be moved from (except for its token, of which
 /// the consumer keeps its own copy); lost() and stopping() may be called from any thread.

@@ -111,7 +111,7 @@ class Lane {
   std::size_t sent_ = 0;
 };
 
-/// Who grants the broker credit for further messages.
+/// Which side grants the broker credit for further messages.
 enum class Credit : std::uint8_t {
   broker,    // Nobody: max_in_flight is the bound.
   manual,    // The user, with add_credit().

@@ -15,7 +15,7 @@ namespace baton {
 ///
 /// One 64-bit word holds the address of the current node and, in the upper 16 bits that no address
 /// uses, how many readers are copying from it right now. The writer swaps the word and adds that
-/// number to the old node's balance; each reader subtracts one. Who reaches zero deletes the node.
+/// number to the old node's balance; each reader subtracts one. The last one deletes the node.
 template <class T>
 class Published {
  public:
