@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "server/shard/shard_facts.h"
+#include "server/shard/round_facts.h"
 
 namespace baton {
 namespace {
@@ -96,21 +96,23 @@ void Mirror::apply(const Round& round, bool live) {
   position_ = round.position;
   if (round.now < now_) refuse("time went back");
   now_ = round.now;
-  Decoder in(round.facts);
-  while (!in.empty() && !trace_.failed()) {
-    if (static_cast<FactLayer>(in.u8()) == FactLayer::shard) {
-      apply_boot(in);
+  const Status read = visit_facts(round.facts, [&]<class Fact>(const Fact& fact) -> Status {
+    if (trace_.failed()) return {};
+    if constexpr (std::is_same_v<Fact, ShardFact>) {
+      apply_boot(std::get<Booted>(fact));
+    } else if constexpr (std::is_same_v<Fact, QueueFact>) {
+      apply_fact(fact, live);
     } else {
-      apply_fact(in, live);
+      refuse("holds facts of other machines");
     }
-  }
+    return {};
+  });
+  if (!read.has_value()) refuse("cannot be read: {}", to_string(read.error()));
 }
 
-void Mirror::apply_boot(Decoder& in) {
-  const Result<Booted> booted = decode_booted(in);
-  if (!booted.has_value()) return refuse("cannot be read");
-  if (booted->boot <= boot_) refuse("boot number {} again", booted->boot);
-  boot_ = booted->boot;
+void Mirror::apply_boot(const Booted& booted) {
+  if (booted.boot <= boot_) refuse("boot number {} again", booted.boot);
+  boot_ = booted.boot;
   // Whatever is ready now may be rows only, and throttles begin anew.
   for (auto& [id, queue] : queues_) {
     for (const auto& [letter_id, letter] : queue.letters) {
@@ -121,11 +123,9 @@ void Mirror::apply_boot(Decoder& in) {
   }
 }
 
-void Mirror::apply_fact(Decoder& in, bool live) {
-  const Result<QueueFact> fact = decode_queue_fact(in);
-  if (!fact.has_value()) return refuse("cannot be read");
-  if (live) trace_.note("{}: round {}: {}", options_.name, position_.value, text_of(*fact));
-  std::visit([&](const auto& happened) { on(happened); }, *fact);
+void Mirror::apply_fact(const QueueFact& fact, bool live) {
+  if (live) trace_.note("{}: round {}: {}", options_.name, position_.value, text_of(fact));
+  std::visit([&](const auto& happened) { on(happened); }, fact);
   if (!options_.roomy) return;
   for (auto& [id, queue] : queues_) end_races(queue);
 }

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "core/queue/facts.h"
 #include "core/queue/machine.h"
+#include "server/shard/shard_facts.h"
 #include "sim/trace.h"
 #include "storage/journal/journal.h"
 
@@ -90,8 +91,8 @@ class Mirror {
                 fmt::format(format, std::forward<Args>(args)...));
   }
 
-  void apply_boot(Decoder& in);
-  void apply_fact(Decoder& in, bool live);
+  void apply_boot(const Booted& booted);
+  void apply_fact(const QueueFact& fact, bool live);
   void on(const QueueCreated& fact);
   void on(const QueueUpdated& fact);
   void on(const QueueDeleted& fact);

@@ -1,8 +1,9 @@
 #include "sim/taps.h"
 
-#include "base/bytes.h"
+#include <type_traits>
+
 #include "core/queue/rows.h"
-#include "server/shard/shard_facts.h"
+#include "server/shard/round_facts.h"
 
 namespace baton {
 
@@ -15,7 +16,11 @@ Status TappedJournal::append(Position expected, Instant now, std::string_view fa
 Status TappedJournal::read(Position from, const std::function<Status(const Round&)>& visit) const {
   if (canary_ != Canary::reuse_boot) return journal_->read(from, visit);
   return journal_->read(from, [&](const Round& round) -> Status {
-    const bool booted = static_cast<FactLayer>(Decoder(round.facts).u8()) == FactLayer::shard;
+    bool booted = false;
+    BATON_TRY_STATUS(visit_facts(round.facts, [&]<class Fact>(const Fact&) -> Status {
+      booted = booted || std::is_same_v<Fact, ShardFact>;
+      return {};
+    }));
     if (!booted) return visit(round);
     return visit({.position = round.position, .now = round.now, .facts = {}});
   });

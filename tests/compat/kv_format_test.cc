@@ -1,6 +1,6 @@
-// Golden bytes of everything that buckets write to disk. A broker must read what any earlier one
-// wrote, so the lines of kv_v1.txt never change; a new form gets new lines. BATON_RECORD=1 appends
-// those that are missing.
+// Golden bytes of everything that buckets write to disk, in format 1, which is read and no longer
+// written, and in format 2. A broker must read what any earlier one wrote, so lines never change; a
+// new form gets new lines. BATON_RECORD=1 appends those of format 2 that are missing.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include "core/kv/facts.h"
 #include "core/kv/rows.h"
 #include "paths.h"
-#include "server/shard/shard_facts.h"
 
 namespace baton {
 namespace {
@@ -18,7 +17,9 @@ namespace {
 using golden::Samples;
 using golden::to_hex;
 
-const std::string kFile = std::string(paths::kTests) + "/compat/kv_v1.txt";
+std::string file_of(int format) {
+  return std::string(paths::kTests) + "/compat/kv_v" + std::to_string(format) + ".txt";
+}
 
 constexpr BucketId kBucket{300};
 constexpr Instant kAt{1'700'000'000'000'000'001};
@@ -30,8 +31,6 @@ const KvSettings kSettings{.value_bytes_max = 1000,
 std::string fact(const KvFact& happened) {
   std::string bytes;
   Encoder out(bytes);
-  // As a round of the journal holds it.
-  out.u8(static_cast<std::uint8_t>(FactLayer::kv));
   encode(out, happened);
   return bytes;
 }
@@ -58,17 +57,20 @@ Samples today() {
   };
 }
 
-class KvGolden : public ::testing::Test {
+/// In each of the formats, which mean the same.
+class KvGolden : public ::testing::TestWithParam<int> {
  protected:
-  static void SetUpTestSuite() { golden::record_missing(kFile, today()); }
-  KvGolden() : bytes_(golden::read(kFile)) {}
+  static void SetUpTestSuite() { golden::record_missing(file_of(2), today()); }
+  KvGolden() : bytes_(golden::read(file_of(GetParam()))) {}
 
   const std::string& bytes(const std::string& name) { return bytes_.at(name); }
   template <class Fact>
   Fact read(const std::string& name) {
     Decoder in(bytes(name));
-    EXPECT_EQ(in.u8(), 4) << name;  // FactLayer::kv.
-    auto decoded = decode_kv_fact(in);
+    if (GetParam() == 1) {
+      EXPECT_EQ(in.u8(), 4) << name;  // Layer 4 of a round of format 1.
+    }
+    auto decoded = GetParam() == 1 ? decode_kv_fact_1(in) : decode_kv_fact(in);
     EXPECT_TRUE(decoded.has_value() && in.empty()) << name;
     return std::get<Fact>(*decoded);
   }
@@ -77,13 +79,18 @@ class KvGolden : public ::testing::Test {
   Samples bytes_;
 };
 
-TEST_F(KvGolden, EveryKindHasItsLineAndIsWrittenLikeIt) {
+INSTANTIATE_TEST_SUITE_P(Formats, KvGolden, ::testing::Values(1, 2));
+
+TEST(KvGolden2, EveryKindHasItsLineAndIsWrittenLikeIt) {
+  golden::record_missing(file_of(2), today());
+  const Samples known = golden::read(file_of(2));
   for (const auto& [name, written] : today()) {
-    EXPECT_EQ(to_hex(written), to_hex(bytes(name))) << name;
+    ASSERT_TRUE(known.contains(name)) << name;
+    EXPECT_EQ(to_hex(written), to_hex(known.at(name))) << name;
   }
 }
 
-TEST_F(KvGolden, OldFactsMeanWhatTheyMeant) {
+TEST_P(KvGolden, OldFactsMeanWhatTheyMeant) {
   const auto created = read<KvBucketCreated>("fact.bucket_created");
   EXPECT_EQ(created.bucket, kBucket);
   EXPECT_EQ(created.name, "leases");
@@ -101,7 +108,7 @@ TEST_F(KvGolden, OldFactsMeanWhatTheyMeant) {
   EXPECT_EQ(read<KvExpired>("fact.expired").key, "g.b");
 }
 
-TEST_F(KvGolden, OldRowsMeanWhatTheyMeant) {
+TEST_P(KvGolden, OldRowsMeanWhatTheyMeant) {
   EXPECT_EQ(*decode_bucket_row_key(bytes("row.bucket.key")), kBucket);
   const auto bucket = decode_bucket_row(bytes("row.bucket"));
   ASSERT_TRUE(bucket.has_value());
@@ -109,6 +116,7 @@ TEST_F(KvGolden, OldRowsMeanWhatTheyMeant) {
   EXPECT_EQ(bucket->settings, kSettings);
   EXPECT_EQ(bucket->revision, Revision{301});
   EXPECT_EQ(bucket->created_at, kAt);
+  EXPECT_EQ(bucket->old, GetParam() == 1);
   const auto next_row = decode_kv_next_row(bytes("row.next"));
   ASSERT_TRUE(next_row.has_value());
   EXPECT_EQ(next_row->bucket, BucketId{301});
@@ -127,10 +135,10 @@ TEST_F(KvGolden, OldRowsMeanWhatTheyMeant) {
 }
 
 // The numbers of tables and layers are on the disk as well.
-TEST_F(KvGolden, TablesAndLayersKeepTheirNumbers) {
+TEST(KvGolden2, TablesAndLayersKeepTheirNumbers) {
   EXPECT_EQ(tables::kKvBuckets.value, 14);
   EXPECT_EQ(tables::kKvEntries.value, 15);
-  EXPECT_EQ(static_cast<int>(FactLayer::kv), 4);
+  EXPECT_EQ(kKvFacts.owner, FactOwner{4});
 }
 
 }  // namespace

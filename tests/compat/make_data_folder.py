@@ -4,6 +4,9 @@
 tests/e2e/old_folder_test.cc opens the result with the present binary and finds everything again. Half of it is in
 a checkpoint, the rest in the journal, and the broker was killed. The journal's spare files are left out: they hold
 nothing, and the next start makes them.
+
+data_folder_v1 was made before the part `everything` was here; data_folder_v1_full, by the last binary that wrote
+format 1, has it.
 """
 import os
 import shutil
@@ -56,6 +59,29 @@ def main():
         baton("kv", "put", "settings", "shared", phase)
         baton("kv", "del", "settings", f"{phase}.4")
 
+    def everything(phase):
+        """Every setting away from its default, and each kind of thing that has a row or a fact of its own."""
+        full = "full-" + phase
+        settings = ["--visibility-timeout", "4s", "--max-attempts", "5", "--dead-letter", "elsewhere", "--retry-delay", "6ms",
+                    "--retry-delay-max", "7s", "--release-on-disconnect", "false", "--payload-max", "80000", "--messages-max",
+                    "9000", "--bytes-max", "10000000", "--retention", "3650d", "--dedup-window", "7d", "--dedup-ids-max",
+                    "13000", "--fairness-cost", "byte", "--weight", "a=14", "--weight", "b=15", "--throttle", "api=16.5/17"]
+        baton("queue", "create", full, *settings)
+        baton("queue", "create", full + "-updated")
+        baton("queue", "update", full + "-updated", *settings)
+        baton("queue", "send", full, phase + " plain", "--throttle-key", "api", "--header", "a=1")
+        baton("queue", "send", full, phase + " once", "--dedup-id", phase)
+        baton("stream", "create", full, "--partitions", "2", "--segment-size", "16KiB", "--retention", "3650d", "--retention",
+              "100MB", "--fsync", "interval:200", "--batch-max", "100KiB")
+        baton("stream", "append", full, phase + " record", "--partition", "1", "--producer", "maker")
+        for group, flags in (("strict", ["--single-active", "--handover", "strict"]), ("plain", [])):
+            baton("stream", "subscribe", full, "--group", group, *flags, "--from", "first", "--partition", "1", "--max", "1",
+                  "--store-every", "1")
+        baton("kv", "bucket", "create", full, "--value-max", "1000", "--keys-max", "50", "--history", "300",
+              "--history-size", "70000")
+        baton("kv", "put", full, "brief", "soon gone", "--ttl", "3650d")
+        baton("kv", "put", full, "lasting", "stays")
+
     baton("queue", "create", "ready", "--max-attempts", "7", "--weight", "blue=3", "--throttle", "slow=5/10")
     baton("queue", "create", "later")
     baton("queue", "create", "failing", "--max-attempts", "1")
@@ -69,11 +95,13 @@ def main():
     baton("kv", "put", "gone", "key", "value")
     baton("queue", "create", "gone")
     fill("first")
+    everything("first")
     baton("queue", "send", "held", "-", text="held 0\nheld 1\nheld 2\n")
     baton("store", "inspect")  # Makes a checkpoint.
     holder = subprocess.Popen([binary, "queue", "lease", "held", "--hold", "--max", "2", "--consumer", "holder",
                                "--wait", "1s", "--address", address], stdout=subprocess.DEVNULL)
     fill("second")
+    everything("second")
     baton("kv", "bucket", "delete", "gone")
     baton("queue", "delete", "gone")
     time.sleep(2.5)

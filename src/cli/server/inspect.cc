@@ -101,11 +101,11 @@ Result<ShardState> read_state(const CheckpointStore& store) {
 
 Result<ShardInspection> inspect_shard(Disk& disk, const std::string& path, std::size_t number) {
   ShardInspection inspection;
-  inspection.format_version = static_cast<std::uint32_t>(kStoreFormat);
   BATON_TRY(const auto store,
             open_rocks_store_read_only(DataFolder::checkpoint_of(path, number), kShardTables));
   BATON_TRY(inspection.tables, inspect_tables(*store));
   BATON_TRY(const ShardState state, read_state(*store));
+  inspection.format_version = static_cast<std::uint32_t>(state.format);
   inspection.checkpoint_position = state.position.value;
   inspection.boot = state.boot;
   BATON_TRY(const JournalExtent extent,

@@ -1,16 +1,20 @@
 #include "core/group/facts.h"
 
+#include <array>
 #include <limits>
-
-#include "base/tagged.h"
+#include <string_view>
 
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kFactFormat = 1;
+constexpr std::uint8_t kVersion1 = 1;  // Of the bodies of format 1.
 
-// The byte a fact begins with is its place in CoordinatorFact, which is why that list only grows at
-// its end.
+// A kind's number is its place in CoordinatorFact, which is why that list only grows at its end.
+// Kinds behind the first ones say what a reader shall do that does not know them.
+constexpr std::size_t kFirstKinds = 4;
+constexpr std::array<std::string_view, std::variant_size_v<CoordinatorFact>> kNames{
+    "GroupCreated", "GenerationTaken", "OffsetStored", "GroupForgotten"};
+
 void body(Encoder& out, const GroupCreated& fact) {
   encode(out, fact.group);
   encode_kind(out, fact.single_active, fact.handover);
@@ -97,19 +101,29 @@ void decode_kind(Decoder& in, bool& single_active, Handover& handover) {
   handover = kind == 2 ? Handover::strict : Handover::at_once;
 }
 
+constinit const FactSet kCoordinatorFacts{.owner = FactOwner{3}, .name = "groups", .kinds = kNames};
+
 void encode(Encoder& out, const CoordinatorFact& fact) {
-  out.u8(static_cast<std::uint8_t>(fact.index()));
-  out.u8(kFactFormat);
-  std::visit([&](const auto& happened) { body(out, happened); }, fact);
+  write_fact<kFirstKinds>(out, kCoordinatorFacts, fact, 0,
+                          [&](const auto& happened) { body(out, happened); });
+}
+
+Result<CoordinatorFact> decode_coordinator_fact(const FactFrame& frame) {
+  return read_fact<CoordinatorFact>(kCoordinatorFacts, frame,
+                                    [](Decoder& in, auto& happened) { read(in, happened); });
 }
 
 Result<CoordinatorFact> decode_coordinator_fact(Decoder& in) {
+  return decode_coordinator_fact(read_frame(in));
+}
+
+Result<CoordinatorFact> decode_coordinator_fact_1(Decoder& in) {
   const std::uint8_t tag = in.u8();
-  const std::uint8_t format = in.u8();
+  const std::uint8_t version = in.u8();
   CoordinatorFact fact;
-  if (format != kFactFormat || !read_tagged(tag, fact, [&](auto& one) { read(in, one); }) ||
+  if (version != kVersion1 || !read_tagged(tag, fact, [&](auto& one) { read(in, one); }) ||
       !in.ok()) {
-    return Error{Errc::malformed, "a fact of the groups"};
+    return Error{Errc::malformed, "a fact of the groups, format 1"};
   }
   return fact;
 }

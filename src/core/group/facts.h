@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "core/group/types.h"
@@ -12,14 +13,15 @@
 /// What the journal holds of groups. Members are not truth: a restart removes them, and their
 /// clients come back.
 ///
-///   fact              kind u8, version u8 (1), then by kind:
+/// Each is framed and can gain fields as base/growing.h says; format 1 has kind u8 and version u8
+/// (1) before the same bodies.
+///
 ///   0 GroupCreated    group, kind u8, partition index + 1 varint
 ///   1 GenerationTaken group, generation varint, at i64
 ///   2 OffsetStored    group, epoch varint, offset varint, at i64
 ///   3 GroupForgotten  group
-///   group             stream blob (1 to 200 bytes), partition varint (below 10 000), name blob (1
-///   to
-///                     200 bytes)
+///   group             stream blob (1 to 200 bytes), partition varint (below 10 000), name blob
+///                     (1 to 200 bytes)
 ///   kind              0 not single-active, 1 single-active, 2 single-active with strict hand-over
 ///   blob              length varint, bytes. Numbers are little-endian.
 namespace baton {
@@ -50,9 +52,14 @@ struct GroupForgotten {
 
 using CoordinatorFact = std::variant<GroupCreated, GenerationTaken, OffsetStored, GroupForgotten>;
 
+extern const FactSet kCoordinatorFacts;
+
 void encode(Encoder& out, const CoordinatorFact& fact);
-/// Reads one fact; fails with malformed.
+/// Fails with malformed, or store_too_new.
+Result<CoordinatorFact> decode_coordinator_fact(const FactFrame& frame);
 Result<CoordinatorFact> decode_coordinator_fact(Decoder& in);
+/// Reads one fact of format 1; fails with malformed.
+Result<CoordinatorFact> decode_coordinator_fact_1(Decoder& in);
 
 /// A group's name as facts and rows hold it, checked against its limits; a bad one fails the
 /// decoder.

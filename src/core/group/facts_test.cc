@@ -79,10 +79,56 @@ TEST(CoordinatorFacts, EveryFactReadsBackAsItWasWritten) {
 // These bytes are on disks: a change of them is a new version, not a new expectation.
 TEST(CoordinatorFacts, TheBytesStayWhatTheyAre) {
   EXPECT_EQ(hex(encoded(facts().at("0_group_created"))),
-            "0001066f7264657273ac020762696c6c696e6701ad02");
+            "0314066f7264657273ac020762696c6c696e6701ad02");
   EXPECT_EQ(hex(encoded(facts().at("2_offset_stored"))),
-            "0201066f7264657273ac020762696c6c696e67ae02808080808020"
+            "1321066f7264657273ac020762696c6c696e67ae02808080808020"
             "01002a36fe9c9717");
+}
+
+// The same facts as format 1 has them: with a byte for the kind and one for a version, and no
+// length.
+TEST(CoordinatorFacts, BytesOfFormat1StayReadable) {
+  for (const auto& [name, fact] : facts()) {
+    const std::string today = encoded(fact);
+    Decoder frame(today);
+    std::string bytes{static_cast<char>(fact.index()), '\1'};
+    bytes += read_frame(frame).body;
+    Decoder in(bytes);
+    const Result<CoordinatorFact> decoded = decode_coordinator_fact_1(in);
+    ASSERT_TRUE(decoded.has_value() && in.finish()) << name;
+    EXPECT_EQ(encoded(*decoded), today) << name;
+    bytes[1] = 2;
+    Decoder newer(bytes);
+    EXPECT_EQ(decode_coordinator_fact_1(newer).error().code, Errc::malformed);
+  }
+}
+
+TEST(CoordinatorFacts, AFieldToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
+  for (const auto& [name, fact] : facts()) {
+    const std::string today = encoded(fact);
+    const auto with_field = [&](Need need) {
+      Decoder in(today);
+      const FactFrame frame = read_frame(in);
+      std::string longer;
+      Encoder out(longer);
+      out.varint(frame.kind << 3U | frame.owner.value);
+      out.blob_of(0, [&] {
+        out.raw(frame.body);
+        put_field(out, 99, "more", need);
+      });
+      return longer;
+    };
+    const std::string skipped = with_field({});
+    Decoder in(skipped);
+    const Result<CoordinatorFact> decoded = decode_coordinator_fact(in);
+    ASSERT_TRUE(decoded.has_value() && in.finish()) << name;
+    EXPECT_EQ(encoded(*decoded), today) << name;
+    const std::string refused = with_field(Need{3});
+    Decoder again(refused);
+    const Error error = decode_coordinator_fact(again).error();
+    EXPECT_EQ(error.code, Errc::store_too_new) << name;
+    EXPECT_NE(error.text.find("field 99"), std::string::npos) << error.text;
+  }
 }
 
 TEST(CoordinatorFacts, AFactCutShortIsMalformed) {
@@ -102,13 +148,18 @@ void expect_malformed(const std::string& bytes) {
   EXPECT_EQ(decoded.error().code, Errc::malformed);
 }
 
-TEST(CoordinatorFacts, AKindOrAVersionToComeIsMalformed) {
-  std::string bytes = encoded(facts().at("3_group_forgotten"));
-  bytes[0] = static_cast<char>(std::variant_size_v<CoordinatorFact>);
-  expect_malformed(bytes);
-  bytes[0] = 3;
-  bytes[1] = 2;
-  expect_malformed(bytes);
+TEST(CoordinatorFacts, AKindToComeIsRefusedByName) {
+  std::string bytes;
+  Encoder out(bytes);
+  out.varint(std::variant_size_v<CoordinatorFact> << 3U | kCoordinatorFacts.owner.value);
+  out.blob(std::string(1, '\3'));  // It must be understood, since format 3.
+  Decoder in(bytes);
+  const Error error = decode_coordinator_fact(in).error();
+  EXPECT_EQ(error.code, Errc::store_too_new);
+  EXPECT_NE(error.text.find("fact 4 of the groups"), std::string::npos) << error.text;
+  std::string old{static_cast<char>(std::variant_size_v<CoordinatorFact>), '\1'};
+  Decoder format_1(old);
+  EXPECT_EQ(decode_coordinator_fact_1(format_1).error().code, Errc::malformed);
 }
 
 TEST(CoordinatorFacts, NamesAndNumbersOutOfTheirLimitsAreMalformed) {
@@ -150,6 +201,15 @@ TEST(CoordinatorRows, ADamagedRowIsReported) {
     EXPECT_FALSE(decode_group_row(value.substr(0, length)).has_value()) << length;
   }
   EXPECT_FALSE(decode_group_row(value + "x").has_value());
+  // A whole field is what a later version may have added.
+  std::string optional = value;
+  Encoder out(optional);
+  put_field(out, 99, "more");
+  EXPECT_EQ(encode_row(*decode_group_row(optional)), value);
+  std::string required = value;
+  Encoder more(required);
+  put_field(more, 99, "more", Need{3});
+  EXPECT_EQ(decode_group_row(required).error().code, Errc::store_too_new);
   // A cut within the group's name is another name; before it, it is damage.
   for (std::size_t length = 0; length <= key.size() - kGroup.name.size(); ++length) {
     EXPECT_FALSE(decode_group_row_key(key.substr(0, length)).has_value()) << length;

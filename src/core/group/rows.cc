@@ -1,6 +1,7 @@
 #include "core/group/rows.h"
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "core/group/facts.h"
 
 namespace baton {
@@ -66,7 +67,8 @@ Result<coordinator_state::Record> decode_group_row(std::string_view value) {
     record.offset = GroupOffset{in.varint()};
     record.offset_at = {in.fixed<std::int64_t>()};
   }
-  if (!in.finish()) return bad_row("value");
+  skip_fields(in);
+  if (!in.ok()) return unreadable(in, Errc::store_corrupt, "a row of the table 'groups'");
   return record;
 }
 

@@ -13,7 +13,8 @@
 ///
 ///   key    stream length u16 big-endian, stream, partition u64 big-endian, group name (the rest)
 ///   value  version u8 (1), kind u8 (facts.h), partition index + 1 varint, generation varint,
-///          generation_at i64, has offset u8; then, if it has one: offset varint, offset_at i64
+///          generation_at i64, has offset u8; then, if it has one: offset varint, offset_at i64;
+///          fields (base/growing.h)
 namespace baton {
 
 namespace tables {

@@ -1,11 +1,27 @@
 #include "core/kv/facts.h"
 
-#include "base/tagged.h"
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kFactFormat = 1;
+constexpr std::uint8_t kVersion1 = 1;  // Of the bodies of format 1.
+
+// Kinds behind the first ones say what a reader shall do that does not know them.
+constexpr std::size_t kFirstKinds = 5;
+constexpr std::array<std::string_view, std::variant_size_v<KvFact>> kNames{
+    "KvBucketCreated", "KvBucketDeleted", "KvPut", "KvRemoved", "KvExpired"};
+
+/// Every setting of a bucket, with the number of its field.
+constexpr std::array<std::pair<std::uint64_t, std::uint64_t KvSettings::*>, 4> kSettings{{
+    {1, &KvSettings::value_bytes_max},
+    {2, &KvSettings::keys_max},
+    {3, &KvSettings::history_changes_max},
+    {4, &KvSettings::history_bytes_max},
+}};
 
 /// A change of a key without a value: what is gone has none.
 template <class Gone>
@@ -41,13 +57,14 @@ void read_change(Decoder& in, Change& fact) {
   if (in.ok()) fact.key = key;
 }
 
-void read(Decoder& in, KvBucketCreated& fact) {
+void read_created(Decoder& in, KvBucketCreated& fact, KvSettings (*settings)(Decoder&)) {
   fact.bucket = BucketId{in.varint()};
   fact.name = decode_bucket_name(in);
-  fact.settings = decode_kv_settings(in);
+  fact.settings = settings(in);
   fact.revision = Revision{in.varint()};
   fact.at = {in.fixed<std::int64_t>()};
 }
+void read(Decoder& in, KvBucketCreated& fact) { read_created(in, fact, decode_kv_settings); }
 void read(Decoder& in, KvBucketDeleted& fact) { fact.bucket = BucketId{in.varint()}; }
 void read(Decoder& in, KvPut& fact) {
   read_change(in, fact);
@@ -60,18 +77,33 @@ void read(Decoder& in, KvExpired& fact) { read_change(in, fact); }
 }  // namespace
 
 void encode(Encoder& out, const KvSettings& settings) {
-  out.varint(settings.value_bytes_max);
-  out.varint(settings.keys_max);
-  out.varint(settings.history_changes_max);
-  out.varint(settings.history_bytes_max);
+  out.blob_of(0, [&] {
+    for (const auto& [number, value] : kSettings) {
+      if (settings.*value != KvSettings{}.*value) put_field(out, number, settings.*value);
+    }
+  });
 }
 
 KvSettings decode_kv_settings(Decoder& in) {
   KvSettings settings;
-  settings.value_bytes_max = in.varint();
-  settings.keys_max = in.varint();
-  settings.history_changes_max = in.varint();
-  settings.history_bytes_max = in.varint();
+  Decoder bytes(in.blob());
+  for (FieldReader field(bytes); field.next();) {
+    const auto* const known =
+        std::ranges::find(kSettings, field.number(), [](const auto& each) { return each.first; });
+    if (known == kSettings.end()) {
+      field.skip();
+    } else {
+      settings.*(known->second) = field.value().varint();
+    }
+  }
+  if (!bytes.ok()) in.fail_as(bytes, "settings");
+  if (!validate(settings).has_value()) in.fail();
+  return settings;
+}
+
+KvSettings decode_kv_settings_1(Decoder& in) {
+  KvSettings settings;
+  for (const auto& [number, value] : kSettings) settings.*value = in.varint();
   if (!validate(settings).has_value()) in.fail();
   return settings;
 }
@@ -88,19 +120,35 @@ std::string decode_kv_value(Decoder& in) {
   return in.ok() ? std::string(value) : std::string();
 }
 
+constinit const FactSet kKvFacts{.owner = FactOwner{4}, .name = "buckets", .kinds = kNames};
+
 void encode(Encoder& out, const KvFact& fact) {
-  out.u8(static_cast<std::uint8_t>(fact.index()));
-  out.u8(kFactFormat);
-  std::visit([&](const auto& happened) { body(out, happened); }, fact);
+  const auto* const put = std::get_if<KvPut>(&fact);
+  const std::size_t about = put != nullptr ? put->key.size() + put->value.size() + 16 : 0;
+  write_fact<kFirstKinds>(out, kKvFacts, fact, about,
+                          [&](const auto& happened) { body(out, happened); });
 }
 
-Result<KvFact> decode_kv_fact(Decoder& in) {
+Result<KvFact> decode_kv_fact(const FactFrame& frame) {
+  return read_fact<KvFact>(kKvFacts, frame,
+                           [](Decoder& in, auto& happened) { read(in, happened); });
+}
+
+Result<KvFact> decode_kv_fact(Decoder& in) { return decode_kv_fact(read_frame(in)); }
+
+Result<KvFact> decode_kv_fact_1(Decoder& in) {
   const std::uint8_t tag = in.u8();
-  const std::uint8_t format = in.u8();
+  const std::uint8_t version = in.u8();
   KvFact fact;
-  if (format != kFactFormat || !read_tagged(tag, fact, [&](auto& one) { read(in, one); }) ||
-      !in.ok()) {
-    return Error{Errc::malformed, "a fact of the buckets"};
+  const auto body_1 = [&]<class Fact>(Fact& one) {
+    if constexpr (std::is_same_v<Fact, KvBucketCreated>) {
+      read_created(in, one, decode_kv_settings_1);
+    } else {
+      read(in, one);
+    }
+  };
+  if (version != kVersion1 || !read_tagged(tag, fact, body_1) || !in.ok()) {
+    return Error{Errc::malformed, "a fact of the buckets, format 1"};
   }
   return fact;
 }

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "core/kv/types.h"
@@ -11,16 +12,20 @@
 /// What the journal holds of buckets. Watches are not truth: they make no facts, and their clients
 /// come back with the last revision they saw.
 ///
-///   fact              kind u8, version u8 (1), then by kind:
+/// Each is framed and can gain fields as base/growing.h says:
+///
 ///   0 KvBucketCreated bucket varint, name blob (1 to 200 bytes), settings, revision varint, at i64
 ///   1 KvBucketDeleted bucket varint
 ///   2 KvPut           bucket varint, revision varint, key, value blob (to 16 MiB),
 ///                     expires_at i64 (the largest: never)
 ///   3 KvRemoved       bucket varint, revision varint, key
 ///   4 KvExpired       bucket varint, revision varint, key
-///   settings          value_bytes_max, keys_max, history_changes_max, history_bytes_max: varints
+///   settings          blob of fields: 1 value_bytes_max, 2 keys_max, 3 history_changes_max,
+///                     4 history_bytes_max, each a varint; absent: KvSettings{} has it
 ///   key               blob (1 to 512 bytes)
 ///   blob              length varint, bytes. Numbers are little-endian.
+///
+/// Format 1 has kind u8 and version u8 (1) before the bodies; its settings are the four varints.
 namespace baton {
 
 struct KvBucketCreated {
@@ -53,16 +58,22 @@ struct KvExpired {
   std::string key;
 };
 
-/// The byte a fact begins with is its place here: the list only grows at its end.
+/// The number of a kind is its place here: the list only grows at its end.
 using KvFact = std::variant<KvBucketCreated, KvBucketDeleted, KvPut, KvRemoved, KvExpired>;
 
+extern const FactSet kKvFacts;
+
 void encode(Encoder& out, const KvFact& fact);
-/// Reads one fact; fails with malformed.
+/// Fails with malformed, or store_too_new.
+Result<KvFact> decode_kv_fact(const FactFrame& frame);
 Result<KvFact> decode_kv_fact(Decoder& in);
+/// Reads one fact of format 1; fails with malformed.
+Result<KvFact> decode_kv_fact_1(Decoder& in);
 
 /// Parts that facts and rows share. Decoding checks limits; what is out of them fails the decoder.
 void encode(Encoder& out, const KvSettings& settings);
 KvSettings decode_kv_settings(Decoder& in);
+KvSettings decode_kv_settings_1(Decoder& in);
 std::string decode_bucket_name(Decoder& in);
 std::string decode_kv_value(Decoder& in);
 

@@ -3,23 +3,32 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "core/kv/facts.h"
 
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kRowFormat = 1;
+constexpr std::uint8_t kVersion1 = 1;  // Of all rows in format 1, and of the row "next".
+constexpr std::uint8_t kVersion2 = 2;
 
 Error bad_row(std::string_view part, std::string_view table) {
   return {Errc::store_corrupt,
           fmt::format("the {} of a row of the table '{}' cannot be read", part, table)};
 }
 
-/// Begins a value; a format other than ours fails the decoder.
-Decoder open(std::string_view value) {
-  Decoder in(value);
-  if (in.u8() != kRowFormat) in.fail();
-  return in;
+/// Reads the fields that end a row; the error, if any of it cannot be read.
+Status finish_row(std::string_view table, Decoder& in) {
+  skip_fields(in);
+  if (in.ok()) return {};
+  return unreadable(in, Errc::store_corrupt, fmt::format("a row of the table '{}'", table));
+}
+
+void read_entry(Decoder& in, KvEntry& entry) {
+  entry.revision = Revision{in.varint()};
+  entry.created_revision = Revision{in.varint()};
+  entry.version = in.varint();
+  entry.expires_at = {in.fixed<std::int64_t>()};
 }
 
 }  // namespace
@@ -39,7 +48,7 @@ std::string entry_row_key(BucketId bucket, std::string_view key) {
 std::string encode_row(const KvBucketRow& row) {
   std::string value;
   Encoder out(value);
-  out.u8(kRowFormat);
+  out.u8(kVersion2);
   out.blob(row.name);
   encode(out, row.settings);
   out.varint(row.revision.value);
@@ -50,7 +59,7 @@ std::string encode_row(const KvBucketRow& row) {
 std::string encode_row(const KvNextRow& row) {
   std::string value;
   Encoder out(value);
-  out.u8(kRowFormat);
+  out.u8(kVersion1);
   out.varint(row.bucket.value);
   out.varint(row.revision.value);
   return value;
@@ -60,11 +69,13 @@ std::string encode_row(const KvEntry& entry) {
   std::string value;
   value.reserve(40 + entry.value.size());
   Encoder out(value);
-  out.u8(kRowFormat);
-  out.varint(entry.revision.value);
-  out.varint(entry.created_revision.value);
-  out.varint(entry.version);
-  out.fixed(entry.expires_at.ns);
+  out.u8(kVersion2);
+  out.blob_of(0, [&] {
+    out.varint(entry.revision.value);
+    out.varint(entry.created_revision.value);
+    out.varint(entry.version);
+    out.fixed(entry.expires_at.ns);
+  });
   out.raw(entry.value);
   return value;
 }
@@ -84,32 +95,41 @@ Result<KvEntryRowKey> decode_entry_row_key(std::string_view key) {
 }
 
 Result<KvBucketRow> decode_bucket_row(std::string_view value) {
-  Decoder in = open(value);
+  Decoder in(value);
   KvBucketRow row;
+  const std::uint8_t version = in.u8();
+  if (version != kVersion1 && version != kVersion2) return bad_row("value", "kv_buckets");
+  row.old = version == kVersion1;
   row.name = decode_bucket_name(in);
-  row.settings = decode_kv_settings(in);
+  row.settings = row.old ? decode_kv_settings_1(in) : decode_kv_settings(in);
   row.revision = Revision{in.varint()};
   row.created_at = {in.fixed<std::int64_t>()};
-  if (!in.finish()) return bad_row("value", "kv_buckets");
+  BATON_TRY_STATUS(finish_row("kv_buckets", in));
   return row;
 }
 
 Result<KvNextRow> decode_kv_next_row(std::string_view value) {
-  Decoder in = open(value);
+  Decoder in(value);
   KvNextRow row;
+  if (in.u8() != kVersion1) return bad_row("value", "kv_buckets");
   row.bucket = BucketId{in.varint()};
   row.revision = Revision{in.varint()};
-  if (!in.finish()) return bad_row("value", "kv_buckets");
+  BATON_TRY_STATUS(finish_row("kv_buckets", in));
   return row;
 }
 
 Result<KvEntry> decode_entry_row(std::string_view value) {
-  Decoder in = open(value);
+  Decoder in(value);
   KvEntry entry;
-  entry.revision = Revision{in.varint()};
-  entry.created_revision = Revision{in.varint()};
-  entry.version = in.varint();
-  entry.expires_at = {in.fixed<std::int64_t>()};
+  const std::uint8_t version = in.u8();
+  if (version != kVersion1 && version != kVersion2) return bad_row("value", "kv_entries");
+  if (version == kVersion1) {
+    read_entry(in, entry);
+  } else {
+    Decoder head(in.blob());
+    read_entry(head, entry);
+    BATON_TRY_STATUS(finish_row("kv_entries", head));
+  }
   const bool in_order = Revision{} < entry.created_revision &&
                         entry.created_revision <= entry.revision && entry.version >= 1;
   if (!in.ok() || !in_order || in.rest().size() > limits::kKvValueBytesMax) {

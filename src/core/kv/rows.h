@@ -12,14 +12,17 @@
 /// kv_entries. A bucket's history has no rows.
 ///
 ///   kv_buckets  key    bucket u64 big-endian
-///               value  version u8 (1), name blob, settings (see facts.h), revision varint,
-///                      created_at i64
+///               value  version u8 (2), name blob, settings (see facts.h), revision varint,
+///                      created_at i64, fields
 ///               key    "next"
 ///               value  version u8 (1), next bucket varint, revision that a new bucket goes on from
-///                      varint
+///                      varint, fields
 ///   kv_entries  key    bucket u64 big-endian, key (the rest)
-///               value  version u8 (1), revision varint, created_revision varint, version of the
-///                      key varint, expires_at i64, value (the rest)
+///               value  version u8 (2), blob of: revision varint, created_revision varint, version
+///                      of the key varint, expires_at i64, fields; then the value (the rest)
+///
+/// Fields are numbered (base/growing.h); there are none yet. Version 1 of the other two has
+/// settings of format 1, and no length in kv_entries; it is read, and no longer written.
 namespace baton {
 
 namespace tables {
@@ -37,6 +40,7 @@ struct KvBucketRow {
   KvSettings settings;
   Revision revision;
   Instant created_at;
+  bool old = false;  // Read from format 1, which is no longer written.
 };
 struct KvNextRow {
   BucketId bucket;

@@ -220,6 +220,8 @@ Status KvMachine::load_bucket(const Row& row) {
   bucket.settings = values.settings;
   bucket.created_at = values.created_at;
   bucket.history.begin(values.revision);
+  // The next checkpoint writes it as it is written today.
+  if (values.old) mark_bucket(id);
   names_.emplace(std::move(values.name), id);
   next_bucket_ = std::max(next_bucket_, BucketId{id.value + 1});
   totals_.buckets = buckets_.size();

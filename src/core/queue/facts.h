@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "base/result.h"
 #include "core/queue/dedup.h"
 #include "core/queue/message.h"
@@ -149,8 +150,13 @@ using QueueFact = std::variant<QueueCreated, QueueUpdated, QueueDeleted, Enqueue
                                Extended, Ended, DeadLettered, BecameReady, Removed, Purged,
                                Redriven, Outgoing, OutgoingDone, Received, ReceivedForgotten>;
 
+extern const FactSet kQueueFacts;
+
 void encode(Encoder& out, const QueueFact& fact);
-/// Reads one fact; fails with malformed.
+/// Fails with malformed, or store_too_new.
+Result<QueueFact> decode_queue_fact(const FactFrame& frame);
 Result<QueueFact> decode_queue_fact(Decoder& in);
+/// Reads one fact of format 1; fails with malformed.
+Result<QueueFact> decode_queue_fact_1(Decoder& in);
 
 }  // namespace baton

@@ -89,10 +89,10 @@ inline std::map<std::string, QueueFact> facts() {
       {"10_removed_cancelled", Removed{place(true), 29, Removed::Why::cancelled}},
       {"11_purged", Purged{QueueId{21}}},
       {"12_redriven", Redriven{place(false), QueueId{30}, Sequence{31}}},
-      {"17_outgoing", Outgoing{transfer(), place(false), token, "elsewhere", "no luck"}},
-      {"18_outgoing_done", OutgoingDone{transfer(), QueueId{21}, id()}},
-      {"19_received", Received{transfer(), QueueId{21}, Sequence{22}, 3, stored_message()}},
-      {"20_received_forgotten", ReceivedForgotten{transfer(), 3}},
+      {"13_outgoing", Outgoing{transfer(), place(false), token, "elsewhere", "no luck"}},
+      {"14_outgoing_done", OutgoingDone{transfer(), QueueId{21}, id()}},
+      {"15_received", Received{transfer(), QueueId{21}, Sequence{22}, 3, stored_message()}},
+      {"16_received_forgotten", ReceivedForgotten{transfer(), 3}},
   };
 }
 

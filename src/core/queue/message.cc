@@ -5,17 +5,21 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "base/limits.h"
 
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kFormat = 1;
+// Format 2 has fields, format 1 has none.
+constexpr std::uint8_t kPlain = 1;
+constexpr std::uint8_t kWithFields = 2;
 constexpr std::size_t kFixedBytes = 1 + 16 + 8 + 8;
 
 /// What comes before the throttle keys, which is the same for every way to build a message.
-void begin(Encoder& out, Uuid id, Instant enqueued_at, Instant expires_at, std::string_view key) {
-  out.u8(kFormat);
+void begin(Encoder& out, std::uint8_t format, Uuid id, Instant enqueued_at, Instant expires_at,
+           std::string_view key) {
+  out.u8(format);
   out.raw(id.raw());
   out.fixed(enqueued_at.ns);
   out.fixed(expires_at.ns);
@@ -32,7 +36,7 @@ MessageRef Message::make(const NewMessage& message, Uuid id, Instant enqueued_at
   std::string bytes;
   bytes.reserve(size);
   Encoder out(bytes);
-  begin(out, id, enqueued_at, expires_at, message.fairness_key);
+  begin(out, kPlain, id, enqueued_at, expires_at, message.fairness_key);
   out.varint(message.throttle_keys.size());
   for (const std::string& key : message.throttle_keys) out.blob(key);
   out.varint(message.headers.size());
@@ -42,8 +46,9 @@ MessageRef Message::make(const NewMessage& message, Uuid id, Instant enqueued_at
   }
   out.raw(message.payload);
   auto made = std::make_shared<Message>(Private{}, std::move(bytes));
-  const bool readable = made->find_fields();
-  BATON_ASSERT(readable);
+  Decoder read(made->bytes_);
+  made->find_fields(read);
+  BATON_ASSERT(read.ok());
   return made;
 }
 
@@ -57,7 +62,8 @@ MessageRef Message::with_headers(const Message& message, const std::vector<Heade
   for (const auto& [name, value] : headers) all.emplace_back(name, value);
   std::string bytes;
   Encoder out(bytes);
-  begin(out, message.id_, message.enqueued_at_, expires_at, message.fairness_key_);
+  begin(out, message.field_area().empty() ? kPlain : kWithFields, message.id_, message.enqueued_at_,
+        expires_at, message.fairness_key_);
   out.varint(message.throttle_count_);
   out.raw(message.throttle_area_);
   out.varint(all.size());
@@ -65,22 +71,36 @@ MessageRef Message::with_headers(const Message& message, const std::vector<Heade
     out.blob(name);
     out.blob(value);
   }
+  out.raw(message.field_area());
   out.raw(message.payload_);
   auto made = std::make_shared<Message>(Private{}, std::move(bytes));
-  const bool readable = made->find_fields();
-  BATON_ASSERT(readable);
+  Decoder read(made->bytes_);
+  made->find_fields(read);
+  BATON_ASSERT(read.ok());
   return made;
 }
 
 Result<MessageRef> Message::parse(std::string_view bytes) {
   auto made = std::make_shared<Message>(Private{}, std::string(bytes));
-  if (!made->find_fields()) return Error{Errc::malformed, "a stored message"};
+  Decoder read(made->bytes_);
+  made->find_fields(read);
+  if (!read.ok()) return unreadable(read, Errc::malformed, "a stored message");
   return MessageRef(std::move(made));
 }
 
-bool Message::find_fields() {
-  Decoder in(bytes_);
-  if (in.u8() != kFormat) return false;
+MessageRef Message::parse(std::string_view bytes, Decoder& within) {
+  if (!within.ok()) return nullptr;
+  auto made = std::make_shared<Message>(Private{}, std::string(bytes));
+  Decoder read(made->bytes_);
+  made->find_fields(read);
+  if (read.ok()) return made;
+  within.fail_as(read, "message");
+  return nullptr;
+}
+
+void Message::find_fields(Decoder& in) {
+  const std::uint8_t format = in.u8();
+  if (format != kPlain && format != kWithFields) in.fail();
   const std::string_view id = in.raw(16);
   enqueued_at_ = {in.fixed<std::int64_t>()};
   expires_at_ = {in.fixed<std::int64_t>()};
@@ -93,10 +113,14 @@ bool Message::find_fields() {
   const char* const headers = in.rest().data();
   for (std::uint32_t i = 0; i < 2 * header_count_; ++i) in.blob();
   header_area_ = {headers, static_cast<std::size_t>(in.rest().data() - headers)};
+  if (format == kWithFields) {
+    Decoder inner(in.blob());
+    skip_fields(inner);
+    if (!inner.ok()) in.fail_as(inner);
+  }
   payload_ = in.rest();
-  if (!in.ok()) return false;
-  id_ = Uuid::from_raw(id);
-  return fairness_key_.size() <= limits::kFairnessKeyBytes;
+  if (fairness_key_.size() > limits::kFairnessKeyBytes) in.fail();
+  if (in.ok()) id_ = Uuid::from_raw(id);
 }
 
 std::vector<std::pair<std::string_view, std::string_view>> Message::headers() const {

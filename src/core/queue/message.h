@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "base/uuid.h"
@@ -18,14 +19,16 @@ namespace baton {
 /// the checkpoint and deliveries on their way out.
 ///
 /// ```
-///   u8      format (1)
+///   u8      format (1 or 2)
 ///   16      id
 ///   i64     enqueued_at, ns       i64  expires_at, ns
 ///   varint  fairness key length, bytes
 ///   varint  number of throttle keys, each: varint length, bytes
 ///   varint  number of headers, each: varint length, name, varint length, value
+///   format 2 alone: blob of fields (base/growing.h), of which this version knows none
 ///   the rest: payload
 /// ```
+/// Format 2 is for fields to come: a message without any is written in format 1, and both are read.
 class Message {
  public:
   Message(const Message&) = delete;
@@ -40,8 +43,10 @@ class Message {
   static std::shared_ptr<const Message> with_headers(const Message& message,
                                                      const std::vector<Header>& headers,
                                                      Instant expires_at);
-  /// Takes bytes that bytes() gave once. Fails with malformed.
+  /// Takes bytes that bytes() gave once. Fails with malformed, or store_too_new.
   static Result<std::shared_ptr<const Message>> parse(std::string_view bytes);
+  /// The same for bytes that `within` has read: fails it, and answers null.
+  static std::shared_ptr<const Message> parse(std::string_view bytes, Decoder& within);
 
   [[nodiscard]] const Uuid& id() const { return id_; }
   [[nodiscard]] Instant enqueued_at() const { return enqueued_at_; }
@@ -64,7 +69,12 @@ class Message {
   Message(Private, std::string bytes) : bytes_(std::move(bytes)) {}
 
  private:
-  bool find_fields();
+  /// Reads the buffer, all of `in`.
+  void find_fields(Decoder& in);
+  /// The blob of fields between headers and payload; empty in format 1.
+  [[nodiscard]] std::string_view field_area() const {
+    return {header_area_.end(), payload_.begin()};
+  }
 
   std::string bytes_;
   Uuid id_;

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "core/queue/machine.h"
 
 /// Back from a checkpoint: queues, keys and leases are loaded, messages are left where they are.
@@ -30,6 +31,11 @@ Status QueueMachine::load(Table table, const Row& row) {
     transfer.boot = in.big_u64();
     transfer.number = in.big_u64();
     if (!in.finish()) return Error{Errc::store_corrupt, "a row of the table 'received'"};
+    Decoder fields(row.value);
+    skip_fields(fields);
+    if (!fields.ok()) {
+      return unreadable(fields, Errc::store_corrupt, "a row of the table 'received'");
+    }
     received_.emplace(shard, transfer);
     return {};
   }
@@ -51,6 +57,8 @@ Status QueueMachine::load_queue(const Row& row) {
   queue->delayed = queue->delayed_far = decoded.delayed;
   delayed_far_ += decoded.delayed;
   queues_by_id_[queue->id] = queue.get();
+  // The next checkpoint writes it as it is written today.
+  if (decoded.old) settle(*queue);
   next_queue_ = QueueId{std::max(next_queue_.value, decoded.id.value + 1)};
   queues_[row.key] = std::move(queue);
   return {};

@@ -2,16 +2,38 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/bytes.h"
+#include "base/growing.h"
 
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kMessageRowFormat = 1;
-constexpr std::uint8_t kOutgoingRowFormat = 2;
+// A message's row begins with its format. The first two are no longer written, but stay in stores
+// until their message changes. Format 2 is that of outgoing messages.
+constexpr std::uint8_t kMessageRow1 = 1;
+constexpr std::uint8_t kMessageRow2 = 2;
+constexpr std::uint8_t kMessageRow = 3;
+// The fields of a message's row.
+constexpr std::uint64_t kFailure = 1;
+constexpr std::uint64_t kTo = 2;
+constexpr std::uint64_t kTransfer = 3;
+// A row of `ids` has this beside the table's number; without it the rest of the row is the key.
+constexpr std::uint8_t kIdRow = 0x80;
+// A row of `queues` begins with this, where format 1 has the queue's number, which is never 0.
+constexpr std::uint8_t kQueueRow = 0;
 
-Error bad_row(std::string_view table) {
-  return {Errc::store_corrupt, "a row of the table '" + std::string(table) + "' cannot be read"};
+Error bad_row(std::string_view table, const Decoder& in) {
+  return unreadable(in, Errc::store_corrupt, fmt::format("a row of the table '{}'", table));
+}
+Error bad_row(std::string_view table) { return bad_row(table, Decoder({})); }
+
+/// Reads the fields that end a row; the error, if any of it cannot be read.
+Status finish_row(std::string_view table, Decoder& in) {
+  skip_fields(in);
+  if (!in.ok()) return bad_row(table, in);
+  return {};
 }
 
 Uuid read_id(Decoder& in) {
@@ -103,55 +125,92 @@ Result<QueueAndId> decode_queue_and_id(std::string_view key) {
   return decoded;
 }
 
+namespace {
+
+void put_failure(Encoder& out, const FailureNote& failure) {
+  std::string note;
+  Encoder inner(note);
+  inner.fixed(failure.first.ns);
+  inner.fixed(failure.last.ns);
+  inner.blob(failure.reason);
+  put_field(out, kFailure, note);
+}
+
+void put_transfer(Encoder& out, TransferId transfer) {
+  std::string name;
+  Encoder(name).varint(transfer.boot);
+  Encoder(name).varint(transfer.number);
+  put_field(out, kTransfer, name);
+}
+
+FailureRef read_failure(Decoder& in) {
+  auto note = std::make_shared<FailureNote>();
+  note->first = {in.fixed<std::int64_t>()};
+  note->last = {in.fixed<std::int64_t>()};
+  note->reason = in.blob();
+  return note;
+}
+
+TransferId read_transfer(Decoder& in) {
+  const std::uint64_t boot = in.varint();
+  return {.boot = boot, .number = in.varint()};
+}
+
+void read_message_row(Decoder& in, MessageRow& row) {
+  Decoder head(in.blob());
+  row.sequence = Sequence{head.varint()};
+  row.attempts = static_cast<std::uint32_t>(head.varint());
+  for (FieldReader field(head); field.next();) {
+    switch (field.number()) {
+      case kFailure: row.failure = read_failure(field.value()); break;
+      case kTo: row.to = field.value().rest(); break;
+      case kTransfer: row.transfer = read_transfer(field.value()); break;
+      default: field.skip();
+    }
+  }
+  if (!head.ok()) in.fail_as(head);
+}
+
+void read_message_row_1(Decoder& in, MessageRow& row, bool outgoing) {
+  row.sequence = Sequence{in.varint()};
+  row.attempts = static_cast<std::uint32_t>(in.varint());
+  if (in.u8() != 0) row.failure = read_failure(in);
+  row.to = in.blob();
+  if (!outgoing) return;
+  Decoder name(in.blob());
+  row.transfer = read_transfer(name);
+  if (!name.ok()) in.fail();
+}
+
+}  // namespace
+
 std::string encode_row(const MessageRow& row) {
   std::string value;
   value.reserve(row.message->bytes().size() + 24);
   Encoder out(value);
-  out.u8(row.transfer.has_value() ? kOutgoingRowFormat : kMessageRowFormat);
-  out.varint(row.sequence.value);
-  out.varint(row.attempts);
-  out.u8(row.failure != nullptr ? 1 : 0);
-  if (row.failure != nullptr) {
-    out.fixed(row.failure->first.ns);
-    out.fixed(row.failure->last.ns);
-    out.blob(row.failure->reason);
-  }
-  out.blob(row.to);
-  if (row.transfer.has_value()) {
-    std::string name;
-    Encoder(name).varint(row.transfer->boot);
-    Encoder(name).varint(row.transfer->number);
-    out.blob(name);
-  }
+  out.u8(kMessageRow);
+  out.blob_of(0, [&] {
+    out.varint(row.sequence.value);
+    out.varint(row.attempts);
+    if (row.failure != nullptr) put_failure(out, *row.failure);
+    if (!row.to.empty()) put_field(out, kTo, row.to);
+    if (row.transfer.has_value()) put_transfer(out, *row.transfer);
+  });
   out.raw(row.message->bytes());
   return value;
 }
 
 Result<MessageRow> decode_message_row(std::string_view value) {
   Decoder in(value);
-  const std::uint8_t format = in.u8();
-  if (format != kMessageRowFormat && format != kOutgoingRowFormat) return bad_row("messages");
   MessageRow row;
-  row.sequence = Sequence{in.varint()};
-  row.attempts = static_cast<std::uint32_t>(in.varint());
-  if (in.u8() != 0) {
-    auto note = std::make_shared<FailureNote>();
-    note->first = {in.fixed<std::int64_t>()};
-    note->last = {in.fixed<std::int64_t>()};
-    note->reason = in.blob();
-    row.failure = std::move(note);
+  switch (const std::uint8_t format = in.u8(); format) {
+    case kMessageRow1:
+    case kMessageRow2: read_message_row_1(in, row, format == kMessageRow2); break;
+    case kMessageRow: read_message_row(in, row); break;
+    default: return bad_row("messages");
   }
-  row.to = in.blob();
-  if (format == kOutgoingRowFormat) {
-    Decoder name(in.blob());
-    const std::uint64_t boot = name.varint();
-    row.transfer = TransferId{.boot = boot, .number = name.varint()};
-    if (!name.ok()) return bad_row("outgoing");
-  }
-  if (!in.ok()) return bad_row("messages");
-  auto message = Message::parse(in.rest());
-  if (!message.has_value()) return bad_row("messages");
-  row.message = *std::move(message);
+  row.message = Message::parse(in.rest(), in);
+  if (!in.ok()) return bad_row("messages", in);
   return row;
 }
 
@@ -168,7 +227,7 @@ Result<KeyRow> decode_key_row(std::string_view value) {
   KeyRow row;
   row.head = Sequence{in.varint()};
   row.count = in.varint();
-  if (!in.finish()) return bad_row("keys");
+  BATON_TRY_STATUS(finish_row("keys", in));
   return row;
 }
 
@@ -203,13 +262,14 @@ Result<LeaseRow> decode_lease_row(std::string_view value) {
   row.bytes = static_cast<std::uint32_t>(in.varint());
   row.key = in.blob();
   row.sequence = Sequence{in.varint()};
-  if (!in.finish()) return bad_row("leases");
+  BATON_TRY_STATUS(finish_row("leases", in));
   return row;
 }
 
 std::string encode_row(const QueueRow& row) {
   std::string value;
   Encoder out(value);
+  out.u8(kQueueRow);
   out.varint(row.id.value);
   out.varint(row.next_sequence.value);
   out.varint(row.purged_before.value);
@@ -222,13 +282,16 @@ std::string encode_row(const QueueRow& row) {
 Result<QueueRow> decode_queue_row(std::string_view value) {
   Decoder in(value);
   QueueRow row;
+  row.old = !value.starts_with(static_cast<char>(kQueueRow));
+  if (!row.old) in.u8();
   row.id = QueueId{in.varint()};
   row.next_sequence = Sequence{in.varint()};
   row.purged_before = Sequence{in.varint()};
   row.bytes = in.varint();
   row.delayed = in.varint();
-  row.settings = decode_settings(in);
-  if (!in.finish()) return bad_row("queues");
+  row.settings = row.old ? decode_settings_1(in) : decode_settings(in);
+  if (row.id == QueueId{}) in.fail();
+  BATON_TRY_STATUS(finish_row("queues", in));
   return row;
 }
 
@@ -245,23 +308,29 @@ Result<DedupRow> decode_dedup_row(std::string_view value) {
   DedupRow row;
   row.id = read_id(in);
   row.seen = {in.fixed<std::int64_t>()};
-  if (!in.finish()) return bad_row("dedup");
+  BATON_TRY_STATUS(finish_row("dedup", in));
   return row;
 }
 
 std::string encode_row(const IdRow& row) {
   std::string value;
   Encoder out(value);
-  out.u8(row.table.value);
-  out.raw(row.key);
+  out.u8(kIdRow | row.table.value);
+  out.blob(row.key);
   return value;
 }
 
 Result<IdRow> decode_id_row(std::string_view value) {
   Decoder in(value);
   IdRow row;
-  row.table = Table{in.u8()};
-  row.key = in.rest();
+  const std::uint8_t first = in.u8();
+  row.table = Table{static_cast<std::uint8_t>(first & ~kIdRow)};
+  if ((first & kIdRow) != 0) {
+    row.key = in.blob();
+    BATON_TRY_STATUS(finish_row("ids", in));
+  } else {
+    row.key = in.rest();
+  }
   if (!in.ok() || row.key.empty() || row.table.value >= tables::kAll.size()) return bad_row("ids");
   return row;
 }

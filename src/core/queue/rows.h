@@ -125,6 +125,7 @@ struct QueueRow {
   std::uint64_t bytes = 0;
   std::uint64_t delayed = 0;
   QueueSettings settings;
+  bool old = false;  // Read from format 1, which is no longer written.
 };
 std::string encode_row(const QueueRow& row);
 Result<QueueRow> decode_queue_row(std::string_view value);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/growing.h"
 #include "core/queue/types.h"
 
 namespace baton {
@@ -57,50 +58,117 @@ Status check_throttles(const QueueSettings& settings) {
   return {};
 }
 
+/// A text has no limits of its own here.
+Status check(const QueueSetting<std::string>& setting, const std::string& name) {
+  if (name.empty()) return {};
+  const Status valid = validate_queue_name(name);
+  if (valid.has_value()) return {};
+  return Error{valid.error().code, fmt::format("{}: {}", setting.name, valid.error().text)};
+}
+Status check(const QueueSetting<Duration>& setting, Duration value) {
+  return check_span(setting.name, value, setting.least, setting.most);
+}
 template <class T>
-void lay(T& value, const std::optional<T>& patch) {
-  if (patch.has_value()) value = *patch;
+Status check(const QueueSetting<T>& setting, T value) {
+  return check_number(setting.name, static_cast<std::uint64_t>(value),
+                      static_cast<std::uint64_t>(setting.least),
+                      static_cast<std::uint64_t>(setting.most));
 }
 
-void encode_span(Encoder& out, Duration span) { out.fixed(span.count()); }
+// Values as fields hold them.
+std::string_view stored(const std::string& value) { return value; }
+std::uint64_t stored(Duration value) { return static_cast<std::uint64_t>(value.count()); }
+template <class T>
+std::uint64_t stored(T value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+void read_value(Decoder& in, std::string& value) { value = in.raw(in.rest().size()); }
+template <class T>
+void read_value(Decoder& in, T& value) {
+  const std::uint64_t number = in.varint();
+  if constexpr (std::is_same_v<T, Duration>) {
+    value = Duration{static_cast<std::int64_t>(number)};
+  } else {
+    value = static_cast<T>(number);
+  }
+  // More than the type holds would be another value.
+  if (stored(value) != number) in.fail();
+}
+
+constexpr std::uint64_t kWeights = 14;
+constexpr std::uint64_t kThrottles = 15;
+
+void encode_fields(Encoder& out, const QueueSettings& settings) {
+  static const QueueSettings kInitial;
+  for_each_queue_setting([&](const auto& setting) {
+    const auto& value = settings.*setting.value;
+    if (value != kInitial.*setting.value) put_field(out, setting.number, stored(value));
+  });
+  std::string entry;
+  for (const auto& [key, weight] : settings.weights) {
+    entry.clear();
+    Encoder(entry).blob(key);
+    Encoder(entry).varint(weight);
+    put_field(out, kWeights, entry);
+  }
+  for (const auto& [key, throttle] : settings.throttles) {
+    entry.clear();
+    Encoder(entry).blob(key);
+    Encoder(entry).fixed(std::bit_cast<std::uint64_t>(throttle.rate));
+    Encoder(entry).varint(throttle.burst);
+    put_field(out, kThrottles, entry);
+  }
+}
+
+void read_weight(Decoder& in, QueueSettings& settings) {
+  const std::string key{in.blob()};
+  read_value(in, settings.weights[key]);
+}
+
+void read_throttle(Decoder& in, QueueSettings& settings) {
+  const std::string key{in.blob()};
+  ThrottleRate& throttle = settings.throttles[key];
+  throttle.rate = std::bit_cast<double>(in.fixed<std::uint64_t>());
+  throttle.burst = in.varint();
+}
+
+/// Reads the field if it is a setting of one value.
+bool read_setting(FieldReader& field, QueueSettings& settings) {
+  bool known = false;
+  for_each_queue_setting([&](const auto& setting) {
+    if (setting.number != field.number()) return;
+    known = true;
+    read_value(field.value(), settings.*setting.value);
+  });
+  return known;
+}
+
+void check_read(Decoder& in, const QueueSettings& settings) {
+  if (in.ok() && !validate(settings).has_value()) in.fail();
+}
+
 Duration decode_span(Decoder& in) { return Duration{in.fixed<std::int64_t>()}; }
 
 }  // namespace
 
 Status validate(const QueueSettings& settings) {
-  BATON_TRY_STATUS(check_span("visibility_timeout", settings.visibility_timeout,
-                              limits::kVisibilityTimeoutMin, limits::kVisibilityTimeoutMax));
-  BATON_TRY_STATUS(check_number("max_attempts", settings.max_attempts, 0, limits::kMaxAttemptsMax));
-  if (!settings.dead_letter_queue.empty()) {
-    BATON_TRY_STATUS(validate_queue_name(settings.dead_letter_queue));
-  }
-  BATON_TRY_STATUS(check_span("retry_delay", settings.retry_delay, Duration{0}, limits::kDelayMax));
+  Status valid;
+  for_each_queue_setting([&](const auto& setting) {
+    if (valid.has_value()) valid = check(setting, settings.*setting.value);
+  });
+  BATON_TRY_STATUS(valid);
   BATON_TRY_STATUS(check_span("retry_delay_max", settings.retry_delay_max, settings.retry_delay,
                               limits::kDelayMax));
-  BATON_TRY_STATUS(
-      check_number("payload_bytes_max", settings.payload_bytes_max, 1, limits::kPayloadBytesMax));
-  BATON_TRY_STATUS(check_span("retention", settings.retention, Duration{0}, limits::kRetentionMax));
-  BATON_TRY_STATUS(
-      check_span("dedup_window", settings.dedup_window, Duration{0}, limits::kDedupWindowMax));
-  BATON_TRY_STATUS(check_number("dedup_ids_max", settings.dedup_ids_max, 0, limits::kDedupIdsMax));
   BATON_TRY_STATUS(check_weights(settings));
   return check_throttles(settings);
 }
 
 QueueSettings patched(QueueSettings settings, const QueueSettingsPatch& patch) {
-  lay(settings.visibility_timeout, patch.visibility_timeout);
-  lay(settings.max_attempts, patch.max_attempts);
-  lay(settings.dead_letter_queue, patch.dead_letter_queue);
-  lay(settings.retry_delay, patch.retry_delay);
-  lay(settings.retry_delay_max, patch.retry_delay_max);
-  lay(settings.release_on_disconnect, patch.release_on_disconnect);
-  lay(settings.payload_bytes_max, patch.payload_bytes_max);
-  lay(settings.messages_max, patch.messages_max);
-  lay(settings.bytes_max, patch.bytes_max);
-  lay(settings.retention, patch.retention);
-  lay(settings.dedup_window, patch.dedup_window);
-  lay(settings.dedup_ids_max, patch.dedup_ids_max);
-  lay(settings.fairness_cost, patch.fairness_cost);
+  for_each_queue_setting([&](const auto& setting) {
+    const auto& value = patch.*setting.patch;
+    if (value.has_value()) settings.*setting.value = *value;
+  });
   for (const auto& [key, weight] : patch.weights) {
     if (weight == 0) {
       settings.weights.erase(key);
@@ -119,33 +187,26 @@ QueueSettings patched(QueueSettings settings, const QueueSettingsPatch& patch) {
 }
 
 void encode(Encoder& out, const QueueSettings& settings) {
-  encode_span(out, settings.visibility_timeout);
-  out.varint(settings.max_attempts);
-  out.blob(settings.dead_letter_queue);
-  encode_span(out, settings.retry_delay);
-  encode_span(out, settings.retry_delay_max);
-  out.u8(settings.release_on_disconnect ? 1 : 0);
-  out.varint(settings.payload_bytes_max);
-  out.varint(settings.messages_max);
-  out.varint(settings.bytes_max);
-  encode_span(out, settings.retention);
-  encode_span(out, settings.dedup_window);
-  out.varint(settings.dedup_ids_max);
-  out.u8(static_cast<std::uint8_t>(settings.fairness_cost));
-  out.varint(settings.weights.size());
-  for (const auto& [key, weight] : settings.weights) {
-    out.blob(key);
-    out.varint(weight);
-  }
-  out.varint(settings.throttles.size());
-  for (const auto& [key, throttle] : settings.throttles) {
-    out.blob(key);
-    out.fixed(std::bit_cast<std::uint64_t>(throttle.rate));
-    out.varint(throttle.burst);
-  }
+  out.blob_of(0, [&] { encode_fields(out, settings); });
 }
 
 QueueSettings decode_settings(Decoder& in) {
+  QueueSettings settings;
+  Decoder bytes(in.blob());
+  for (FieldReader field(bytes); field.next();) {
+    if (read_setting(field, settings)) continue;
+    switch (field.number()) {
+      case kWeights: read_weight(field.value(), settings); break;
+      case kThrottles: read_throttle(field.value(), settings); break;
+      default: field.skip();
+    }
+  }
+  if (!bytes.ok()) in.fail_as(bytes, "settings");
+  check_read(in, settings);
+  return settings;
+}
+
+QueueSettings decode_settings_1(Decoder& in) {
   QueueSettings settings;
   settings.visibility_timeout = decode_span(in);
   settings.max_attempts = static_cast<std::uint32_t>(in.varint());
@@ -164,17 +225,9 @@ QueueSettings decode_settings(Decoder& in) {
       settings.fairness_cost != FairnessCost::byte) {
     in.fail();
   }
-  for (std::uint64_t left = in.count(2); left > 0; --left) {
-    const std::string key{in.blob()};
-    settings.weights[key] = static_cast<std::uint32_t>(in.varint());
-  }
-  for (std::uint64_t left = in.count(10); left > 0; --left) {
-    const std::string key{in.blob()};
-    ThrottleRate& throttle = settings.throttles[key];
-    throttle.rate = std::bit_cast<double>(in.fixed<std::uint64_t>());
-    throttle.burst = in.varint();
-  }
-  if (in.ok() && !validate(settings).has_value()) in.fail();
+  for (std::uint64_t left = in.count(2); left > 0; --left) read_weight(in, settings);
+  for (std::uint64_t left = in.count(10); left > 0; --left) read_throttle(in, settings);
+  check_read(in, settings);
   return settings;
 }
 

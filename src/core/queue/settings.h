@@ -2,10 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <variant>
 
 #include "base/bytes.h"
 #include "base/limits.h"
@@ -23,53 +27,111 @@ struct ThrottleRate {
 
 enum class FairnessCost : std::uint8_t { message = 1, byte = 2 };
 
-/// What an operator sets on a queue. Live: a change counts from the next decision on.
-struct QueueSettings {
-  Duration visibility_timeout = std::chrono::seconds{30};
-  std::uint32_t max_attempts = 16;  // 0 = no limit.
-  std::string dead_letter_queue;    // Empty = "<name>.dlq"; a queue named so has none.
-  Duration retry_delay = std::chrono::milliseconds{100};
-  Duration retry_delay_max = std::chrono::seconds{60};
-  bool release_on_disconnect = true;
-  std::uint64_t payload_bytes_max = limits::kPayloadBytesDefault;
-  std::uint64_t messages_max = 0;  // 0 = no limit.
-  std::uint64_t bytes_max = 0;
-  Duration retention{0};  // 0 = for ever.
-  Duration dedup_window = std::chrono::minutes{5};
-  std::uint64_t dedup_ids_max = 1'000'000;
-  FairnessCost fairness_cost = FairnessCost::message;
-  std::map<std::string, std::uint32_t, std::less<>> weights;
-  std::map<std::string, ThrottleRate, std::less<>> throttles;
+/// The settings of a queue: all of them, each with a value, or a patch, in which one may be absent.
+template <bool kPatch>
+struct BasicQueueSettings {
+  template <class T>
+  using Value = std::conditional_t<kPatch, std::optional<T>, T>;
+  template <class T>
+  static constexpr Value<T> initially(T value) {
+    if constexpr (kPatch) return std::nullopt;
+    return value;
+  }
 
-  bool operator==(const QueueSettings&) const = default;
+  // These values are part of the format: a setting that has its own is not written. A queue that is
+  // there keeps them, so a later version must not change them.
+  Value<Duration> visibility_timeout = initially<Duration>(std::chrono::seconds{30});
+  Value<std::uint32_t> max_attempts = initially<std::uint32_t>(16);  // 0 = no limit.
+  // Empty = "<name>.dlq"; a queue named so has none.
+  Value<std::string> dead_letter_queue = initially<std::string>({});
+  Value<Duration> retry_delay = initially<Duration>(std::chrono::milliseconds{100});
+  Value<Duration> retry_delay_max = initially<Duration>(std::chrono::seconds{60});
+  Value<bool> release_on_disconnect = initially<bool>(true);
+  Value<std::uint64_t> payload_bytes_max = initially<std::uint64_t>(limits::kPayloadBytesDefault);
+  Value<std::uint64_t> messages_max = initially<std::uint64_t>(0);  // 0 = no limit.
+  Value<std::uint64_t> bytes_max = initially<std::uint64_t>(0);
+  Value<Duration> retention = initially<Duration>({});  // 0 = for ever.
+  Value<Duration> dedup_window = initially<Duration>(std::chrono::minutes{5});
+  Value<std::uint64_t> dedup_ids_max = initially<std::uint64_t>(1'000'000);
+  Value<FairnessCost> fairness_cost = initially<FairnessCost>(FairnessCost::message);
+  std::map<std::string, std::uint32_t, std::less<>> weights;   // In a patch: 0 removes.
+  std::map<std::string, ThrottleRate, std::less<>> throttles;  // In a patch: rate 0 removes.
+
+  bool operator==(const BasicQueueSettings&) const = default;
 };
+
+/// What an operator sets on a queue. Live: a change counts from the next decision on.
+using QueueSettings = BasicQueueSettings<false>;
+/// Some settings, to be laid over others: what an update request carries.
+using QueueSettingsPatch = BasicQueueSettings<true>;
+
+/// What the code that handles all settings alike needs to know of one: its number in stored bytes,
+/// which is also its field's in queues.proto, its name, its place, and its limits.
+template <class T>
+struct QueueSetting {
+  std::uint64_t number;
+  std::string_view name;
+  T QueueSettings::* value;
+  std::optional<T> QueueSettingsPatch::* patch;
+  // A text has no limits in numbers.
+  using Limit = std::conditional_t<std::is_same_v<T, std::string>, std::monostate, T>;
+  Limit least{};
+  Limit most{};
+};
+
+/// Every setting that is one value. Numbers are never used again; the next one is 16.
+inline constexpr auto kQueueSettings = [] {
+  using All = QueueSettings;
+  using Some = QueueSettingsPatch;
+  using Span = QueueSetting<Duration>;
+  using Count = QueueSetting<std::uint64_t>;
+  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
+  return std::tuple{
+      Span{1, "visibility_timeout", &All::visibility_timeout, &Some::visibility_timeout,
+           limits::kVisibilityTimeoutMin, limits::kVisibilityTimeoutMax},
+      QueueSetting<std::uint32_t>{2, "max_attempts", &All::max_attempts, &Some::max_attempts, 0,
+                                  limits::kMaxAttemptsMax},
+      QueueSetting<std::string>{3, "dead_letter_queue", &All::dead_letter_queue,
+                                &Some::dead_letter_queue},
+      Span{4, "retry_delay", &All::retry_delay, &Some::retry_delay, {}, limits::kDelayMax},
+      Span{5,
+           "retry_delay_max",
+           &All::retry_delay_max,
+           &Some::retry_delay_max,
+           {},
+           limits::kDelayMax},
+      QueueSetting<bool>{6, "release_on_disconnect", &All::release_on_disconnect,
+                         &Some::release_on_disconnect, false, true},
+      Count{7, "payload_bytes_max", &All::payload_bytes_max, &Some::payload_bytes_max, 1,
+            limits::kPayloadBytesMax},
+      Count{8, "messages_max", &All::messages_max, &Some::messages_max, 0, kAny},
+      Count{9, "bytes_max", &All::bytes_max, &Some::bytes_max, 0, kAny},
+      Span{10, "retention", &All::retention, &Some::retention, {}, limits::kRetentionMax},
+      Span{
+          11, "dedup_window", &All::dedup_window, &Some::dedup_window, {}, limits::kDedupWindowMax},
+      Count{12, "dedup_ids_max", &All::dedup_ids_max, &Some::dedup_ids_max, 0,
+            limits::kDedupIdsMax},
+      QueueSetting<FairnessCost>{13, "fairness_cost", &All::fairness_cost, &Some::fairness_cost,
+                                 FairnessCost::message, FairnessCost::byte},
+  };
+}();
+
+/// Calls `visit` with each of kQueueSettings.
+template <class Visit>
+constexpr void for_each_queue_setting(const Visit& visit) {
+  std::apply([&](const auto&... setting) { (visit(setting), ...); }, kQueueSettings);
+}
 
 /// Names the first setting that is out of its limits.
 Status validate(const QueueSettings& settings);
 
-/// Some settings, to be laid over others: what an update request carries.
-struct QueueSettingsPatch {
-  std::optional<Duration> visibility_timeout;
-  std::optional<std::uint32_t> max_attempts;
-  std::optional<std::string> dead_letter_queue;
-  std::optional<Duration> retry_delay;
-  std::optional<Duration> retry_delay_max;
-  std::optional<bool> release_on_disconnect;
-  std::optional<std::uint64_t> payload_bytes_max;
-  std::optional<std::uint64_t> messages_max;
-  std::optional<std::uint64_t> bytes_max;
-  std::optional<Duration> retention;
-  std::optional<Duration> dedup_window;
-  std::optional<std::uint64_t> dedup_ids_max;
-  std::optional<FairnessCost> fairness_cost;
-  std::map<std::string, std::uint32_t, std::less<>> weights;   // 0 removes.
-  std::map<std::string, ThrottleRate, std::less<>> throttles;  // Rate 0 removes.
-};
-
 QueueSettings patched(QueueSettings settings, const QueueSettingsPatch& patch);
 
+/// A blob of the settings that differ from QueueSettings{}, as numbered fields (base/growing.h).
 void encode(Encoder& out, const QueueSettings& settings);
-/// Fails the decoder on nonsense.
+/// Fails the decoder on nonsense, and on a setting to come that must be understood.
 QueueSettings decode_settings(Decoder& in);
+/// The same from format 1: every setting in a fixed order, without a length. No longer written.
+QueueSettings decode_settings_1(Decoder& in);
 
 }  // namespace baton

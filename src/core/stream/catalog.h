@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "base/result.h"
 #include "base/rows.h"
 #include "base/time.h"
@@ -55,11 +56,16 @@ struct PartitionSynced {
   Offset end;
 };
 
-/// The byte a fact begins with is its place here: the list only grows at its end.
+/// The number of a kind is its place here: the list only grows at its end.
 using StreamFact =
     std::variant<StreamCreated, StreamUpdated, StreamDeleted, ProducerStarted, PartitionSynced>;
+extern const FactSet kStreamFacts;
 void encode(Encoder& out, const StreamFact& fact);
+/// Fails with malformed, or store_too_new.
+Result<StreamFact> decode_stream_fact(const FactFrame& frame);
 Result<StreamFact> decode_stream_fact(Decoder& in);
+/// Reads one fact of format 1; fails with malformed.
+Result<StreamFact> decode_stream_fact_1(Decoder& in);
 
 namespace tables {
 inline constexpr Table kStreams{12};

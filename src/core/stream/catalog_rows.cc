@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "base/growing.h"
 #include "core/stream/catalog.h"
 
-/// The bytes of the catalog's facts and rows.
+/// The bytes of the catalog's facts and rows. Both can gain fields as base/growing.h says, and each
+/// fact is framed.
 ///
 ///   StreamCreated    0  stream varint, name blob, partitions varint, settings, at i64
 ///   StreamUpdated    1  stream varint, settings
@@ -13,16 +17,26 @@
 ///   ProducerStarted  3  stream varint, name blob, id varint, epoch varint
 ///   PartitionSynced  4  stream varint, partition varint, end varint
 ///
-///   streams          key: stream u64 big-endian; value: name blob, settings, created_at i64,
-///                    partitions varint, then the synced end of each, varint
-///                    key: "next"; value: next stream varint, next producer varint
-///   stream_producers key: stream u64 big-endian, name; value: id varint, epoch varint
+///   streams          key: stream u64 big-endian; value: u8 0, name blob, settings, created_at i64,
+///                    partitions varint, then the synced end of each, varint; fields
+///                    key: "next"; value: next stream varint, next producer varint; fields
+///   stream_producers key: stream u64 big-endian, name; value: id varint, epoch varint; fields
+///
+/// Format 1, which is read and no longer written: a fact is kind u8 and the body, a row of
+/// `streams` begins with the name, and settings are of format 1.
 namespace baton {
 namespace {
 
 constexpr std::string_view kNextKey = "next";
 /// About what a row takes, for the bound of a delta.
 constexpr std::size_t kRowBytes = 128;
+/// A stream's row begins with this, where format 1 has the length of the name, which is never 0.
+constexpr std::uint8_t kStreamRow = 0;
+
+// Kinds behind the first ones say what a reader shall do that does not know them.
+constexpr std::size_t kFirstKinds = 5;
+constexpr std::array<std::string_view, std::variant_size_v<StreamFact>> kNames{
+    "StreamCreated", "StreamUpdated", "StreamDeleted", "ProducerStarted", "PartitionSynced"};
 
 void body(Encoder& out, const StreamCreated& fact) {
   out.varint(fact.stream.value);
@@ -75,41 +89,34 @@ std::string get_name(Decoder& in) {
   return name;
 }
 
-StreamFact get_fact(Decoder& in) {
-  switch (in.u8()) {
-    case 0: {
-      StreamCreated fact;
-      fact.stream = get_stream(in);
-      fact.name = get_name(in);
-      fact.partitions = get_partitions(in);
-      fact.settings = decode_stream_settings(in);
-      fact.at = {in.fixed<std::int64_t>()};
-      return fact;
-    }
-    case 1: {
-      const StreamId stream = get_stream(in);
-      return StreamUpdated{stream, decode_stream_settings(in)};
-    }
-    case 2: return StreamDeleted{get_stream(in)};
-    case 3: {
-      ProducerStarted fact;
-      fact.stream = get_stream(in);
-      fact.name = in.blob();
-      const StreamInfo::Producer producer = get_producer(in);
-      fact.id = producer.id;
-      fact.epoch = producer.epoch;
-      return fact;
-    }
-    case 4: {
-      PartitionSynced fact;
-      fact.stream = get_stream(in);
-      fact.partition = PartitionNumber{
-          static_cast<std::uint32_t>(get_bounded(in, limits::kPartitionsPerStreamMax - 1))};
-      fact.end = get_offset(in);
-      return fact;
-    }
-    default: in.fail(); return StreamDeleted{};
-  }
+using ReadSettings = StreamSettings (*)(Decoder&);
+
+void read(Decoder& in, StreamCreated& fact, ReadSettings settings) {
+  fact.stream = get_stream(in);
+  fact.name = get_name(in);
+  fact.partitions = get_partitions(in);
+  fact.settings = settings(in);
+  fact.at = {in.fixed<std::int64_t>()};
+}
+void read(Decoder& in, StreamUpdated& fact, ReadSettings settings) {
+  fact.stream = get_stream(in);
+  fact.settings = settings(in);
+}
+void read(Decoder& in, StreamDeleted& fact, ReadSettings /*settings*/) {
+  fact.stream = get_stream(in);
+}
+void read(Decoder& in, ProducerStarted& fact, ReadSettings /*settings*/) {
+  fact.stream = get_stream(in);
+  fact.name = in.blob();
+  const StreamInfo::Producer producer = get_producer(in);
+  fact.id = producer.id;
+  fact.epoch = producer.epoch;
+}
+void read(Decoder& in, PartitionSynced& fact, ReadSettings /*settings*/) {
+  fact.stream = get_stream(in);
+  fact.partition = PartitionNumber{
+      static_cast<std::uint32_t>(get_bounded(in, limits::kPartitionsPerStreamMax - 1))};
+  fact.end = get_offset(in);
 }
 
 std::string stream_key(StreamId id) {
@@ -121,6 +128,7 @@ std::string stream_key(StreamId id) {
 std::string stream_row(const StreamInfo& stream) {
   std::string value;
   Encoder out(value);
+  out.u8(kStreamRow);
   out.blob(stream.name);
   encode(out, stream.settings);
   out.fixed(stream.created_at.ns);
@@ -131,14 +139,26 @@ std::string stream_row(const StreamInfo& stream) {
 
 }  // namespace
 
+constinit const FactSet kStreamFacts{.owner = FactOwner{2}, .name = "streams", .kinds = kNames};
+
 void encode(Encoder& out, const StreamFact& fact) {
-  out.u8(static_cast<std::uint8_t>(fact.index()));
-  std::visit([&](const auto& known) { body(out, known); }, fact);
+  write_fact<kFirstKinds>(out, kStreamFacts, fact, 0,
+                          [&](const auto& happened) { body(out, happened); });
 }
 
-Result<StreamFact> decode_stream_fact(Decoder& in) {
-  StreamFact fact = get_fact(in);
-  if (!in.ok()) return Error{Errc::malformed, "a fact of a stream"};
+Result<StreamFact> decode_stream_fact(const FactFrame& frame) {
+  return read_fact<StreamFact>(kStreamFacts, frame, [](Decoder& in, auto& happened) {
+    read(in, happened, decode_stream_settings);
+  });
+}
+
+Result<StreamFact> decode_stream_fact(Decoder& in) { return decode_stream_fact(read_frame(in)); }
+
+Result<StreamFact> decode_stream_fact_1(Decoder& in) {
+  StreamFact fact;
+  const bool known =
+      read_tagged(in.u8(), fact, [&](auto& one) { read(in, one, decode_stream_settings_1); });
+  if (!known || !in.ok()) return Error{Errc::malformed, "a fact of a stream, format 1"};
   return fact;
 }
 
@@ -185,11 +205,15 @@ Status StreamCatalog::load(Table table, const Row& row) {
   } else if (table == tables::kStreams) {
     StreamInfo stream;
     stream.id = StreamId{key.big_u64()};
+    const bool old = !row.value.starts_with(static_cast<char>(kStreamRow));
+    if (!old) in.u8();
     stream.name = get_name(in);
-    stream.settings = decode_stream_settings(in);
+    stream.settings = old ? decode_stream_settings_1(in) : decode_stream_settings(in);
     stream.created_at = {in.fixed<std::int64_t>()};
     stream.synced.resize(get_partitions(in));
     for (Offset& end : stream.synced) end = get_offset(in);
+    // The next checkpoint writes it as it is written today.
+    if (old) changed_.insert(stream.id);
     names_[stream.name] = stream.id;
     streams_[stream.id] = std::move(stream);
   } else if (table == tables::kStreamProducers) {
@@ -197,9 +221,11 @@ Status StreamCatalog::load(Table table, const Row& row) {
     const StreamInfo::Producer producer = get_producer(in);
     if (stream != nullptr) stream->producers[std::string(key.rest())] = producer;
   }
-  if (!in.finish() || !key.ok()) {
-    return Error{Errc::store_corrupt,
-                 fmt::format("a row of {} bytes in the table {}", row.value.size(), table.value)};
+  skip_fields(in);
+  if (!in.ok() || !key.ok()) {
+    return unreadable(in, Errc::store_corrupt,
+                      fmt::format("a row of the table '{}'",
+                                  table == tables::kStreams ? "streams" : "stream_producers"));
   }
   return {};
 }

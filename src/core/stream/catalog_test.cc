@@ -143,9 +143,135 @@ TEST_F(CatalogTest, ADeletedStreamTakesItsRowsAlong) {
   EXPECT_EQ(catalog_.changed_bytes(), 0U);
 }
 
+StreamSettings all_settings() {
+  StreamSettings all;
+  all.retention = Duration{5'000'000'000};
+  all.retention_bytes = 600'000;
+  all.segment_bytes = 70'000;
+  all.fsync = {.kind = FsyncMode::Kind::interval, .interval = Duration{8'000'000}};
+  all.batch_bytes_max = 9'000;
+  return all;
+}
+
+std::vector<StreamFact> one_of_each() {
+  return {StreamCreated{StreamId{21}, "orders", 3, all_settings(), kNow},
+          StreamUpdated{StreamId{21}, all_settings()}, StreamDeleted{StreamId{21}},
+          ProducerStarted{StreamId{21}, "shop", ProducerId{300}, ProducerEpoch{4}},
+          PartitionSynced{StreamId{21}, PartitionNumber{2}, Offset{70'000}}};
+}
+
+std::string encoded(const StreamFact& fact) {
+  std::string bytes;
+  Encoder out(bytes);
+  encode(out, fact);
+  return bytes;
+}
+
+std::string with_field(const StreamFact& fact, Need need) {
+  const std::string today = encoded(fact);
+  Decoder in(today);
+  const FactFrame frame = read_frame(in);
+  std::string longer;
+  Encoder out(longer);
+  out.varint(frame.kind << 3U | frame.owner.value);
+  out.blob_of(0, [&] {
+    out.raw(frame.body);
+    put_field(out, 99, "more", need);
+  });
+  return longer;
+}
+
+TEST(CatalogBytes, EveryFactReadsBackWithOrWithoutAFieldToCome) {
+  ASSERT_EQ(one_of_each().size(), std::variant_size_v<StreamFact>);
+  for (const StreamFact& fact : one_of_each()) {
+    const std::string today = encoded(fact);
+    for (const std::string& bytes : {today, with_field(fact, {})}) {
+      Decoder in(bytes);
+      const auto decoded = decode_stream_fact(in);
+      ASSERT_TRUE(decoded.has_value() && in.finish()) << fact.index();
+      EXPECT_EQ(encoded(*decoded), today) << fact.index();
+    }
+    const std::string required = with_field(fact, Need{3});
+    Decoder in(required);
+    const Error error = decode_stream_fact(in).error();
+    EXPECT_EQ(error.code, Errc::store_too_new);
+    EXPECT_NE(error.text.find("field 99 in a fact '"), std::string::npos) << error.text;
+    for (std::size_t length = 0; length < today.size(); ++length) {
+      Decoder cut(std::string_view(today).substr(0, length));
+      EXPECT_FALSE(decode_stream_fact(cut).has_value()) << fact.index() << " at " << length;
+    }
+  }
+}
+
+TEST(CatalogBytes, SettingsReadBackAndThoseThatNobodyChangedTakeOneByte) {
+  std::string bytes;
+  Encoder out(bytes);
+  encode(out, StreamSettings{});
+  EXPECT_EQ(bytes.size(), 1U);
+  encode(out, all_settings());
+  Decoder in(bytes);
+  EXPECT_EQ(decode_stream_settings(in), StreamSettings{});
+  EXPECT_EQ(decode_stream_settings(in), all_settings());
+  EXPECT_TRUE(in.finish());
+}
+
+// A row of format 1 is read, and the next checkpoint writes it in today's form.
+TEST(CatalogBytes, ARowOfFormat1IsWrittenAnew) {
+  std::string value;
+  Encoder out(value);
+  out.blob("orders");
+  out.u8(1);
+  out.fixed(all_settings().retention.count());
+  out.varint(all_settings().retention_bytes);
+  out.varint(all_settings().segment_bytes);
+  out.u8(static_cast<std::uint8_t>(all_settings().fsync.kind));
+  out.fixed(all_settings().fsync.interval.count());
+  out.varint(all_settings().batch_bytes_max);
+  out.fixed(kNow.ns);
+  out.varint(2);
+  out.varint(70);
+  out.varint(80);
+  std::string key;
+  Encoder(key).big_u64(21);
+  StreamCatalog catalog;
+  ASSERT_TRUE(catalog.load(tables::kStreams, {key, value}).has_value());
+  const StreamInfo* const stream = catalog.find(StreamId{21});
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(stream->settings, all_settings());
+  EXPECT_EQ(stream->synced, (std::vector<Offset>{Offset{70}, Offset{80}}));
+  RowBatch rows;
+  catalog.append_changed_rows(rows);
+  ASSERT_FALSE(rows.empty());
+  StreamCatalog again;
+  ASSERT_TRUE(again.load(tables::kStreams, {key, rows.changes().front().value}).has_value());
+  EXPECT_EQ(again.find(StreamId{21})->settings, all_settings());
+  RowBatch none;
+  again.append_changed_rows(none);
+  EXPECT_TRUE(none.empty());
+
+  const std::string today = rows.changes().front().value;
+  std::string optional = today;
+  Encoder more(optional);
+  put_field(more, 99, "more");
+  EXPECT_TRUE(StreamCatalog().load(tables::kStreams, {key, optional}).has_value());
+  std::string required = today;
+  Encoder must(required);
+  put_field(must, 99, "more", Need{3});
+  const Status refused = StreamCatalog().load(tables::kStreams, {key, required});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::store_too_new);
+}
+
 TEST(CatalogBytes, GarbageIsRefused) {
   for (const std::string& bytes : {std::string("\x09"), std::string("\x00\x01", 2),
                                    std::string("\x04\x01\xff\xff\xff\xff\x0f\x00", 8)}) {
+    Decoder in(bytes);
+    EXPECT_FALSE(decode_stream_fact_1(in).has_value());
+  }
+  for (const std::string& bytes :
+       {std::string("\x4a"), std::string("\x02\x01\x01", 3),
+        std::string("\x22\x07\x01\xff\xff\xff\xff\x0f\x00", 9),
+        std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01")}) {
     Decoder in(bytes);
     EXPECT_FALSE(decode_stream_fact(in).has_value());
   }

@@ -4,12 +4,37 @@
 
 #include <fmt/format.h>
 
+#include "base/growing.h"
 #include "base/names.h"
 
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion1 = 1;
+
+// The numbers of the fields.
+constexpr std::uint64_t kRetention = 1;
+constexpr std::uint64_t kRetentionBytes = 2;
+constexpr std::uint64_t kSegmentBytes = 3;
+constexpr std::uint64_t kFsync = 4;
+constexpr std::uint64_t kBatchBytesMax = 5;
+
+std::uint64_t stored(Duration span) { return static_cast<std::uint64_t>(span.count()); }
+Duration read_span(Decoder& in) { return Duration{static_cast<std::int64_t>(in.varint())}; }
+
+void put_fsync(Encoder& out, const FsyncMode& fsync) {
+  std::string bytes;
+  Encoder inner(bytes);
+  inner.u8(static_cast<std::uint8_t>(fsync.kind));
+  inner.varint(stored(fsync.interval));
+  put_field(out, kFsync, bytes);
+}
+
+FsyncMode::Kind read_fsync_kind(Decoder& in) {
+  const std::uint8_t kind = in.u8();
+  if (kind > static_cast<std::uint8_t>(FsyncMode::Kind::never)) in.fail();
+  return in.ok() ? static_cast<FsyncMode::Kind>(kind) : FsyncMode::Kind{};
+}
 
 Status check_number(std::string_view field, std::uint64_t value, std::uint64_t min,
                     std::uint64_t max) {
@@ -57,29 +82,50 @@ StreamSettings patched(StreamSettings settings, const StreamSettingsPatch& patch
 }
 
 void encode(Encoder& out, const StreamSettings& settings) {
-  out.u8(kVersion);
-  out.fixed(settings.retention.count());
-  out.varint(settings.retention_bytes);
-  out.varint(settings.segment_bytes);
-  out.u8(static_cast<std::uint8_t>(settings.fsync.kind));
-  out.fixed(settings.fsync.interval.count());
-  out.varint(settings.batch_bytes_max);
+  const StreamSettings initial;
+  const auto put = [&](std::uint64_t number, std::uint64_t value, std::uint64_t absent) {
+    if (value != absent) put_field(out, number, value);
+  };
+  out.blob_of(0, [&] {
+    put(kRetention, stored(settings.retention), stored(initial.retention));
+    put(kRetentionBytes, settings.retention_bytes, initial.retention_bytes);
+    put(kSegmentBytes, settings.segment_bytes, initial.segment_bytes);
+    if (settings.fsync != initial.fsync) put_fsync(out, settings.fsync);
+    put(kBatchBytesMax, settings.batch_bytes_max, initial.batch_bytes_max);
+  });
 }
 
 StreamSettings decode_stream_settings(Decoder& in) {
   StreamSettings settings;
-  const std::uint8_t version = in.u8();
+  Decoder bytes(in.blob());
+  for (FieldReader field(bytes); field.next();) {
+    Decoder& value = field.value();
+    switch (field.number()) {
+      case kRetention: settings.retention = read_span(value); break;
+      case kRetentionBytes: settings.retention_bytes = value.varint(); break;
+      case kSegmentBytes: settings.segment_bytes = value.varint(); break;
+      case kFsync:
+        settings.fsync.kind = read_fsync_kind(value);
+        settings.fsync.interval = read_span(value);
+        break;
+      case kBatchBytesMax: settings.batch_bytes_max = value.varint(); break;
+      default: field.skip();
+    }
+  }
+  if (!bytes.ok()) in.fail_as(bytes, "settings");
+  if (in.ok() && !validate(settings).has_value()) in.fail();
+  return settings;
+}
+
+StreamSettings decode_stream_settings_1(Decoder& in) {
+  StreamSettings settings;
+  if (in.u8() != kVersion1) in.fail();
   settings.retention = Duration{in.fixed<std::int64_t>()};
   settings.retention_bytes = in.varint();
   settings.segment_bytes = in.varint();
-  const std::uint8_t kind = in.u8();
+  settings.fsync.kind = read_fsync_kind(in);
   settings.fsync.interval = Duration{in.fixed<std::int64_t>()};
   settings.batch_bytes_max = in.varint();
-  if (version != kVersion || kind > static_cast<std::uint8_t>(FsyncMode::Kind::never)) {
-    in.fail();
-    return settings;
-  }
-  settings.fsync.kind = static_cast<FsyncMode::Kind>(kind);
   if (in.ok() && !validate(settings).has_value()) in.fail();
   return settings;
 }

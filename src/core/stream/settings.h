@@ -13,7 +13,8 @@
 
 namespace baton {
 
-/// What an operator sets on a stream. Live: a change counts from the next append on.
+/// What an operator sets on a stream. Live: a change counts from the next append on. The values
+/// here are part of the format: a setting that has its own is not written, so they must not change.
 struct StreamSettings {
   Duration retention{0};              // 0 = for ever.
   std::uint64_t retention_bytes = 0;  // Per partition; 0 = no limit.
@@ -39,8 +40,11 @@ struct StreamSettingsPatch {
 };
 StreamSettings patched(StreamSettings settings, const StreamSettingsPatch& patch);
 
+/// A blob of the settings that differ from StreamSettings{}, as numbered fields (base/growing.h).
 void encode(Encoder& out, const StreamSettings& settings);
-/// Settings out of their limits fail the decoder.
+/// Settings out of their limits fail the decoder, and so does one to come that must be understood.
 StreamSettings decode_stream_settings(Decoder& in);
+/// The same from format 1: a version and every setting in a fixed order. No longer written.
+StreamSettings decode_stream_settings_1(Decoder& in);
 
 }  // namespace baton

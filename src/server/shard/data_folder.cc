@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -13,13 +14,16 @@
 
 #include <fmt/format.h>
 
+#include "base/growing.h"
 #include "server/shard/shard_marks.h"
 
 namespace baton {
 namespace {
 
-constexpr std::size_t kFormat = 1;
 constexpr std::size_t kShardsMax = 256;
+/// What FORMAT begins with; the format's number follows, and has one digit.
+constexpr std::string_view kBegin = "baton-data ";
+static_assert(kStoreFormat < 10);
 
 Error io_error(std::string_view what, const std::string& path) {
   const Errc code = errno == ENOSPC ? Errc::disk_full : Errc::io_error;
@@ -28,6 +32,7 @@ Error io_error(std::string_view what, const std::string& path) {
 
 /// What FORMAT says.
 struct Format {
+  std::size_t number = kStoreFormat;
   std::size_t shards = 0;
   std::string id;  // Empty: the folder was made before shards were marked.
 };
@@ -37,18 +42,17 @@ Result<Format> read_format(const std::string& path) {
   std::ifstream in(file);
   std::string name;
   std::string word;
-  std::size_t version = 0;
   Format format;
   if (!in.is_open()) {
     return Error{Errc::not_found,
                  fmt::format("'{}' is not there: '{}' is no data folder of baton", file, path)};
   }
-  in >> name >> version >> word >> format.shards;
-  if (name == "baton-data" && version > kFormat) {
+  in >> name >> format.number >> word >> format.shards;
+  if (name == "baton-data" && format.number > kStoreFormat) {
     return Error{
         Errc::store_too_new,
         fmt::format("'{}' says format {}; this version knows {}: run the newer version of baton",
-                    file, version, kFormat)};
+                    file, format.number, kStoreFormat)};
   }
   bool sound = !in.fail() && name == "baton-data" && word == "shards" && format.shards != 0 &&
                format.shards <= kShardsMax;
@@ -64,7 +68,30 @@ Result<Format> read_format(const std::string& path) {
 Status write_format(const std::string& path, const Format& format) {
   return write_small_file(
       path, "FORMAT",
-      fmt::format("baton-data {}\nshards {}\nid {}\n", kFormat, format.shards, format.id));
+      fmt::format("{}{}\nshards {}\nid {}\n", kBegin, kStoreFormat, format.shards, format.id));
+}
+
+/// Says in FORMAT that the folder is of today's format from now on. Before a byte of that format is
+/// written, so that no older version takes such bytes for damage. One byte changes, in its place: a
+/// full disk has room for that, and a crash leaves the old byte or the new one.
+Status raise_format(const std::string& path, const Format& format) {
+  const std::string file = path + "/FORMAT";
+  const int opened = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  if (opened < 0) return io_error("open", file);
+  std::array<char, kBegin.size() + 1> begin{};
+  const char digit = static_cast<char>('0' + kStoreFormat);
+  const bool as_written =
+      ::pread(opened, begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
+      std::string_view(begin.data(), begin.size()) == fmt::format("{}{}", kBegin, format.number);
+  const bool raised = as_written &&
+                      ::pwrite(opened, &digit, 1, static_cast<off_t>(kBegin.size())) == 1 &&
+                      ::fsync(opened) == 0;
+  const Error failure = io_error("write", file);
+  ::close(opened);
+  // Somebody's hand has set it otherwise: it is written anew.
+  if (!as_written) return write_format(path, format);
+  if (!raised) return failure;
+  return {};
 }
 
 Status make_folder(const std::string& path) {
@@ -209,6 +236,7 @@ Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards)
     return std::move(format).error();
   } else {
     BATON_TRY_STATUS(check_marks(path, *format));
+    if (format->number < kStoreFormat) BATON_TRY_STATUS(raise_format(path, *format));
   }
   folder.shards_ = format->shards;
   return folder;

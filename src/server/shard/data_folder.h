@@ -11,7 +11,7 @@ namespace baton {
 ///
 /// ```
 ///   LOCK           held (flock) by the broker that runs
-///   FORMAT         "baton-data 1", "shards N" and "id X"
+///   FORMAT         "baton-data 2", "shards N" and "id X"
 ///   TOKEN-KEY      16 bytes of chance that lease tokens are sealed with
 ///   shard-0/       SHARD  journal/  checkpoint/  streams/    (shard_marks.h)
 ///   shard-1/ ...
@@ -29,9 +29,9 @@ class DataFolder {
   ~DataFolder();
 
   /// Locks the folder, making it (for `shards` shards) when it is new; marks the shards of one that
-  /// was made before there were marks. Fails with folder_in_use, store_too_new, store_corrupt (also
-  /// when shards are mixed up), failed_precondition (foreign files) or io_error, naming the file
-  /// and what to do.
+  /// was made before there were marks, and notes that a folder of an older format is of today's
+  /// from now on. Fails with folder_in_use, store_too_new, store_corrupt (also when shards are
+  /// mixed up), failed_precondition (foreign files) or io_error, naming the file and what to do.
   static Result<DataFolder> open(const std::string& path, std::size_t shards);
   /// The number of shards of the folder at `path`, without locking it.
   static Result<std::size_t> shards_of(const std::string& path);

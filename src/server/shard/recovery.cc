@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "server/shard/round_facts.h"
 #include "server/shard/shard.h"
 #include "server/shard/shard_facts.h"
 
@@ -49,6 +50,7 @@ Status Shard::load_state(CheckpointStore& store) {
   boot_ = state.boot;
   now_ = state.now;
   checkpointed_ = state.position;
+  converts_ = state.format < kStoreFormat;
   return {};
 }
 
@@ -88,44 +90,15 @@ Status Shard::replay(CheckpointStore& store) {
 
 Status Shard::apply_round(CheckpointStore& store, const Round& round) {
   now_ = std::max(now_, round.now);
-  Decoder in(round.facts);
-  while (!in.empty()) {
-    const auto layer = static_cast<FactLayer>(in.u8());
-    BATON_TRY_STATUS(apply_fact(store, layer, in, round));
+  converts_ = converts_ || is_format_1(round.facts);
+  Status applied =
+      visit_facts(round.facts, [&](auto& fact) { return apply_fact(store, fact, round.now); });
+  if (!applied.has_value()) {
+    applied.error().text =
+        fmt::format("round {} of the journal: {}", round.position.value, applied.error().text);
+    return applied;
   }
   return spill_again(store);
-}
-
-Status Shard::apply_fact(CheckpointStore& store, FactLayer layer, Decoder& in, const Round& round) {
-  switch (layer) {
-    case FactLayer::shard: {
-      BATON_TRY(const Booted booted, decode_booted(in));
-      boot_ = booted.boot;
-      return {};
-    }
-    case FactLayer::queue: {
-      BATON_TRY(const QueueFact fact, decode_queue_fact(in));
-      return apply_queue_fact(store, fact, round.now);
-    }
-    case FactLayer::stream: {
-      BATON_TRY(const StreamFact fact, decode_stream_fact(in));
-      streams_.apply(fact);
-      return {};
-    }
-    case FactLayer::coordinator: {
-      BATON_TRY(const CoordinatorFact fact, decode_coordinator_fact(in));
-      streams_.apply(fact);
-      return {};
-    }
-    case FactLayer::kv: {
-      BATON_TRY(KvFact fact, decode_kv_fact(in));
-      kv_.apply(std::move(fact));
-      return {};
-    }
-  }
-  return Error{Errc::store_too_new,
-               fmt::format("round {} of the journal holds facts this version does not know",
-                           round.position.value)};
 }
 
 /// What the former life spilled may be lost, so it is spilled again. On a full disk it waits in
@@ -143,7 +116,27 @@ Status Shard::spill_again(CheckpointStore& store) {
   return {};
 }
 
-Status Shard::apply_queue_fact(CheckpointStore& store, const QueueFact& fact, Instant now) {
+Status Shard::apply_fact(CheckpointStore& /*store*/, const ShardFact& fact, Instant /*now*/) {
+  boot_ = std::get<Booted>(fact).boot;
+  return {};
+}
+
+Status Shard::apply_fact(CheckpointStore& /*store*/, const StreamFact& fact, Instant /*now*/) {
+  streams_.apply(fact);
+  return {};
+}
+
+Status Shard::apply_fact(CheckpointStore& /*store*/, const CoordinatorFact& fact, Instant /*now*/) {
+  streams_.apply(fact);
+  return {};
+}
+
+Status Shard::apply_fact(CheckpointStore& /*store*/, KvFact& fact, Instant /*now*/) {
+  kv_.apply(std::move(fact));
+  return {};
+}
+
+Status Shard::apply_fact(CheckpointStore& store, const QueueFact& fact, Instant now) {
   if (const auto wanted = machine_.wants(fact); wanted.has_value()) {
     // It may be among what this very round spilled.
     BATON_TRY_STATUS(spill_again(store));
@@ -171,8 +164,8 @@ Status Shard::boot_up(Instant now) {
   ++boot_;
   now_ = started_at_ = checkpointed_at_ = now;
   std::string facts;
+  begin_facts(facts);
   Encoder out(facts);
-  out.u8(static_cast<std::uint8_t>(FactLayer::shard));
   encode(out, Booted{boot_});
   // On a full disk some room is enough: whoever acks, purges and deletes makes more.
   Status prepared = journal_.prepare();
@@ -185,12 +178,11 @@ Status Shard::boot_up(Instant now) {
   machine_.start(boot_, [this](const QueueFact& fact) { record(fact); }, now);
   BATON_TRY_STATUS(streams_.start(
       boot_,
-      [this](FactLayer layer, const std::function<void(Encoder&)>& fact, bool must_sync) {
-        record(layer, fact, must_sync);
+      [this](const std::function<void(Encoder&)>& fact, bool must_sync) {
+        record(fact, must_sync);
       },
       now));
-  kv_.start(
-      [this](const std::function<void(Encoder&)>& fact) { record(FactLayer::kv, fact, true); });
+  kv_.start([this](const std::function<void(Encoder&)>& fact) { record(fact, true); });
   if (!facts_.empty()) {
     BATON_TRY_STATUS(journal_.append(journal_.next(), now, facts_));
     BATON_TRY_STATUS(journal_.sync());
@@ -198,6 +190,10 @@ Status Shard::boot_up(Instant now) {
     always_sync_ = false;
   }
   more_ = true;
+  // A checkpoint is all that a conversion takes: it writes what was loaded from rows of format 1,
+  // and the rounds of format 1 are trimmed behind it. If it is interrupted, the next start is here
+  // again.
+  if (converts_) request_checkpoint();
   return {};
 }
 

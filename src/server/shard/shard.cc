@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "server/shard/round_facts.h"
 #include "server/shard/row_merge.h"
 #include "server/shard/shard_facts.h"
 
@@ -110,17 +111,17 @@ Shard::Shard(Options options, const Parts& parts)
       kv_(options.kv) {}
 
 void Shard::record(const QueueFact& fact) {
+  begin_facts(facts_);
   Encoder out(facts_);
-  out.u8(static_cast<std::uint8_t>(FactLayer::queue));
   encode(out, fact);
   always_sync_ = always_sync_ || std::holds_alternative<QueueCreated>(fact) ||
                  std::holds_alternative<QueueUpdated>(fact) ||
                  std::holds_alternative<QueueDeleted>(fact);
 }
 
-void Shard::record(FactLayer layer, const std::function<void(Encoder&)>& fact, bool must_sync) {
+void Shard::record(const std::function<void(Encoder&)>& fact, bool must_sync) {
+  begin_facts(facts_);
   Encoder out(facts_);
-  out.u8(static_cast<std::uint8_t>(layer));
   fact(out);
   always_sync_ = always_sync_ || must_sync;
 }

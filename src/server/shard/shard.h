@@ -195,8 +195,11 @@ class Shard {
   Status load_state(CheckpointStore& store);
   Status replay(CheckpointStore& store);
   Status apply_round(CheckpointStore& store, const Round& round);
-  Status apply_fact(CheckpointStore& store, FactLayer layer, Decoder& in, const Round& round);
-  Status apply_queue_fact(CheckpointStore& store, const QueueFact& fact, Instant now);
+  Status apply_fact(CheckpointStore& store, const ShardFact& fact, Instant now);
+  Status apply_fact(CheckpointStore& store, const QueueFact& fact, Instant now);
+  Status apply_fact(CheckpointStore& store, const StreamFact& fact, Instant now);
+  Status apply_fact(CheckpointStore& store, const CoordinatorFact& fact, Instant now);
+  Status apply_fact(CheckpointStore& store, KvFact& fact, Instant now);
   Status spill_again(CheckpointStore& store);
   Status fetch(CheckpointStore& store, Table table, const std::string& key);
   Status boot_up(Instant now);
@@ -221,7 +224,7 @@ class Shard {
   void collect_effects(Held& held);
   void append(Held& held, Instant now);
   void record(const QueueFact& fact);
-  void record(FactLayer layer, const std::function<void(Encoder&)>& fact, bool must_sync);
+  void record(const std::function<void(Encoder&)>& fact, bool must_sync);
 
   Options options_;
   Journal& journal_;
@@ -247,6 +250,7 @@ class Shard {
   RowBatch carried_;  // Of a checkpoint that was given up.
   bool writing_ = false;
   bool checkpoint_requested_ = false;
+  bool converts_ = false;  // Recovery found rows or rounds of an older format.
   Position checkpointed_{1};
   Instant checkpointed_at_;
   std::uint64_t spill_bytes_behind_ = 0;

@@ -1,5 +1,6 @@
 #include "server/shard/shard_facts.h"
 
+#include <array>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -10,7 +11,10 @@
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kBooted = 0;
+// Kinds behind the first ones say what a reader shall do that does not know them.
+constexpr std::size_t kFirstKinds = 1;
+constexpr std::array<std::string_view, std::variant_size_v<ShardFact>> kNames{"Booted"};
+
 constexpr std::string_view kPositionKey = "position";
 constexpr std::string_view kBootKey = "boot";
 constexpr std::string_view kNowKey = "now";
@@ -24,15 +28,22 @@ std::string number_row(std::uint64_t number) {
 
 }  // namespace
 
-void encode(Encoder& out, const Booted& fact) {
-  out.u8(kBooted);
-  out.varint(fact.boot);
+constinit const FactSet kShardFacts{.owner = FactOwner{0}, .name = "shard", .kinds = kNames};
+
+void encode(Encoder& out, const ShardFact& fact) {
+  write_fact<kFirstKinds>(out, kShardFacts, fact, 0,
+                          [&](const Booted& booted) { out.varint(booted.boot); });
 }
 
-Result<Booted> decode_booted(Decoder& in) {
-  const std::uint8_t tag = in.u8();
+Result<ShardFact> decode_shard_fact(const FactFrame& frame) {
+  return read_fact<ShardFact>(kShardFacts, frame,
+                              [](Decoder& in, Booted& booted) { booted.boot = in.varint(); });
+}
+
+Result<ShardFact> decode_shard_fact_1(Decoder& in) {
+  const std::uint8_t kind = in.u8();
   const Booted fact{in.varint()};
-  if (!in.ok() || tag != kBooted) return Error{Errc::malformed, "a fact of the shard"};
+  if (!in.ok() || kind != 0) return Error{Errc::malformed, "a fact of the shard, format 1"};
   return fact;
 }
 
@@ -54,6 +65,7 @@ Status read_shard_state(const Row& row, ShardState& state) {
                     "version of baton that wrote it",
                     number, kStoreFormat)};
   }
+  if (row.key == kFormatKey) state.format = number;
   if (row.key == kPositionKey) state.position = Position{number};
   if (row.key == kBootKey) state.boot = number;
   if (row.key == kNowKey) state.now = {static_cast<std::int64_t>(number)};

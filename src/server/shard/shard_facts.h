@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
+#include <variant>
 
 #include "base/bytes.h"
+#include "base/growing.h"
 #include "base/result.h"
 #include "base/rows.h"
 #include "core/group/rows.h"
@@ -28,27 +31,27 @@ inline constexpr auto kShardTables = [] {
   return all;
 }();
 
-/// The byte each fact in a round begins with: whose it is.
-enum class FactLayer : std::uint8_t { shard = 0, queue = 1, stream = 2, coordinator = 3, kv = 4 };
-
 /// The shard's only fact: it began to serve under this boot number.
 struct Booted {
   std::uint64_t boot = 0;
 };
-void encode(Encoder& out, const Booted& fact);
-Result<Booted> decode_booted(Decoder& in);
-
-inline constexpr std::uint64_t kStoreFormat = 1;
+using ShardFact = std::variant<Booted>;
+extern const FactSet kShardFacts;
+void encode(Encoder& out, const ShardFact& fact);
+Result<ShardFact> decode_shard_fact(const FactFrame& frame);
+/// Reads one fact of format 1; fails with malformed.
+Result<ShardFact> decode_shard_fact_1(Decoder& in);
 
 /// What the checkpoint says of the shard.
 struct ShardState {
-  Position position{1};  // The first round that is not in the checkpoint.
+  std::uint64_t format = kStoreFormat;  // Of the version that made the checkpoint.
+  Position position{1};                 // The first round that is not in the checkpoint.
   std::uint64_t boot = 0;
   Instant now;
 };
 void append_shard_state(RowBatch& batch, const ShardState& state);
-/// Reads one row of the table `state` into `state`; rows of others are left alone. A newer format
-/// is refused with store_too_new.
+/// Reads one row of the table `state` into `state`; rows that it does not know are left alone. A
+/// newer format is refused with store_too_new.
 Status read_shard_state(const Row& row, ShardState& state);
 
 /// The world broke in a way that leaves the disk's content unknown: says so and ends the process.

@@ -72,7 +72,7 @@ StreamShard::StreamShard(Disk& disk, std::string folder, Options options)
       folder_(std::move(folder)),
       options_(options),
       coordinator_({}, [this](const CoordinatorFact& fact) {
-        recorder_(FactLayer::coordinator, [&](Encoder& out) { encode(out, fact); }, true);
+        recorder_([&](Encoder& out) { encode(out, fact); }, true);
       }) {}
 
 Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber number) {
@@ -90,7 +90,7 @@ Status StreamShard::start(std::uint64_t boot, Recorder recorder, Instant now) {
   epoch_ = LeaderEpoch{static_cast<std::int32_t>(boot & 0x7fffffffU)};
   catalog_.start([this](const StreamFact& fact) {
     const bool must_sync = !std::holds_alternative<PartitionSynced>(fact);
-    recorder_(FactLayer::stream, [&](Encoder& out) { encode(out, fact); }, must_sync);
+    recorder_([&](Encoder& out) { encode(out, fact); }, must_sync);
   });
   BATON_TRY_STATUS(disk_.make_folder(folder_));
   for (const auto& [id, stream] : catalog_.all()) {

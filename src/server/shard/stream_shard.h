@@ -55,8 +55,7 @@ struct StreamStats {
 class StreamShard {
  public:
   /// Takes the bytes of each fact, and whether it must be synced in every fsync mode.
-  using Recorder = std::function<void(FactLayer layer, const std::function<void(Encoder&)>& fact,
-                                      bool must_sync)>;
+  using Recorder = std::function<void(const std::function<void(Encoder&)>& fact, bool must_sync)>;
   struct Options {
     Duration retention_interval = std::chrono::seconds{10};
     Duration synced_note_interval = std::chrono::seconds{1};
