@@ -219,7 +219,7 @@ TEST_F(Cli, StoreInspectReadsALiveBrokerAndAStoppedOnesFolder) {
     const Json& shard = report.at("shards").at(0);
     EXPECT_GT(shard.at("journal_next"), 1);
     EXPECT_GT(shard.at("boot"), 0);
-    EXPECT_EQ(shard.at("format_version"), 1);
+    EXPECT_EQ(shard.at("format_version"), 2);
     std::map<std::string, std::uint64_t> rows;
     for (const auto& each : report.at("shards")) {
       for (const auto& table : each.at("tables")) {
@@ -321,7 +321,7 @@ TEST(CliServer, ReadsAConfigFile) {
              "# A comment.\nfsync: interval:50\nshards: 3\nlog-json: true\nlog-level: error\n");
   broker.flags() = {"--config", file, "--log-level", "info"};
   ASSERT_TRUE(broker.start()) << broker.log();
-  EXPECT_TRUE(read_file(broker.data() + "/FORMAT").starts_with("baton-data 1\nshards 3\nid "));
+  EXPECT_TRUE(read_file(broker.data() + "/FORMAT").starts_with("baton-data 2\nshards 3\nid "));
   const auto lines = lines_of(broker.log());
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(lines.back().at("event"), "ready");

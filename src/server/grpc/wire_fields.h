@@ -1,10 +1,11 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "base/bytes.h"
 
 /// Fields of protocol buffers, written by hand: for the few responses where it pays.
 namespace baton {
@@ -12,10 +13,6 @@ namespace baton {
 // A field's key: its number (below 16), and how its value is written.
 constexpr char varint_field(unsigned number) { return static_cast<char>(number << 3U); }
 constexpr char bytes_field(unsigned number) { return static_cast<char>(number << 3U | 2U); }
-
-inline std::size_t varint_bytes(std::uint64_t value) {
-  return (static_cast<std::size_t>(std::bit_width(value | 1U)) + 6) / 7;
-}
 
 inline void append_varint(std::string& out, std::uint64_t value) {
   while (value >= 0x80U) {
