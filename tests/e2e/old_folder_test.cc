@@ -258,7 +258,8 @@ std::set<int> formats_of(const std::string& data) {
       run_command({paths::kBinary, "store", "inspect", "--data", data, "--json"});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   std::set<int> formats;
-  for (const auto& shard : nlohmann::json::parse(inspected.out).at("shards")) {
+  const auto report = nlohmann::json::parse(inspected.out);
+  for (const auto& shard : report.at("shards")) {
     formats.insert(shard.at("format_version").get<int>());
   }
   return formats;

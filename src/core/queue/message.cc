@@ -16,10 +16,9 @@ constexpr std::uint8_t kPlain = 1;
 constexpr std::uint8_t kWithFields = 2;
 constexpr std::size_t kFixedBytes = 1 + 16 + 8 + 8;
 
-/// What comes before the throttle keys, which is the same for every way to build a message.
-void begin(Encoder& out, std::uint8_t format, Uuid id, Instant enqueued_at, Instant expires_at,
-           std::string_view key) {
-  out.u8(format);
+/// What comes between the format and the throttle keys, which is the same for every way to build a
+/// message.
+void begin(Encoder& out, Uuid id, Instant enqueued_at, Instant expires_at, std::string_view key) {
   out.raw(id.raw());
   out.fixed(enqueued_at.ns);
   out.fixed(expires_at.ns);
@@ -36,7 +35,8 @@ MessageRef Message::make(const NewMessage& message, Uuid id, Instant enqueued_at
   std::string bytes;
   bytes.reserve(size);
   Encoder out(bytes);
-  begin(out, kPlain, id, enqueued_at, expires_at, message.fairness_key);
+  out.u8(kPlain);
+  begin(out, id, enqueued_at, expires_at, message.fairness_key);
   out.varint(message.throttle_keys.size());
   for (const std::string& key : message.throttle_keys) out.blob(key);
   out.varint(message.headers.size());
@@ -62,8 +62,8 @@ MessageRef Message::with_headers(const Message& message, const std::vector<Heade
   for (const auto& [name, value] : headers) all.emplace_back(name, value);
   std::string bytes;
   Encoder out(bytes);
-  begin(out, message.field_area().empty() ? kPlain : kWithFields, message.id_, message.enqueued_at_,
-        expires_at, message.fairness_key_);
+  out.u8(message.field_area().empty() ? kPlain : kWithFields);
+  begin(out, message.id_, message.enqueued_at_, expires_at, message.fairness_key_);
   out.varint(message.throttle_count_);
   out.raw(message.throttle_area_);
   out.varint(all.size());

@@ -28,13 +28,13 @@ struct ThrottleRate {
 enum class FairnessCost : std::uint8_t { message = 1, byte = 2 };
 
 /// The settings of a queue: all of them, each with a value, or a patch, in which one may be absent.
-template <bool kPatch>
+template <bool IsPatch>
 struct BasicQueueSettings {
   template <class T>
-  using Value = std::conditional_t<kPatch, std::optional<T>, T>;
+  using Value = std::conditional_t<IsPatch, std::optional<T>, T>;
   template <class T>
   static constexpr Value<T> initially(T value) {
-    if constexpr (kPatch) return std::nullopt;
+    if constexpr (IsPatch) return std::nullopt;
     return value;
   }
 

@@ -138,6 +138,7 @@ class StreamCatalog {
   void on(const ProducerStarted& fact);
   void on(const PartitionSynced& fact);
   StreamInfo* known(StreamId id);
+  void load_stream(StreamId id, const Row& row, Decoder& in);
 
   Recorder recorder_;
   std::map<StreamId, StreamInfo> streams_;

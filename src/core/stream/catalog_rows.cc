@@ -195,6 +195,22 @@ void StreamCatalog::append_changed_rows(RowBatch& batch) {
   changed_producers_.clear();
 }
 
+void StreamCatalog::load_stream(StreamId id, const Row& row, Decoder& in) {
+  StreamInfo stream;
+  stream.id = id;
+  const bool old = !row.value.starts_with(static_cast<char>(kStreamRow));
+  if (!old) in.u8();
+  stream.name = get_name(in);
+  stream.settings = old ? decode_stream_settings_1(in) : decode_stream_settings(in);
+  stream.created_at = {in.fixed<std::int64_t>()};
+  stream.synced.resize(get_partitions(in));
+  for (Offset& end : stream.synced) end = get_offset(in);
+  // The next checkpoint writes it as it is written today.
+  if (old) changed_.insert(stream.id);
+  names_[stream.name] = stream.id;
+  streams_[stream.id] = std::move(stream);
+}
+
 Status StreamCatalog::load(Table table, const Row& row) {
   Decoder in(row.value);
   Decoder key(row.key);
@@ -203,19 +219,7 @@ Status StreamCatalog::load(Table table, const Row& row) {
     const ProducerId next{get_bounded(in, std::numeric_limits<std::int64_t>::max())};
     next_producer_ = std::max(next_producer_, next);
   } else if (table == tables::kStreams) {
-    StreamInfo stream;
-    stream.id = StreamId{key.big_u64()};
-    const bool old = !row.value.starts_with(static_cast<char>(kStreamRow));
-    if (!old) in.u8();
-    stream.name = get_name(in);
-    stream.settings = old ? decode_stream_settings_1(in) : decode_stream_settings(in);
-    stream.created_at = {in.fixed<std::int64_t>()};
-    stream.synced.resize(get_partitions(in));
-    for (Offset& end : stream.synced) end = get_offset(in);
-    // The next checkpoint writes it as it is written today.
-    if (old) changed_.insert(stream.id);
-    names_[stream.name] = stream.id;
-    streams_[stream.id] = std::move(stream);
+    load_stream(StreamId{key.big_u64()}, row, in);
   } else if (table == tables::kStreamProducers) {
     StreamInfo* const stream = known(StreamId{key.big_u64()});
     const StreamInfo::Producer producer = get_producer(in);
