@@ -76,7 +76,7 @@ func call(connection *grpc.ClientConn, files *protoregistry.Files, wanted errorC
 	if err := stream.SendMsg(request); err != nil && err != io.EOF {
 		return err
 	}
-	// Who closes a stream in both directions at once may hear of its end before the refusal.
+	// A client that closes a stream in both directions at once may see its end before the refusal.
 	if !method.IsStreamingClient() {
 		if err := stream.CloseSend(); err != nil {
 			return err
