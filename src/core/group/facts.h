@@ -26,7 +26,7 @@
 ///   blob              length varint, bytes. Numbers are little-endian.
 namespace baton {
 
-/// The group exists, and is of this kind. Said again when an empty group changes its kind.
+/// The group exists, and is of this kind. Repeated when an empty group changes its kind.
 struct GroupCreated {
   GroupId group;
   bool single_active = false;
@@ -41,11 +41,11 @@ struct GenerationTaken {
 };
 struct OffsetStored {
   GroupId group;
-  Generation epoch;  // Of the seat that stored it; 0: nobody's, it was set from outside.
+  Generation epoch;  // Of the seat that stored it; 0: set from outside.
   GroupOffset offset;
   Instant at;
 };
-/// Deleted by an operator, or with its stream, or empty with nothing worth keeping.
+/// The group was deleted by an operator or with its stream, or was empty with nothing to keep.
 struct GroupForgotten {
   GroupId group;
 };
