@@ -1,5 +1,5 @@
-// Frames and fields from arbitrary bytes: whatever is read lies within them, and what was skipped
-// can be written again.
+// Frames and fields from arbitrary bytes: everything that is read lies within them, and what was
+// skipped can be written again.
 
 #include <cstddef>
 #include <cstdint>

@@ -131,7 +131,7 @@ TEST(Growing, CutFactsAreRefused) {
   }
 }
 
-// Each as the fields of a row, behind nothing.
+// Each case holds the fields of a row without anything before them.
 TEST(Growing, GarbageIsNoField) {
   const auto refused = [](const std::string& bytes) {
     Decoder in(bytes);
@@ -143,7 +143,7 @@ TEST(Growing, GarbageIsNoField) {
   EXPECT_TRUE(refused({2 << 1}));                        // No length.
   EXPECT_TRUE(refused({2 << 1, 5, 1}));                  // A length past the end.
   EXPECT_TRUE(refused({0, 0}));                          // There is no field 0.
-  EXPECT_TRUE(refused({2 << 1 | 1, 0, 0}));              // Must be understood, of no format.
+  EXPECT_TRUE(refused({2 << 1 | 1, 0, 0}));              // Must be understood, but names no format.
   EXPECT_TRUE(refused(std::string(10, '\xff') + '\1'));  // A number of more than 64 bits.
   EXPECT_TRUE(refused({2 << 1, '\xff', '\xff', '\xff', '\xff', '\xff', '\xff', '\xff', '\xff',
                        '\xff', 1, 0}));  // A length of 2^64 - 1.

@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-/// A description names the dead-letter queue that a setting left empty means.
+/// A description names the dead-letter queue that an empty setting stands for.
 bool same_settings(QueueSettings is, const QueueSettings& described) {
   if (is.dead_letter_queue.empty()) is.dead_letter_queue = described.dead_letter_queue;
   return is == described;
@@ -34,7 +34,7 @@ std::string text_of(const Leased& fact) {
   return text;
 }
 
-/// A fact as the trace shows it.
+/// A fact in the form of the trace.
 std::string text_of(const QueueFact& fact) {
   const auto us = [](const std::optional<Instant>& at) { return at.value_or(Instant{}).ns / 1000; };
   if (const auto* created = std::get_if<QueueCreated>(&fact)) {
@@ -113,7 +113,7 @@ void Mirror::apply(const Round& round, bool live) {
 void Mirror::apply_boot(const Booted& booted) {
   if (booted.boot <= boot_) refuse("boot number {} again", booted.boot);
   boot_ = booted.boot;
-  // Whatever is ready now may be rows only, and throttles begin anew.
+  // Every ready message may be only a row now, and throttles begin anew.
   for (auto& [id, queue] : queues_) {
     for (const auto& [letter_id, letter] : queue.letters) {
       queue.unfair.insert(std::string(letter.body->fairness_key()));

@@ -20,36 +20,36 @@ namespace baton {
 
 /// A second, simpler model of one shard's queues: plain maps of all messages, fed with the facts of
 /// the journal. It has no windows, rows, deltas or indexes, counts by walking, and refuses facts
-/// that break a rule of the spec. Every round, and after every recovery, the shard must describe
-/// its queues as the mirror does.
+/// that break a rule of the spec. After every round and every recovery, the shard must describe its
+/// queues as the mirror does.
 class Mirror {
  public:
   struct Options {
     std::string name;
     std::uint64_t shard = 0;
     std::uint64_t shards = 1;
-    bool roomy = false;  // Fairness is held to its bound.
+    bool roomy = false;  // Fairness is checked against its bound.
   };
 
   Mirror(Trace& trace, Options options) : trace_(trace), options_(std::move(options)) {}
 
-  /// Back to the beginning: the rounds that a crash left are applied again.
+  /// Starts over: the rounds that a crash left are applied again.
   void reset();
-  /// `live`: not again after a crash.
+  /// `live`: not a repetition after a crash.
   void apply(const Round& round, bool live);
   void compare(const std::vector<QueueDescription>& found, std::string_view when) const;
-  /// What should have ended by now and did not, when the shard says that it has nothing to do.
+  /// Checks that nothing is overdue when the shard says that it has nothing to do.
   void check_deadlines(Instant now) const;
   [[nodiscard]] std::size_t messages() const;
   [[nodiscard]] std::uint64_t boot() const { return boot_; }
   /// Whether the queue was purged in the very millisecond in which that id was made: a purge may
-  /// then leave the id's row behind, which names nothing.
+  /// then leave the id's row behind, which names no message.
   [[nodiscard]] bool purged_when_made(QueueId queue, const Uuid& id) const;
   /// One line for each queue that is not empty.
   [[nodiscard]] std::string summary() const;
 
  private:
-  /// A message, wherever it is.
+  /// A message, in any state.
   struct Letter {
     Place place = Place::ready;
     MessageRef body;
@@ -73,12 +73,12 @@ class Mirror {
     std::map<Uuid, Letter> letters;
     Sequence next_sequence{1};
     std::map<DedupHash, Instant> dedup;
-    Duration dedup_window{0};  // The shortest it ever had: what that forgot stays forgotten.
+    Duration dedup_window{0};  // The shortest window so far: ids that it forgot stay forgotten.
     std::map<std::string, Sequence> last_first_lease;  // By key: the order in which it is served.
     std::map<std::string, Tokens> buckets;
-    // Keys of which something may be only a row: such wait for the store, not for their turn.
+    // Keys with messages that may be only rows: these wait for the store, not for their turn.
     std::set<std::string> unfair;
-    // For two keys that both had something all the time: how many were served of each.
+    // For two keys that both had messages all the time: how many of each were served.
     std::map<std::pair<std::string, std::string>, std::pair<std::uint64_t, std::uint64_t>> races;
 
     [[nodiscard]] std::size_t count(Place place) const;

@@ -57,7 +57,7 @@ Samples today() {
   };
 }
 
-/// In each of the formats, which mean the same.
+/// Runs on each of the formats, which mean the same.
 class KvGolden : public ::testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { golden::record_missing(file_of(2), today()); }

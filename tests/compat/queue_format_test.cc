@@ -28,14 +28,14 @@ Samples today() {
   return all;
 }
 
-/// In each of the formats, which mean the same.
+/// Runs on each of the formats, which mean the same.
 class QueueGolden : public ::testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { golden::record_missing(file_of(2), today()); }
   QueueGolden() : bytes_(golden::read(file_of(GetParam()))) {}
 
   const std::string& bytes(const std::string& name) { return bytes_.at(name); }
-  /// The fact of a line, which must be all of it.
+  /// The fact of a line, which must use up the whole line.
   Result<QueueFact> fact(const std::string& name) {
     Decoder in(bytes(name));
     Result<QueueFact> decoded = GetParam() == 1 ? decode_queue_fact_1(in) : decode_queue_fact(in);
@@ -69,7 +69,7 @@ TEST(QueueGolden2, EveryKindHasItsLineAndIsWrittenLikeIt) {
   }
 }
 
-// What did not change costs no conversion: these rows and keys have the same bytes in both formats.
+// What did not change needs no conversion: these rows and keys have the same bytes in both formats.
 TEST(QueueGolden2, KeysAndSmallRowsAreThoseOfFormat1) {
   const golden::Samples before = golden::read(file_of(1));
   for (const auto& [name, written] : today()) {
@@ -90,7 +90,7 @@ TEST_P(QueueGolden, OldFactsAreReadable) {
   }
 }
 
-// Field by field, where two fields of one type could change places unnoticed.
+// Field by field, because two fields of one type could change places unnoticed.
 TEST_P(QueueGolden, OldFactsMeanWhatTheyMeant) {
   const auto enqueued = std::get<Enqueued>(*fact("fact.03_enqueued_delayed_dedup"));
   EXPECT_EQ(enqueued.queue, QueueId{21});
@@ -109,8 +109,8 @@ TEST_P(QueueGolden, OldFactsMeanWhatTheyMeant) {
   EXPECT_EQ(leased.items[0].key, "tenant");
 }
 
-// Before transfers had names of their own they went by the message's id: the other shard may
-// remember them so.
+// Before transfers had names of their own, they were known by the message's id: the other shard may
+// remember them under it.
 TEST_P(QueueGolden, TransfersOfTheOldFormAreNamedByTheirMessage) {
   if (GetParam() != 1) return;  // Format 2 never had them.
   const TransferId named = TransferId::of_message(id());

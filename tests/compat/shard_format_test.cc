@@ -86,7 +86,7 @@ StreamCatalog catalog() {
   return made;
 }
 
-/// One fact after the other, as a shard decides them.
+/// One fact after the other, in the order in which a shard decides them.
 std::string round() {
   std::string facts;
   begin_facts(facts);
@@ -118,7 +118,7 @@ Samples today() {
   return all;
 }
 
-/// Every fact of a round, written as it is written today.
+/// Every fact of a round, in the present format.
 std::vector<std::string> facts_of(std::string_view facts) {
   std::vector<std::string> all;
   const Status read = visit_facts(facts, [&](const auto& fact) -> Status {
@@ -129,7 +129,7 @@ std::vector<std::string> facts_of(std::string_view facts) {
   return all;
 }
 
-/// In each of the formats, which mean the same.
+/// Runs on each of the formats, which mean the same.
 class ShardGolden : public ::testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { golden::record_missing(file_of(2), today()); }
@@ -219,8 +219,8 @@ TEST(ShardGolden2, ARoundWithAFactToComeIsReadWithoutItOrRefusedByName) {
     facts += encoded(QueueFact(Purged{QueueId{21}}));
     return facts;
   };
-  const std::uint64_t kind = 500U << 3U | 1U;   // Of the queues.
-  const std::uint64_t machine = 0U << 3U | 6U;  // Of a machine to come.
+  const std::uint64_t kind = 500U << 3U | 1U;   // A fact of the queues.
+  const std::uint64_t machine = 0U << 3U | 6U;  // A fact of a future machine.
   EXPECT_EQ(facts_of(with_fact(kind, 0)).size(), 2U);
   EXPECT_EQ(facts_of(with_fact(machine, 0)).size(), 2U);
   const auto refusal = [&](std::uint64_t tag) {

@@ -7,10 +7,10 @@
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kVersion1 = 1;  // Of the bodies of format 1.
+constexpr std::uint8_t kVersion1 = 1;  // The version in bodies of format 1.
 
-// A kind's number is its place in CoordinatorFact, which is why that list only grows at its end.
-// Kinds behind the first ones say what a reader shall do that does not know them.
+// A kind's number is its index in CoordinatorFact, so that list only grows at its end. Kinds after
+// the first ones say what a reader that does not know them has to do.
 constexpr std::size_t kFirstKinds = 4;
 constexpr std::array<std::string_view, std::variant_size_v<CoordinatorFact>> kNames{
     "GroupCreated", "GenerationTaken", "OffsetStored", "GroupForgotten"};

@@ -1,5 +1,5 @@
-// What is written to disk reads back the same, and the fuzzer's corpus is made of it.
-// BATON_RECORD=1 writes corpus/ anew.
+// What is written to disk reads back the same; the fuzzer's corpus is made of it. BATON_RECORD=1
+// writes corpus/ anew.
 
 #include "core/group/facts.h"
 
@@ -76,7 +76,7 @@ TEST(CoordinatorFacts, EveryFactReadsBackAsItWasWritten) {
   EXPECT_EQ(kinds.size(), std::variant_size_v<CoordinatorFact>);
 }
 
-// These bytes are on disks: a change of them is a new version, not a new expectation.
+// These bytes are on disks: changing them needs a new version, not a new expectation.
 TEST(CoordinatorFacts, TheBytesStayWhatTheyAre) {
   EXPECT_EQ(hex(encoded(facts().at("0_group_created"))),
             "0314066f7264657273ac020762696c6c696e6701ad02");
@@ -85,8 +85,7 @@ TEST(CoordinatorFacts, TheBytesStayWhatTheyAre) {
             "01002a36fe9c9717");
 }
 
-// The same facts as format 1 has them: with a byte for the kind and one for a version, and no
-// length.
+// The same facts in format 1: with a byte for the kind and one for a version, and without a length.
 TEST(CoordinatorFacts, BytesOfFormat1StayReadable) {
   for (const auto& [name, fact] : facts()) {
     const std::string today = encoded(fact);
@@ -201,7 +200,7 @@ TEST(CoordinatorRows, ADamagedRowIsReported) {
     EXPECT_FALSE(decode_group_row(value.substr(0, length)).has_value()) << length;
   }
   EXPECT_FALSE(decode_group_row(value + "x").has_value());
-  // A whole field is what a later version may have added.
+  // A later version may have added a whole field.
   std::string optional = value;
   Encoder out(optional);
   put_field(out, 99, "more");
@@ -210,7 +209,7 @@ TEST(CoordinatorRows, ADamagedRowIsReported) {
   Encoder more(required);
   put_field(more, 99, "more", Need{3});
   EXPECT_EQ(decode_group_row(required).error().code, Errc::store_too_new);
-  // A cut within the group's name is another name; before it, it is damage.
+  // A key that is cut within the group's name is another name; one that is cut before it is damage.
   for (std::size_t length = 0; length <= key.size() - kGroup.name.size(); ++length) {
     EXPECT_FALSE(decode_group_row_key(key.substr(0, length)).has_value()) << length;
   }
