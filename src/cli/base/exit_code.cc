@@ -63,7 +63,7 @@ std::string_view exit_code_help() {
          "  2  the command line, a setting or a value in it is wrong\n"
          "  3  no such queue, message, stream, partition, offset, group, bucket or key\n"
          "  4  it exists already\n"
-         "  5  the broker cannot be reached, or cannot take it now\n"
+         "  5  the broker cannot be reached, or cannot accept the request now\n"
          "  6  refused by a configured limit\n"
          "  7  a lease was lost, or some of the items failed\n"
          "  8  no message, record or change came within --wait\n"
@@ -73,7 +73,7 @@ std::string_view exit_code_help() {
          "  12 the data folder cannot be read or written, or its disk is full\n"
          "  13 the key was not at the expected revision\n"
          "  70 the broker ended itself after a failed write or fsync\n"
-         "  75 the sink of a pipeline was out for longer than it may be\n";
+         "  75 the source or sink of a pipeline was unavailable for too long\n";
 }
 
 }  // namespace baton::cli

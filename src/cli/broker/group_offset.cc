@@ -81,7 +81,8 @@ void add_group_offset(CLI::App& group, Action& action) {
   CLI::App* command = add_verb(
       *offset,
       {.name = "set",
-       .help = "Set where a group reads on, in all partitions or in one. Refused while the group "
+       .help = "Set where a group continues reading, in all partitions or in one. Refused while "
+               "the group "
                "has consumers: stop them first. Shows the offsets before and after.",
        .example = "baton group offset set events billing --to 2026-01-31T08:30:00Z --dry-run"},
       flags, run_set, action);
@@ -92,7 +93,7 @@ void add_group_offset(CLI::App& group, Action& action) {
       [flags](std::uint64_t value) { flags->partition = value; }, "Only this one [all].");
   add_parsed(
       *command, "--to", read_from, [flags](const client::StartFrom& to) { flags->to = to; },
-      "first, next (after everything there is), last, an offset, a time (2026-01-31T08:30:00Z) or "
+      "first, next (after the last record), last, an offset, a time (2026-01-31T08:30:00Z) or "
       "an age (15m).")
       ->required();
   command->add_flag("--dry-run", flags->dry_run, "Show what would change, and change nothing.");

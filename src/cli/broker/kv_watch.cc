@@ -147,7 +147,7 @@ void add_kv_watch(CLI::App& kv, Action& action) {
       kv,
       {.name = "watch",
        .help = "Show the keys that exist, then every change as it happens, until interrupted. "
-               "A broken connection is mended, and no change is left out.",
+               "Reconnects after a broken connection, and leaves out no change.",
        .example = "baton kv watch leases worker.\n"
                   "  baton kv watch leases --after 120 --json"},
       flags, run_watch, action);

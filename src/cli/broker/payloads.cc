@@ -80,7 +80,7 @@ void add_payload_flags(CLI::App& command, PayloadFlags& flags, const PayloadWord
       ->type_name("FILE");
   add_parsed(
       command, "--size", read_bytes, [&flags](std::uint64_t bytes) { flags.size = bytes; },
-      fmt::format("Make up a {} of this size.", words.payload))
+      fmt::format("Generate a {} of this size.", words.payload))
       ->type_name("SIZE");
   add_parsed(
       command, "--count", read_count, [&flags](std::uint64_t count) { flags.count = count; },

@@ -140,7 +140,7 @@ void add_queue_send(CLI::App& queue, Action& action) {
   CLI::App* command = add_verb(
       queue,
       {.name = "send",
-       .help = "Send messages. Prints the id of each message once it is stored; of more than 10 "
+       .help = "Send messages. Prints the id of each message once it is stored; for more than 10 "
                "messages, a summary.",
        .example = "baton queue send jobs hello --key tenant-a --header type=greeting\n"
                   "  baton queue send jobs --count 100000 --size 1KiB\n"

@@ -142,7 +142,7 @@ void add_stream_append(CLI::App& stream, Action& action) {
       stream,
       {.name = "append",
        .help = "Append records. Prints the partition and offset of each record once it is stored; "
-               "of more than 10 records, a summary.",
+               "for more than 10 records, a summary.",
        .example = "baton stream append events hello --key tenant-a --header type=greeting\n"
                   "  baton stream append events --count 100000 --size 1KiB \\\n"
                   "    --compression zstd\n"

@@ -214,7 +214,7 @@ Status save(const FailoverFlags& flags, const Json& document,
   std::filesystem::create_directories(flags.out_folder, failure);
   if (failure) {
     return Error{Errc::io_error,
-                 fmt::format("cannot make {}: {}", flags.out_folder, failure.message())};
+                 fmt::format("cannot create {}: {}", flags.out_folder, failure.message())};
   }
   const std::filesystem::path folder = flags.out_folder;
   BATON_TRY_STATUS(write_text(folder / "failover.json", document.dump(1) + "\n"));

@@ -49,7 +49,7 @@ Status DemoFolder::make() {
   std::string name = fmt::format("{}/baton-demo.XXXXXX", base == nullptr ? "/tmp" : base);
   if (::mkdtemp(name.data()) == nullptr) {
     return Error{Errc::io_error,
-                 fmt::format("cannot make the folder '{}': {}", name, std::strerror(errno))};
+                 fmt::format("cannot create the folder '{}': {}", name, std::strerror(errno))};
   }
   path_ = name;
   const sigset_t signals = stop_signals();

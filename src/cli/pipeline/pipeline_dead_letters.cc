@@ -99,9 +99,9 @@ Status check_value(std::string_view field, std::string_view value) {
                                                               "sink"};
   const auto one_of = [&](std::span<const std::string_view> choices) -> Status {
     if (std::ranges::find(choices, value) != choices.end()) return {};
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{} '{}' is none of {}", field, value.substr(0, 64), fmt::join(choices, ", "))};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} '{}' is not one of {}", field, value.substr(0, 64),
+                             fmt::join(choices, ", "))};
   };
   if (field == "class") return one_of(kClasses);
   if (field == "stage") return one_of(kStages);

@@ -55,7 +55,7 @@ Result<double> parse_percent(std::string_view text) {
                  fmt::format("'{}' is not a share from 0% to 100%", text.substr(0, 64))};
   }
   if (std::abs(per_mille(*percent) - *percent * 10) > 1e-6) {
-    return Error{Errc::invalid_argument, "is no multiple of 0.1%"};
+    return Error{Errc::invalid_argument, "is not a multiple of 0.1%"};
   }
   return *percent;
 }

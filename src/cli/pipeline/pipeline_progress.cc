@@ -21,7 +21,7 @@ std::string_view name_of(pipeline::Ending ending) {
   switch (ending) {
     case pipeline::Ending::drained: return "drained";
     case pipeline::Ending::undrained: return "not drained in time";
-    case pipeline::Ending::outage: return "something was out for too long";
+    case pipeline::Ending::outage: return "source or sink was unavailable for too long";
     case pipeline::Ending::fenced: return "fenced: the sink has another owner";
     case pipeline::Ending::source_failed: break;
   }

@@ -73,7 +73,7 @@ void add_pipeline_status(CLI::App& pipeline, Action& action) {
   auto flags = std::make_shared<StatusFlags>();
   CLI::App* verb = add_verb(
       pipeline,
-      {"status", "Show a pipeline that runs, or waits to begin: progress, lag, what is out.",
+      {"status", "Show a pipeline that runs or waits to begin: its progress, lag and outages.",
        "baton pipeline status orders --watch"},
       flags, run_status, action);
   verb->add_option("NAME", flags->name, "The name that the pipeline must have [any].")

@@ -39,7 +39,7 @@ Status set_text(std::string& target, std::string_view text) {
 Status set_fsync(ServerConfig& config, std::string_view text) {
   const Result<FsyncMode> mode = parse_fsync_mode(text);
   if (!mode) {
-    return wrong(fmt::format("'{}' is none of always, never, interval:MS with 1 to 60000",
+    return wrong(fmt::format("'{}' is not one of always, never, interval:MS with 1 to 60000",
                              text.substr(0, 64)));
   }
   config.fsync = *mode;
@@ -103,7 +103,7 @@ Status set_log_level(ServerConfig& config, std::string_view text) {
     config.log_level = static_cast<LogLevel>(i);
     return {};
   }
-  return wrong(fmt::format("'{}' is none of debug, info, warning, error", text.substr(0, 64)));
+  return wrong(fmt::format("'{}' is not one of debug, info, warning, error", text.substr(0, 64)));
 }
 
 Status set_stop_timeout(ServerConfig& config, std::string_view text) {
