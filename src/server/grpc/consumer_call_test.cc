@@ -2,93 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <future>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "server/app/service_fixture.h"
+#include "server/grpc/consumer_fixture.h"
 
-namespace baton {
+namespace baton::consumer_test {
 namespace {
-
-class ConsumerStreamTest : public ServiceTest {
- protected:
-  using Consume = grpc::ClientReaderWriter<v1::ConsumeRequest, v1::ConsumeResponse>;
-
-  // Whatever the test did: each attach that succeeded had its one detach.
-  void TearDown() override {
-    api_->shutdown(std::chrono::seconds{20});
-    EXPECT_EQ(broker_.detach_count(), attached_);
-  }
-
-  /// Lets the attach that waits succeed; the sink is then registered.
-  std::shared_ptr<ConsumerSink> accept() {
-    std::unique_ptr<Call> call = broker_.take<AttachCommand>();
-    return accept(std::move(call));
-  }
-  std::shared_ptr<ConsumerSink> accept(std::unique_ptr<Call> call) {
-    auto& command = FakeBroker::of<AttachCommand>(call);
-    command.visibility_timeout = std::chrono::seconds{30};
-    std::shared_ptr<ConsumerSink> sink = command.sink;
-    consumer_ = command.consumer;
-    ++attached_;
-    broker_.complete(std::move(call));
-    return sink;
-  }
-  static Delivery delivery(std::uint64_t number, std::size_t payload_bytes = 3) {
-    NewMessage message;
-    message.payload = std::string(payload_bytes, 'x');
-    message.headers = {{"k", "v"}};
-    message.fairness_key = "tenant";
-    message.throttle_keys = {"api"};
-    return {.message = Message::make(message, id(static_cast<std::uint8_t>(number)), {1000},
-                                     Instant::never()),
-            .token = {.boot = 4, .number = number},
-            .attempt = 2,
-            .deadline = {5000}};
-  }
-  void deliver(std::shared_ptr<ConsumerSink> sink, std::vector<Delivery> deliveries) {
-    broker_.post([sink = std::move(sink), deliveries = std::move(deliveries)] {
-      sink->deliver(deliveries);
-    });
-  }
-  static std::string token(std::uint64_t number) {
-    return TokenSeal{}.of("orders").seal({.boot = 4, .number = number});
-  }
-  static v1::ConsumeRequest start() {
-    v1::ConsumeRequest request;
-    request.mutable_start()->set_queue("orders");
-    return request;
-  }
-  /// Opens a Consume stream and reads its registration.
-  std::unique_ptr<Consume> open(grpc::ClientContext& context) {
-    auto stream = stub_->Consume(&context);
-    EXPECT_TRUE(stream->Write(start()));
-    sink_ = accept();
-    v1::ConsumeResponse response;
-    EXPECT_TRUE(stream->Read(&response));
-    EXPECT_TRUE(response.has_registered());
-    return stream;
-  }
-  /// Finishes the ack with one outcome per token.
-  void finish_acks(std::unique_ptr<Call> call) {
-    auto& command = FakeBroker::of<AckCommand>(call);
-    for (const LeaseToken& each : command.tokens) {
-      // Even numbers have lost their lease, so that results can be told apart.
-      ItemOutcome outcome;
-      if (each.number % 2 == 0) outcome = Error{Errc::lease_lost, std::to_string(each.number)};
-      command.outcomes.push_back(std::move(outcome));
-    }
-    broker_.complete(std::move(call));
-  }
-
-  std::size_t attached_ = 0;
-  ConsumerNumber consumer_;
-  std::shared_ptr<ConsumerSink> sink_;
-};
 
 // A first message that overtook the registration would reach a consumer that does not know its
 // name.
@@ -507,92 +429,5 @@ TEST_F(ConsumerStreamTest, UnansweredRequestsAreBounded) {
   for (auto& call : calls) finish_acks(std::move(call));
 }
 
-/// Stands where gRPC does, so that a test decides how each write ends.
-class FakePort final : public StreamPort {
- public:
-  void read() override {}
-  void write(grpc::ByteBuffer /*frame*/) override { add(writes_); }
-  void finish(const grpc::Status& /*status*/) override { add(finishes_); }
-
-  void wait_for_writes(int count) {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(
-        changed_.wait_for(lock, std::chrono::seconds{20}, [&] { return writes_ >= count; }));
-  }
-  void wait_for_finish() {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, std::chrono::seconds{20}, [&] { return finishes_ >= 1; }));
-  }
-  int finishes() {
-    const std::lock_guard lock(mutex_);
-    return finishes_;
-  }
-
- private:
-  void add(int& count) {
-    {
-      const std::lock_guard lock(mutex_);
-      ++count;
-    }
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int writes_ = 0;
-  int finishes_ = 0;
-};
-
-class ConsumerPortTest : public ConsumerStreamTest {
- protected:
-  /// A consumer on a FakePort, registered, with its first response written.
-  std::shared_ptr<ConsumerCall> registered(FakePort& port) {
-    auto stream =
-        std::make_shared<ConsumerCall>(std::make_shared<ServerState>(broker_, std::uint64_t{1}));
-    AttachCommand command;
-    command.queue = "orders";
-    stream->attach(std::move(command));
-    stream->open(port, false);
-    sink_ = accept();
-    port.wait_for_writes(1);
-    stream->on_written(true);
-    return stream;
-  }
-};
-
-// A write that failed may not have reached the network: its messages count no attempt.
-TEST_F(ConsumerPortTest, WhatAFailedWriteHeldIsUnwrittenAndSoIsWhatWaitedBehindIt) {
-  FakePort port;
-  const auto stream = registered(port);
-  deliver(sink_, {delivery(1)});
-  port.wait_for_writes(2);
-  stream->on_written(true);
-  deliver(sink_, {delivery(2), delivery(3)});
-  port.wait_for_writes(3);
-  stream->on_cancel();
-  // Its write is still under way, so it is not known yet what was written.
-  EXPECT_EQ(broker_.detach_count(), 0U);
-  EXPECT_EQ(port.finishes(), 0);
-  stream->on_written(false);
-
-  const std::vector<LeaseToken> expected = {{.boot = 4, .number = 2}, {.boot = 4, .number = 3}};
-  EXPECT_EQ(broker_.detaches(1)[0].unwritten, expected);
-  port.wait_for_finish();
-  EXPECT_EQ(port.finishes(), 1);
-}
-
-// A client that sees the end of its stream may count on its messages being free for others.
-TEST_F(ConsumerPortTest, TheEndIsNotToldBeforeTheDetachIsDone) {
-  FakePort port;
-  broker_.hold_detaches();
-  const auto stream = registered(port);
-  stream->session()->end({});
-  std::unique_ptr<Call> detach = broker_.take<DetachCommand>();
-  EXPECT_EQ(port.finishes(), 0);
-  broker_.complete(std::move(detach));
-  port.wait_for_finish();
-  EXPECT_EQ(port.finishes(), 1);
-}
-
 }  // namespace
-}  // namespace baton
+}  // namespace baton::consumer_test
