@@ -98,12 +98,8 @@ void Monitor::look_at_groups() {
 
 void Monitor::give_back_memory() {
   std::uint64_t ended = 0;
-  for (const Operation method :
-       {Operation::lease, Operation::consume, Operation::read, Operation::subscribe,
-        Operation::enqueue_stream, Operation::append_stream, Operation::kv_watch}) {
-    for (const auto& count : state_->counters.calls[static_cast<std::size_t>(method)]) {
-      ended += count.load(std::memory_order_relaxed);
-    }
+  for (const OperationInfo& operation : kOperations) {
+    if (operation.shape == Shape::session) ended += state_->counters.ended(operation.id);
   }
   if (ended - streams_ended_ < kStreamsWorthIt) return;
   streams_ended_ = ended;

@@ -100,7 +100,7 @@ void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
                              static_cast<int>(options.handshake_timeout.count()));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              static_cast<int>(limits::kCallsPerConnection));
-  // Admin and reflection are the only synchronous services.
+  // Reflection is the only synchronous service.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);

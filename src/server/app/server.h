@@ -22,10 +22,10 @@ struct ServerOptions {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_ca;
-  // A connection that says nothing for so long is pinged, and closed when it does not answer in
+  // A connection that is silent for this long is pinged, and closed when it does not answer in
   // time: its consumers' messages go to others. A client with a lease may work until twice the
-  // broker's lease after a ping that was not answered (docs/adr/0010), so the time-out is no
-  // shorter: a silent cut is found out by the lease.
+  // broker's lease after a ping that was not answered (docs/adr/0010), so the time-out is not
+  // shorter: the lease finds a silent cut.
   std::chrono::milliseconds keepalive_time{2000};
   std::chrono::milliseconds keepalive_timeout{10'000};
   std::size_t message_bytes_max = limits::kRequestBytesDefault;

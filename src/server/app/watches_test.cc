@@ -27,7 +27,7 @@ GroupReport report(std::uint64_t lag, bool has_consumer) {
   return out;
 }
 
-// A consumer that is started again is away for a moment: that is no news.
+// A consumer that is started again is away for a moment: that is not worth a line.
 TEST(GroupWatch, TellsOnlyWhatLasts) {
   GroupWatch watch;
   EXPECT_TRUE(watch.look({report(7, false)}).empty());

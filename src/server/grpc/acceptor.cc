@@ -161,7 +161,7 @@ void Acceptor::take(Descriptor socket, int listener) {
   if (is_full()) {
     tell_full(socket.number());
     counters_.refused_full_total.fetch_add(1, std::memory_order_relaxed);
-    // Whoever says nothing makes room for one who may.
+    // A silent connection makes room for one that may talk.
     if (silent_.empty()) return;
     silent_.erase(silent_.begin());
   }
@@ -189,7 +189,7 @@ void Acceptor::look_at(std::uint64_t number) {
   const ssize_t length = ::recv(silent.socket.number(), bytes.data(), bytes.size(), MSG_PEEK);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) {
-    // Gone again without a word, as a probe of a load balancer.
+    // Closed without a byte, as by the probe of a load balancer.
     silent_.erase(found);
     return;
   }

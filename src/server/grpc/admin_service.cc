@@ -1,9 +1,8 @@
 #include "server/grpc/admin_service.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
-
-#include "server/grpc/status.h"
+#include <utility>
 
 namespace baton {
 namespace {
@@ -24,29 +23,49 @@ void show(const ShardInspection& in, v1::Shard& out) {
   out.set_journal_bytes(in.journal_bytes);
 }
 
+/// Calls that wait or are at work at a time.
+constexpr std::size_t kCallsMax = 16;
+
 }  // namespace
 
-grpc::Status AdminService::Inspect(grpc::ServerContext* /*context*/,
-                                   const v1::InspectRequest* /*request*/,
-                                   v1::InspectResponse* response) {
-  std::uint32_t number = 0;
-  for (const ShardInspection& inspection : state_->broker.inspect()) {
-    v1::Shard& shard = *response->add_shards();
-    shard.set_number(number++);
-    show(inspection, shard);
-  }
-  state_->counters.ended(Operation::inspect, grpc::StatusCode::OK);
-  return grpc::Status::OK;
+AdminService::Reactor* AdminService::Inspect(Context* context,
+                                             const v1::InspectRequest* /*request*/,
+                                             v1::InspectResponse* response) {
+  const UnaryCall call(context, state_, Operation::inspect);
+  return run_slowly(call, [response, state = state_]() -> Status {
+    std::uint32_t number = 0;
+    for (const ShardInspection& inspection : state->broker.inspect()) {
+      v1::Shard& shard = *response->add_shards();
+      shard.set_number(number++);
+      show(inspection, shard);
+    }
+    return {};
+  });
 }
 
-grpc::Status AdminService::Checkpoint(grpc::ServerContext* context,
-                                      const v1::CheckpointRequest* /*request*/,
-                                      v1::CheckpointResponse* /*response*/) {
-  const Status made = state_->broker.checkpoint();
-  const grpc::Status status = made.has_value() ? grpc::Status::OK : to_status(made.error());
-  add_retry_hint(*context, status);
-  state_->counters.ended(Operation::checkpoint, status.error_code());
-  return status;
+AdminService::Reactor* AdminService::Checkpoint(Context* context,
+                                                const v1::CheckpointRequest* /*request*/,
+                                                v1::CheckpointResponse* /*response*/) {
+  const UnaryCall call(context, state_, Operation::checkpoint);
+  return run_slowly(call, [state = state_] { return state->broker.checkpoint(); });
+}
+
+AdminService::Reactor* AdminService::run_slowly(const UnaryCall& call,
+                                                std::function<Status()> work) {
+  Reactor* const reactor = call.reactor();
+  if (const Status alive = call.alive(false); !alive.has_value()) {
+    call.finish(to_status(alive.error()));
+  } else if (waiting_.fetch_add(1) >= kCallsMax) {
+    waiting_.fetch_sub(1);
+    call.finish(to_status(busy()));
+  } else {
+    thread_.post([this, call, work = std::move(work)] {
+      const Status done = work();
+      waiting_.fetch_sub(1);
+      call.finish(done.has_value() ? grpc::Status::OK : to_status(done.error()));
+    });
+  }
+  return reactor;
 }
 
 }  // namespace baton

@@ -2,25 +2,38 @@
 
 #include <baton/v1/admin.grpc.pb.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <utility>
 
+#include "server/grpc/unary.h"
 #include "server/session/server_state.h"
+#include "server/shard/worker.h"
 
 namespace baton {
 
-/// `baton.v1.Admin`. Synchronous, unlike Queues: its calls wait for the disk, on threads of gRPC's
-/// pool that nothing else needs.
-class AdminService final : public v1::Admin::Service {
+/// `baton.v1.Admin`. Its calls wait for the disk, one after the other on a thread of their own:
+/// they hold up no thread of gRPC.
+class AdminService final : public v1::Admin::CallbackService {
  public:
   explicit AdminService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 
-  grpc::Status Inspect(grpc::ServerContext* context, const v1::InspectRequest* request,
-                       v1::InspectResponse* response) override;
-  grpc::Status Checkpoint(grpc::ServerContext* context, const v1::CheckpointRequest* request,
-                          v1::CheckpointResponse* response) override;
+  using Context = grpc::CallbackServerContext;
+  using Reactor = grpc::ServerUnaryReactor;
+
+  Reactor* Inspect(Context* context, const v1::InspectRequest* request,
+                   v1::InspectResponse* response) override;
+  Reactor* Checkpoint(Context* context, const v1::CheckpointRequest* request,
+                      v1::CheckpointResponse* response) override;
 
  private:
+  /// Does `work` on the thread, and ends the call with what it answers.
+  Reactor* run_slowly(const UnaryCall& call, std::function<Status()> work);
+
   std::shared_ptr<ServerState> state_;
+  std::atomic<std::size_t> waiting_{0};  // Calls, with the one at work.
+  Worker thread_;                        // Last: it is stopped before the rest goes.
 };
 
 }  // namespace baton

@@ -1,7 +1,5 @@
 #include "server/grpc/kv_service.h"
 
-#include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "server/grpc/gather.h"
@@ -33,19 +31,15 @@ Reactor* KvService::DeleteBucket(Context* context, const v1::DeleteBucketRequest
 
 Reactor* KvService::ListBuckets(Context* context, const v1::ListBucketsRequest* request,
                                 v1::ListBucketsResponse* response) {
-  const UnaryCall call(context, state_, Operation::list_buckets);
-  ask_all_shards(call, ListBucketsCommand{.bucket = request->prefix(), .descriptions = {}},
-                 [response](std::vector<ListBucketsCommand>& answers) {
-                   std::vector<KvBucketDescription> buckets;
-                   for (ListBucketsCommand& answer : answers) {
-                     std::ranges::move(answer.descriptions, std::back_inserter(buckets));
-                   }
-                   std::ranges::sort(buckets, {}, &KvBucketDescription::name);
-                   for (const KvBucketDescription& bucket : buckets) {
-                     describe(bucket, *response->add_buckets());
-                   }
-                 });
-  return call.reactor();
+  return ask_all_shards(
+      UnaryCall(context, state_, Operation::list_buckets),
+      Result<ListBucketsCommand>({.bucket = request->prefix(), .descriptions = {}}),
+      [response](std::vector<ListBucketsCommand>& answers) {
+        for (const KvBucketDescription& bucket :
+             sorted_by_name(answers, &ListBucketsCommand::descriptions)) {
+          describe(bucket, *response->add_buckets());
+        }
+      });
 }
 
 Reactor* KvService::DescribeBucket(Context* context, const v1::DescribeBucketRequest* request,

@@ -153,7 +153,7 @@ TEST_F(KvServiceTest, WritesReadsAndRemovesKeys) {
   EXPECT_EQ(nothing.revision(), 3U);
 }
 
-// Who loses a race must learn from the answer what to do next, without another call.
+// A client that loses a race must learn from the answer what to do next, without another call.
 TEST_F(KvServiceTest, ARefusedCompareAndSetIsAnAnswerWithWhatIsThere) {
   ASSERT_TRUE(create("b").ok());
   EXPECT_EQ(put("k", "1", 0).revision(), 1U);

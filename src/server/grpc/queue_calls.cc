@@ -43,26 +43,28 @@ std::string EnqueueCall::next_frame(Lock& lock) {
   return frame;
 }
 
-void ConsumerCall::attach(AttachCommand command) {
-  queue_ = command.queue;
+void ConsumerCall::use_tokens_of(const std::string& queue) {
+  queue_ = queue;
   tokens_ = state_->broker.token_seal().of(queue_);
-  session_.attach(std::move(command));
+}
+
+void ConsumerCall::attach(AttachCommand command) {
+  use_tokens_of(command.queue);
+  const Status taken = session_.take({.start = std::move(command)});
+  if (!taken.has_value()) session_.end(taken);
 }
 
 Status ConsumerCall::take(grpc::ByteBuffer& request) {
-  const std::size_t bytes = request.Length();
+  ConsumerSession::Request wanted{.bytes = request.Length()};
   BATON_TRY_STATUS(parse_request(request, request_));
-  if (request_.has_heartbeat()) session_.take_heartbeat(request_.heartbeat().number());
-  if (!session_.is_attached()) {
-    BATON_TRY(AttachCommand command, convert_start(request_));
-    attach(std::move(command));
-    // It went with the command.
-    request_.set_credit(0);
-  } else if (request_.has_start()) {
-    return Error{Errc::invalid_argument, "start is only for the first request of the stream"};
+  if (request_.has_heartbeat()) wanted.heartbeat = request_.heartbeat().number();
+  if (request_.has_start()) {
+    BATON_TRY(wanted.start, convert(*request_.mutable_start()));
+    // A second start is refused by the session.
+    if (queue_.empty()) use_tokens_of(wanted.start->queue);
   }
-  BATON_TRY(ConsumerBatch batch, convert_items(request_, queue_, tokens_));
-  return session_.take(std::move(batch), bytes);
+  BATON_TRY(wanted.items, convert_items(request_, queue_, tokens_));
+  return session_.take(std::move(wanted));
 }
 
 std::string ConsumerCall::next_frame(Lock& lock) {

@@ -44,11 +44,13 @@ class ConsumerCall final : public StreamCall {
 
   Status take(grpc::ByteBuffer& request) override;
   std::string next_frame(Lock& lock) override;
+  /// From now on tokens are those of `queue`.
+  void use_tokens_of(const std::string& queue);
 
   std::shared_ptr<ServerState> state_;
   ConsumerSession& session_;
   v1::ConsumeRequest request_;  // Used again and again.
-  // Of the start, and constant from then on.
+  // Of the start, and constant from then on: frames are encoded while requests are taken.
   std::string queue_;
   QueueTokens tokens_;
 };

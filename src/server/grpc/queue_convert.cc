@@ -67,7 +67,7 @@ Status patch_keys(const v1::QueueSettings& in, QueueSettingsPatch& out) {
     return over_limit("number of throttles", in.throttles().size(), limits::kThrottlesPerQueue);
   }
   for (const auto& [key, throttle] : in.throttles()) {
-    // A rate that is no number has no order, and would pass every comparison after this one.
+    // NaN passes every comparison below.
     if (std::isnan(throttle.rate())) {
       return Error{Errc::invalid_argument, fmt::format("rate of throttle '{}' is no number", key)};
     }
@@ -336,16 +336,9 @@ Result<AttachCommand> convert(v1::LeaseRequest& request) {
   return out;
 }
 
-Result<AttachCommand> convert_start(v1::ConsumeRequest& request) {
-  if (!request.has_start()) {
-    return Error{Errc::invalid_argument, "start is missing in the first request of the stream"};
-  }
-  BATON_TRY(AttachCommand out, convert_attach(*request.mutable_start()));
-  if (request.start().manual_credit()) {
-    out.credit = request.credit();
-  } else if (request.credit() != 0) {
-    return Error{Errc::invalid_argument, "credit is given, but start does not set manual_credit"};
-  }
+Result<AttachCommand> convert(v1::ConsumeStart& start) {
+  BATON_TRY(AttachCommand out, convert_attach(start));
+  if (start.manual_credit()) out.credit = 0;
   return out;
 }
 
@@ -360,7 +353,7 @@ Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::stri
   if (request.nacks_size() != 0) out.nacks = sort(queue, *request.mutable_nacks(), tokens);
   if (request.extends_size() != 0) out.extends = sort(queue, *request.mutable_extends(), tokens);
   for (const std::string& shown : request.begun()) {
-    // Of a lease that is over nobody needs to know that it was begun.
+    // A mark of a lease that is over has no effect, so it needs no error.
     if (const Result<LeaseToken> token = tokens.open(shown); token.has_value()) {
       out.begun.push_back(*token);
     }

@@ -34,8 +34,7 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request);
 
 /// Number and sink are still to be filled in, and the consumer's id when it is empty.
 Result<AttachCommand> convert(v1::LeaseRequest& request);
-/// The first request of a Consume stream: its start, and the credit it brings.
-Result<AttachCommand> convert_start(v1::ConsumeRequest& request);
+Result<AttachCommand> convert(v1::ConsumeStart& start);
 /// Every request of a Consume stream, without its start. `queue` and `tokens` are the stream's.
 Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
                                     const QueueTokens& tokens);

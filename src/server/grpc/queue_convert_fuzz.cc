@@ -65,8 +65,8 @@ void try_request(const std::string& bytes) {
 void try_consume(const std::string& bytes) {
   baton::v1::ConsumeRequest request;
   if (!request.ParseFromString(bytes)) return;
-  baton::v1::ConsumeRequest copy = request;
-  const auto start = baton::convert_start(copy);
+  baton::v1::ConsumeStart copy = request.start();
+  const auto start = baton::convert(copy);
   BATON_ASSERT(start.has_value() || !start.error().text.empty());
   const auto items = baton::convert_items(request, "queue", baton::TokenSeal{}.of("queue"));
   if (!items.has_value()) return;

@@ -189,18 +189,13 @@ TEST(Convert, AConsumerGetsDefaultsAndLimits) {
   EXPECT_TRUE(names(error_of(convert(leave)), "consumer_id"));
 }
 
-TEST(Convert, CreditNeedsManualCredit) {
-  v1::ConsumeRequest request;
-  EXPECT_TRUE(names(error_of(convert_start(request)), "start is missing"));
-  request.mutable_start()->set_queue("orders");
-  request.set_credit(3);
-  EXPECT_TRUE(names(error_of(convert_start(request)), "manual_credit"));
-  request.mutable_start()->set_queue("orders");
-  request.mutable_start()->set_manual_credit(true);
-  request.set_credit(0);
-  const Result<AttachCommand> command = convert_start(request);
-  ASSERT_TRUE(command.has_value());
-  EXPECT_EQ(command->credit, 0U);
+TEST(Convert, AStartSaysWhetherCreditIsManual) {
+  v1::ConsumeStart start;
+  start.set_queue("orders");
+  EXPECT_FALSE(convert(start)->credit.has_value());
+  start.set_queue("orders");
+  start.set_manual_credit(true);
+  EXPECT_EQ(convert(start)->credit, 0U);
 }
 
 TEST(Convert, OperatorsRequestsAreChecked) {

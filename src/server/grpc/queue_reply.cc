@@ -63,7 +63,7 @@ const Error* error_of(const ItemOutcome& outcome) {
   return outcome.has_value() ? &*outcome : nullptr;
 }
 
-/// The whole call's failure, if every item failed for want of the queue.
+/// The whole call's failure, if every item failed because there is no such queue.
 template <class Outcome>
 grpc::Status status_of(const Results<Outcome>& results) {
   if (results.outcomes.empty() || !results.refused.empty()) return {};

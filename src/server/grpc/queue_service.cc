@@ -1,6 +1,5 @@
 #include "server/grpc/queue_service.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -51,22 +50,13 @@ Reactor* QueueService::DescribeQueue(Context* context, const v1::DescribeQueueRe
 
 Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest* request,
                                   v1::ListQueuesResponse* response) {
-  const UnaryCall call(context, state_, Operation::list_queues);
-  const Result<ListQueuesCommand> command = convert(own(request));
-  const Status alive = call.alive(false);
-  if (!command.has_value() || !alive.has_value()) {
-    call.finish(to_status(command.has_value() ? alive.error() : command.error()));
-    return call.reactor();
-  }
-  ask_all_shards(call, *command, [response](std::vector<ListQueuesCommand>& answers) {
-    std::vector<QueueDescription> queues;
-    for (ListQueuesCommand& answer : answers) {
-      std::ranges::move(answer.descriptions, std::back_inserter(queues));
-    }
-    std::ranges::sort(queues, {}, &QueueDescription::name);
-    for (const QueueDescription& queue : queues) describe(queue, *response->add_queues());
-  });
-  return call.reactor();
+  return ask_all_shards(UnaryCall(context, state_, Operation::list_queues), convert(own(request)),
+                        [response](std::vector<ListQueuesCommand>& answers) {
+                          for (const QueueDescription& queue :
+                               sorted_by_name(answers, &ListQueuesCommand::descriptions)) {
+                            describe(queue, *response->add_queues());
+                          }
+                        });
 }
 
 Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* request,

@@ -14,6 +14,26 @@ namespace {
 
 constexpr std::uint32_t kUuidText = 36;
 
+// The fields of an entry of a map, which protocol buffers fix.
+constexpr unsigned kMapKey = 1;
+constexpr unsigned kMapValue = 2;
+
+// The responses of Lease and Consume are written by the same code.
+static_assert(int{v1::LeaseResponse::kRegisteredFieldNumber} ==
+              int{v1::ConsumeResponse::kRegisteredFieldNumber});
+static_assert(int{v1::LeaseResponse::kMessagesFieldNumber} ==
+              int{v1::ConsumeResponse::kMessagesFieldNumber});
+
+unsigned number_of(ResultField field) {
+  switch (field) {
+    case ResultField::acks: return v1::ConsumeResponse::kAcksFieldNumber;
+    case ResultField::nacks: return v1::ConsumeResponse::kNacksFieldNumber;
+    case ResultField::extends: return v1::ConsumeResponse::kExtendsFieldNumber;
+  }
+  BATON_ASSERT(false);
+  return 0;
+}
+
 void append_uuid(std::string& out, unsigned number, const Uuid& uuid) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::array<char, kUuidText> text{};
@@ -64,31 +84,35 @@ std::size_t delivery_bytes(const Delivery& delivery) {
 }
 
 void append_delivery(std::string& frame, const Delivery& delivery, const QueueTokens& tokens) {
+  using Fields = v1::LeasedMessage;
   const Message& message = *delivery.message;
   const std::size_t size = body_bytes(delivery, tokens);
-  frame.push_back(bytes_field(2));
+  frame.push_back(bytes_field(v1::ConsumeResponse::kMessagesFieldNumber));
   append_varint(frame, size);
   const std::size_t begin = frame.size();
 
-  append_uuid(frame, 1, message.id());
-  append_blob(frame, 2, message.payload());
+  append_uuid(frame, Fields::kIdFieldNumber, message.id());
+  append_blob(frame, Fields::kPayloadFieldNumber, message.payload());
   if (message.header_count() != 0) {
     for (const auto& [name, value] : message.headers()) {
-      frame.push_back(bytes_field(3));
+      frame.push_back(bytes_field(Fields::kHeadersFieldNumber));
       append_varint(frame, header_bytes(name, value));
-      append_blob(frame, 1, name);
-      append_blob(frame, 2, value);
+      append_blob(frame, kMapKey, name);
+      append_blob(frame, kMapValue, value);
     }
   }
-  append_blob(frame, 4, message.fairness_key());
-  append_number(frame, 5, delivery.attempt);
-  append_number(frame, 6, static_cast<std::uint64_t>(message.enqueued_at().ns));
-  append_number(frame, 7, static_cast<std::uint64_t>(delivery.deadline.ns));
-  frame.push_back(bytes_field(8));
+  append_blob(frame, Fields::kFairnessKeyFieldNumber, message.fairness_key());
+  append_number(frame, Fields::kAttemptFieldNumber, delivery.attempt);
+  append_number(frame, Fields::kEnqueuedAtNsFieldNumber,
+                static_cast<std::uint64_t>(message.enqueued_at().ns));
+  append_number(frame, Fields::kLeaseDeadlineNsFieldNumber,
+                static_cast<std::uint64_t>(delivery.deadline.ns));
+  frame.push_back(bytes_field(Fields::kLeaseTokenFieldNumber));
   append_varint(frame, tokens.size_of(delivery.token));
   tokens.append(frame, delivery.token);
   if (message.has_throttle_keys()) {
-    for (const std::string_view key : message.throttle_keys()) append_blob(frame, 9, key);
+    for (const std::string_view key : message.throttle_keys())
+      append_blob(frame, Fields::kThrottleKeysFieldNumber, key);
   }
   // A wrong length would make the client read one message's bytes as another's.
   BATON_ASSERT(frame.size() - begin == size);
@@ -100,13 +124,15 @@ void append_registered(std::string& frame, const std::string& consumer_id,
   registered.set_consumer_id(consumer_id);
   registered.set_visibility_timeout_ms(static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(visibility_timeout).count()));
-  append_blob(frame, 1, registered.SerializeAsString());
+  append_blob(frame, v1::ConsumeResponse::kRegisteredFieldNumber, registered.SerializeAsString());
 }
 
-void append_quiesced(std::string& frame) { append_number(frame, 6, 1); }
+void append_quiesced(std::string& frame) {
+  append_number(frame, v1::ConsumeResponse::kQuiescedFieldNumber, 1);
+}
 
 void append_results(std::string& frame, ResultField field, const Results<ItemOutcome>& results) {
-  const auto number = static_cast<unsigned>(field);
+  const unsigned number = number_of(field);
   for_each_result(results, [&](const ItemOutcome* outcome, const Error* refused) {
     const Error* error = refused;
     if (outcome != nullptr && outcome->has_value()) error = &**outcome;
@@ -115,24 +141,26 @@ void append_results(std::string& frame, ResultField field, const Results<ItemOut
       frame.push_back(bytes_field(number));
       frame.push_back(0);
     } else {
-      append_blob(frame, number, error_field(1, *error));
+      append_blob(frame, number, error_field(v1::ItemResult::kErrorFieldNumber, *error));
     }
   });
 }
 
 void append_enqueued(std::string& frame, const Results<EnqueueOutcome>& results) {
+  using Fields = v1::EnqueueResult;
+  constexpr unsigned kResults = v1::EnqueueResponse::kResultsFieldNumber;
   frame.reserve(frame.size() + results.items * (blob_bytes(blob_bytes(kUuidText)) + 2));
   for_each_result(results, [&](const EnqueueOutcome* outcome, const Error* refused) {
     const Error* error = refused;
     if (outcome != nullptr && outcome->error.has_value()) error = &*outcome->error;
     if (error != nullptr) {
-      append_blob(frame, 1, error_field(3, *error));
+      append_blob(frame, kResults, error_field(Fields::kErrorFieldNumber, *error));
       return;
     }
-    frame.push_back(bytes_field(1));
+    frame.push_back(bytes_field(kResults));
     append_varint(frame, blob_bytes(kUuidText) + (outcome->duplicate ? 2 : 0));
-    append_uuid(frame, 1, outcome->id);
-    if (outcome->duplicate) append_number(frame, 2, 1);
+    append_uuid(frame, Fields::kIdFieldNumber, outcome->id);
+    if (outcome->duplicate) append_number(frame, Fields::kDuplicateFieldNumber, 1);
   });
 }
 

@@ -10,12 +10,11 @@
 
 /// The hot responses, encoded by hand: a payload is copied once, from the message's buffer into the
 /// frame that the socket sends, and nothing is allocated per message or per result. Field numbers
-/// and types are those of queues.proto; queue_wire_test.cc reads every frame back with the
-/// generated code.
+/// are the generated constants; queue_wire_test.cc reads every frame back with the generated code.
 namespace baton {
 
 /// The fields of a response that hold one result per item.
-enum class ResultField : std::uint8_t { acks = 3, nacks = 4, extends = 5 };
+enum class ResultField : std::uint8_t { acks, nacks, extends };
 
 /// About what append_delivery() will add.
 std::size_t delivery_bytes(const Delivery& delivery);

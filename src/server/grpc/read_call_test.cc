@@ -146,7 +146,7 @@ TEST_F(ReadCallTest, ASlowClientDoesNotHoldUpRetention) {
   reading.port->cancel();
 }
 
-// Of a partition that does not grow, whoever waited for it would be remembered for ever.
+// A partition that does not grow would remember its waiting readers forever.
 TEST_F(ReadCallTest, ReadersThatAreGoneAreForgotten) {
   create(1);
   ReadSession::Wanted wanted = records({});

@@ -39,7 +39,7 @@ class StreamCall : public SessionPort {
   void open(StreamPort& port, bool reads);
 
   // From gRPC.
-  /// Null: the client has closed its side, or is gone.
+  /// `request` is null if the client has closed its side, or is gone.
   void on_read(grpc::ByteBuffer* request);
   void on_written(bool ok) { session_->on_written(ok); }
   void on_cancel() { session_->on_cancel(); }

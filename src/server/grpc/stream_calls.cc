@@ -3,21 +3,21 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/format.h>
-
+#include "base/assert.h"
 #include "server/grpc/heartbeat.h"
 #include "server/grpc/parse_request.h"
 #include "server/grpc/status.h"
 #include "server/grpc/stream_convert.h"
 #include "server/grpc/wire_fields.h"
-#include "server/session/limits.h"
 
 namespace baton {
 namespace {
 
+std::uint64_t to_unsigned(Offset offset) { return static_cast<std::uint64_t>(offset.value); }
+
 /// What is wrong with all of a request is wrong with each of its items: the call lives on.
-AppendSession::Output refused(const v1::AppendRequest& request, const Error& error) {
-  AppendSession::Output outcomes;
+AppendOutcomes refused(const v1::AppendRequest& request, const Error& error) {
+  AppendOutcomes outcomes;
   outcomes.batches.resize(static_cast<std::size_t>(request.batches_size()));
   outcomes.records.resize(static_cast<std::size_t>(request.records_size()));
   for (BatchOutcome& outcome : outcomes.batches) outcome.error = error;
@@ -26,33 +26,26 @@ AppendSession::Output refused(const v1::AppendRequest& request, const Error& err
 }
 
 std::string encode_chunk(const Chunk& chunk) {
+  using Fields = v1::ReadResponse;
   std::string frame;
   frame.reserve(chunk.batches.size() + chunk.records.size() + 64);
-  if (!chunk.batches.empty()) append_blob(frame, 1, chunk.batches);
+  if (!chunk.batches.empty()) append_blob(frame, Fields::kBatchesFieldNumber, chunk.batches);
   frame += chunk.records;
-  append_number(frame, 3, static_cast<std::uint64_t>(chunk.next.value));
-  append_number(frame, 4, static_cast<std::uint64_t>(chunk.end.value));
+  append_number(frame, Fields::kNextOffsetFieldNumber, to_unsigned(chunk.next));
+  append_number(frame, Fields::kEndOffsetFieldNumber, to_unsigned(chunk.end));
   return frame;
 }
 
-std::size_t count_items(const v1::SubscribeRequest& request) {
-  std::size_t items = 0;
-  for (const int count : {request.starts_size(), request.credits_size(), request.replies_size(),
-                          request.offsets_size(), request.unsubscribes_size()}) {
-    items += static_cast<std::size_t>(count);
-  }
-  return items;
-}
-
-SubscriptionSession::Request convert_request(const v1::SubscribeRequest& request) {
-  SubscriptionSession::Request out;
+/// Replaces what `out` holds; its parts keep their memory.
+void fill(subscription::Request& out, const v1::SubscribeRequest& request) {
+  out.clear();
   if (request.has_heartbeat()) out.heartbeat = request.heartbeat().number();
   for (const v1::Start& item : request.starts()) {
     out.starts.push_back({.id = SubscriptionId{item.id()}, .wanted = convert(item)});
   }
   for (const v1::Credit& item : request.credits()) {
-    out.credits.push_back(
-        {.id = SubscriptionId{item.id()}, .batches = item.batches(), .bytes = item.bytes()});
+    out.credits.push_back({.id = SubscriptionId{item.id()},
+                           .credit = {.batches = item.batches(), .bytes = item.bytes()}});
   }
   for (const v1::StoreSubscriptionOffset& item : request.offsets()) {
     out.offsets.push_back({.id = SubscriptionId{item.id()},
@@ -73,20 +66,26 @@ SubscriptionSession::Request convert_request(const v1::SubscribeRequest& request
   for (const v1::Unsubscribe& item : request.unsubscribes()) {
     out.unsubscribes.push_back(SubscriptionId{item.id()});
   }
-  return out;
 }
 
-// Fields of a SubscribeResponse, one after the other.
+// Fields of a SubscribeResponse, one after the other. A client that parses a response takes its
+// fields in the order of their numbers, which is that of the kinds in subscription::Said.
+using Response = v1::SubscribeResponse;
+static_assert(int{Response::kStartedFieldNumber} < int{Response::kUpdatesFieldNumber} &&
+              int{Response::kUpdatesFieldNumber} < int{Response::kBatchesFieldNumber} &&
+              int{Response::kBatchesFieldNumber} < int{Response::kStoredFieldNumber} &&
+              int{Response::kStoredFieldNumber} < int{Response::kClosedFieldNumber} &&
+              int{Response::kClosedFieldNumber} < int{Response::kHeartbeatFieldNumber});
 
-void append(std::string& frame, const SubscriptionSession::Started& said) {
+void append(std::string& frame, const subscription::Started& said) {
   v1::Started started;
   started.set_id(said.id.value);
   started.set_ticket(said.ticket.value);
   for (const PartitionNumber partition : said.partitions) started.add_partitions(partition.value);
-  append_blob(frame, 1, started.SerializeAsString());
+  append_blob(frame, Response::kStartedFieldNumber, started.SerializeAsString());
 }
 
-void append(std::string& frame, const SubscriptionSession::Update& said) {
+void append(std::string& frame, const subscription::Update& said) {
   v1::Update update;
   update.set_id(said.id.value);
   update.set_partition(said.partition.value);
@@ -94,46 +93,53 @@ void append(std::string& frame, const SubscriptionSession::Update& said) {
   update.set_stepping_down(said.seat.stepping_down);
   update.set_generation(said.seat.generation.value);
   if (said.offset.has_value()) update.set_offset(static_cast<std::int64_t>(said.offset->value));
-  append_blob(frame, 2, update.SerializeAsString());
+  append_blob(frame, Response::kUpdatesFieldNumber, update.SerializeAsString());
 }
 
-void append(std::string& frame, const SubscriptionSession::Batch& said) {
+/// By hand: the bytes of the batches are copied once, into the frame, and nothing else is
+/// allocated.
+void append(std::string& frame, const subscription::Batch& said) {
+  using Fields = v1::Batch;
   const Chunk& chunk = said.chunk;
-  std::string head;
-  append_number(head, 1, said.id.value);
-  append_number(head, 2, said.partition.value);
-  append_number(head, 3, said.epoch.value);
-  append_number(head, 6, static_cast<std::uint64_t>(chunk.next.value));
-  append_number(head, 7, static_cast<std::uint64_t>(chunk.end.value));
-  append_number(head, 8, chunk.batch_count);
-  const std::size_t batches = chunk.batches.empty() ? 0 : blob_bytes(chunk.batches.size());
-  const std::size_t size = head.size() + batches + chunk.records.size();
+  const std::size_t size = number_bytes(said.id.value) + number_bytes(said.partition.value) +
+                           number_bytes(said.epoch.value) +
+                           (chunk.batches.empty() ? 0 : blob_bytes(chunk.batches.size())) +
+                           chunk.records.size() + number_bytes(to_unsigned(chunk.next)) +
+                           number_bytes(to_unsigned(chunk.end)) + number_bytes(chunk.batch_count);
   frame.reserve(frame.size() + blob_bytes(size));
-  frame.push_back(bytes_field(3));
+  frame.push_back(bytes_field(Response::kBatchesFieldNumber));
   append_varint(frame, size);
-  frame += head;
-  if (!chunk.batches.empty()) append_blob(frame, 4, chunk.batches);
+  const std::size_t begin = frame.size();
+  append_number(frame, Fields::kIdFieldNumber, said.id.value);
+  append_number(frame, Fields::kPartitionFieldNumber, said.partition.value);
+  append_number(frame, Fields::kEpochFieldNumber, said.epoch.value);
+  if (!chunk.batches.empty()) append_blob(frame, Fields::kBatchesFieldNumber, chunk.batches);
   frame += chunk.records;
+  append_number(frame, Fields::kNextOffsetFieldNumber, to_unsigned(chunk.next));
+  append_number(frame, Fields::kEndOffsetFieldNumber, to_unsigned(chunk.end));
+  append_number(frame, Fields::kBatchCountFieldNumber, chunk.batch_count);
+  // A wrong length would make the client read one field's bytes as another's.
+  BATON_ASSERT(frame.size() - begin == size);
 }
 
-void append(std::string& frame, const SubscriptionSession::OffsetStored& said) {
+void append(std::string& frame, const subscription::OffsetStored& said) {
   v1::OffsetStored stored;
   stored.set_id(said.id.value);
   stored.set_partition(said.partition.value);
   stored.set_offset(said.offset);
   if (said.error.has_value()) *stored.mutable_error() = to_proto(*said.error);
-  append_blob(frame, 4, stored.SerializeAsString());
+  append_blob(frame, Response::kStoredFieldNumber, stored.SerializeAsString());
 }
 
-void append(std::string& frame, const SubscriptionSession::Closed& said) {
+void append(std::string& frame, const subscription::Closed& said) {
   v1::Closed closed;
   closed.set_id(said.id.value);
   if (said.reason.has_value()) *closed.mutable_reason() = to_proto(*said.reason);
-  append_blob(frame, 5, closed.SerializeAsString());
+  append_blob(frame, Response::kClosedFieldNumber, closed.SerializeAsString());
 }
 
 void append(std::string& frame, const HeartbeatAnswer& said) {
-  append_blob(frame, 6, to_proto(said).SerializeAsString());
+  append_blob(frame, Response::kHeartbeatFieldNumber, to_proto(said).SerializeAsString());
 }
 
 }  // namespace
@@ -152,7 +158,7 @@ Status AppendCall::take(grpc::ByteBuffer& request) {
 }
 
 std::string AppendCall::next_frame(Lock& lock) {
-  const AppendSession::Output outcomes = session_.take_output();
+  const AppendOutcomes outcomes = session_.take_output();
   lock.unlock();
   v1::AppendResponse response;
   reply(outcomes, response);
@@ -161,7 +167,7 @@ std::string AppendCall::next_frame(Lock& lock) {
 
 std::string ReadCall::next_frame(Lock& lock) { return encode_chunk(session_.take_output(lock)); }
 
-/// Damage of what is stored is no fault of the request.
+/// Damaged data on the disk is not an error of the request.
 grpc::Status ReadCall::to_grpc(const Status& status) const {
   grpc::Status made = StreamCall::to_grpc(status);
   if (status.has_value() || status.error().code != Errc::malformed) return made;
@@ -170,21 +176,18 @@ grpc::Status ReadCall::to_grpc(const Status& status) const {
 
 Status SubscribeCall::take(grpc::ByteBuffer& request) {
   BATON_TRY_STATUS(parse_request(request, request_));
-  if (const std::size_t items = count_items(request_); items > limits::kItemsPerRequest) {
-    return Error{Errc::invalid_argument, fmt::format("the request has {} items; the limit is {}",
-                                                     items, limits::kItemsPerRequest)};
-  }
-  session_.take(convert_request(request_));
-  return {};
+  fill(wanted_, request_);
+  return session_.take(wanted_);
 }
 
 std::string SubscribeCall::next_frame(Lock& lock) {
-  const SubscriptionSession::Output output = session_.take_output();
+  session_.take_output(output_);
   lock.unlock();
   std::string frame;
-  for (const SubscriptionSession::Said& said : output) {
+  for (const subscription::Said& said : output_) {
     std::visit([&](const auto& part) { append(frame, part); }, said);
   }
+  output_.clear();
   return frame;
 }
 

@@ -53,7 +53,11 @@ class SubscribeCall final : public StreamCall {
   std::string next_frame(Lock& lock) override;
 
   SubscriptionSession& session_;
-  v1::SubscribeRequest request_;  // Used again and again.
+  // Used again and again: their parts keep their memory. Of the one read under way,
+  v1::SubscribeRequest request_;
+  subscription::Request wanted_;
+  // and of the one write.
+  subscription::Output output_;
 };
 
 }  // namespace baton

@@ -28,7 +28,7 @@ Result<StreamSettingsPatch> convert_settings(const v1::StreamSettings& in) {
   return out;
 }
 
-/// Only so long that the error that names it stays readable: whether it is there, its shard knows.
+/// Checks the form only, so that an error can show the name. The shard knows whether it exists.
 Status check_stream(const std::string& name) { return validate_stream_name(name); }
 
 Status check_group(const std::string& name) {
@@ -174,8 +174,8 @@ Result<std::optional<Handover>> convert_handover(const v1::Start& start) {
 
 }  // namespace
 
-Result<SubscriptionWanted> convert(const v1::Start& start) {
-  SubscriptionWanted out;
+Result<subscription::Wanted> convert(const v1::Start& start) {
+  subscription::Wanted out;
   out.id = SubscriptionId{start.id()};
   BATON_TRY_STATUS(check_stream(start.stream()));
   if (!start.group().empty()) BATON_TRY_STATUS(check_group(start.group()));
@@ -202,8 +202,7 @@ Result<SubscriptionWanted> convert(const v1::Start& start) {
   const std::set<std::uint32_t> numbers(start.partitions().begin(), start.partitions().end());
   for (const std::uint32_t number : numbers) out.command.partitions.emplace_back(number);
   BATON_TRY(out.from, convert_from(start.from(), ReadFrom::Place::next));
-  out.credit_batches = start.credit().batches();
-  out.credit_bytes = start.credit().bytes();
+  out.credit = {.batches = start.credit().batches(), .bytes = start.credit().bytes()};
   if (start.format() == v1::FORMAT_RECORDS) out.encode_record = append_batch_record;
   out.ask_offset = start.ask_offset();
   out.skip_gaps = start.on_gap() == v1::ON_GAP_FIRST;

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "server/session/append_session.h"
 #include "server/session/read_session.h"
-#include "server/session/subscription_session.h"
+#include "server/session/subscription_talk.h"
 #include "server/shard/stream_commands.h"
 
 /// Requests of the Streams service as commands, and outcomes as responses. Whatever comes from
@@ -23,7 +23,7 @@ Result<StartProducerCommand> convert(const v1::InitProducerRequest& request);
 Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request);
 Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request);
 Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request);
-Result<SubscriptionWanted> convert(const v1::Start& start);
+Result<subscription::Wanted> convert(const v1::Start& start);
 
 struct ReadWanted {
   OpenPartitionCommand open;
@@ -33,7 +33,7 @@ Result<ReadWanted> convert(const v1::ReadRequest& request);
 
 /// Moves the bytes out of `request`.
 Result<AppendCommand> convert(v1::AppendRequest& request);
-void reply(const AppendSession::Output& done, v1::AppendResponse& response);
+void reply(const AppendOutcomes& done, v1::AppendResponse& response);
 
 void describe(const StreamDescription& in, v1::Stream& out);
 void describe(const GroupReport& in, Instant now, v1::Group& out);

@@ -18,15 +18,15 @@ void check_stream(const std::string& name) {
 }
 void check_from(const baton::ReadFrom& from) { BATON_ASSERT(from.offset.value >= 0); }
 
-void check(const baton::SubscriptionWanted& wanted) {
+void check(const baton::subscription::Wanted& wanted) {
   check_stream(wanted.command.stream);
   check_from(wanted.from);
   BATON_ASSERT(!wanted.command.single_active || !wanted.command.group.empty());
   BATON_ASSERT(wanted.command.group.size() <= baton::limits::kGroupNameBytes);
   BATON_ASSERT(wanted.command.owner.size() <= baton::limits::kOwnerLabelBytes);
   BATON_ASSERT(wanted.command.partitions.size() <= baton::limits::kPartitionsPerStreamMax);
-  BATON_ASSERT(wanted.credit_batches <= baton::limits::kCreditMax);
-  BATON_ASSERT(wanted.credit_bytes <= baton::limits::kCreditMax);
+  BATON_ASSERT(wanted.credit.batches <= baton::limits::kCreditMax);
+  BATON_ASSERT(wanted.credit.bytes <= baton::limits::kCreditMax);
 }
 void check(const baton::ReadWanted& wanted) {
   check_stream(wanted.open.stream);

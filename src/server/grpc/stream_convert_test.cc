@@ -20,7 +20,7 @@ TEST(StreamConvert, AStartHasItsDefaults) {
   EXPECT_EQ(wanted->id, SubscriptionId{7});
   EXPECT_EQ(wanted->from.place, ReadFrom::Place::next);
   EXPECT_EQ(wanted->encode_record, nullptr);
-  EXPECT_EQ(wanted->credit_batches, 0U);
+  EXPECT_EQ(wanted->credit.batches, 0U);
   EXPECT_FALSE(wanted->skip_gaps);
   EXPECT_TRUE(wanted->command.partitions.empty());
 }
@@ -98,7 +98,7 @@ TEST(StreamConvert, ARequestWithTooManyItemsIsRefused) {
 
 // A refused record names no offset; a duplicate too old to know neither.
 TEST(StreamConvert, OutcomesAreToldAsTheyAre) {
-  AppendSession::Output done;
+  AppendOutcomes done;
   done.batches.push_back(
       {.partition = PartitionNumber{3}, .offset = Offset{9}, .duplicate = true, .error = {}});
   done.records.push_back({.partition = {},

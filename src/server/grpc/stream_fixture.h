@@ -160,7 +160,7 @@ class StreamTest : public testing::Test {
                                                           .description = {}});
     ASSERT_FALSE(done.error.has_value()) << to_string(*done.error);
   }
-  /// Appends a batch of `count` records of so many bytes.
+  /// Appends a batch of `count` records of `bytes` each.
   void append(std::uint32_t partition, int count = 1, std::size_t bytes = 10) {
     AppendCommand command;
     command.stream = "s";

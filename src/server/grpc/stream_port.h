@@ -8,7 +8,7 @@
 
 #include "server/grpc/status.h"
 #include "server/grpc/stream_call.h"
-#include "server/session/server_state.h"
+#include "server/session/running_operation.h"
 
 namespace baton {
 
@@ -21,10 +21,9 @@ class StreamReactor : public Reactor, public StreamPort {
  public:
   StreamReactor(grpc::CallbackServerContext* context, std::shared_ptr<ServerState> state,
                 Operation operation, std::shared_ptr<StreamCall> call)
-      : context_(context), state_(std::move(state)), operation_(operation), call_(std::move(call)) {
-    state_->counters.sessions_open.fetch_add(1, std::memory_order_relaxed);
-    if (!state_->sessions.add(call_->session())) call_->session()->end(shutting_down());
-  }
+      : context_(context),
+        call_(std::move(call)),
+        running_(std::move(state), operation, call_->session()) {}
 
   void write(grpc::ByteBuffer frame) override {
     // Kept until OnWriteDone, as gRPC asks.
@@ -33,7 +32,7 @@ class StreamReactor : public Reactor, public StreamPort {
   }
   void finish(const grpc::Status& status) override {
     add_retry_hint(*context_, status);
-    state_->counters.ended(operation_, static_cast<std::size_t>(status.error_code()));
+    running_.ended(static_cast<std::size_t>(status.error_code()));
     // The reactor may be gone before this returns.
     Reactor::Finish(status);
   }
@@ -43,20 +42,15 @@ class StreamReactor : public Reactor, public StreamPort {
 
   void OnWriteDone(bool ok) override { call_->on_written(ok); }
   void OnCancel() override { call_->on_cancel(); }
-  void OnDone() override {
-    state_->counters.sessions_open.fetch_sub(1, std::memory_order_relaxed);
-    state_->sessions.remove(call_->session());
-    delete this;
-  }
+  void OnDone() override { delete this; }
 
  protected:
   StreamCall& call() { return *call_; }
 
  private:
   grpc::CallbackServerContext* context_;
-  std::shared_ptr<ServerState> state_;
-  Operation operation_;
   std::shared_ptr<StreamCall> call_;
+  RunningSession running_;
   grpc::ByteBuffer frame_;
 };
 

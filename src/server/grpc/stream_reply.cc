@@ -62,7 +62,7 @@ v1::Activity to_proto(Activity activity) {
 
 }  // namespace
 
-void reply(const AppendSession::Output& done, v1::AppendResponse& response) {
+void reply(const AppendOutcomes& done, v1::AppendResponse& response) {
   for (const BatchOutcome& outcome : done.batches) fill(outcome, *response.add_batches());
   for (const BatchOutcome& outcome : done.records) fill(outcome, *response.add_records());
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/names.h"
@@ -27,6 +26,11 @@ Result<GroupCommand> group_command(const std::string& stream, const std::string&
   BATON_TRY_STATUS(validate_name("group", group, limits::kGroupNameBytes));
   return GroupCommand{
       .stream = stream, .group = group, .what = what, .error = {}, .partitions = {}};
+}
+
+void describe(const std::vector<GroupReport>& groups, Instant now,
+              google::protobuf::RepeatedPtrField<v1::Group>& out) {
+  for (const GroupReport& group : groups) describe(group, now, *out.Add());
 }
 
 }  // namespace
@@ -55,19 +59,15 @@ Reactor* StreamService::DeleteStream(Context* context, const v1::DeleteStreamReq
 
 Reactor* StreamService::ListStreams(Context* context, const v1::ListStreamsRequest* request,
                                     v1::ListStreamsResponse* response) {
-  const UnaryCall call(context, state_, Operation::list_streams);
-  ask_all_shards(call, ListStreamsCommand{.stream = request->prefix(), .descriptions = {}},
-                 [response](std::vector<ListStreamsCommand>& answers) {
-                   std::vector<StreamDescription> streams;
-                   for (ListStreamsCommand& answer : answers) {
-                     std::ranges::move(answer.descriptions, std::back_inserter(streams));
-                   }
-                   std::ranges::sort(streams, {}, &StreamDescription::name);
-                   for (const StreamDescription& stream : streams) {
-                     describe(stream, *response->add_streams());
-                   }
-                 });
-  return call.reactor();
+  return ask_all_shards(
+      UnaryCall(context, state_, Operation::list_streams),
+      Result<ListStreamsCommand>({.stream = request->prefix(), .descriptions = {}}),
+      [response](std::vector<ListStreamsCommand>& answers) {
+        for (const StreamDescription& stream :
+             sorted_by_name(answers, &ListStreamsCommand::descriptions)) {
+          describe(stream, *response->add_streams());
+        }
+      });
 }
 
 Reactor* StreamService::DescribeStream(Context* context, const v1::DescribeStreamRequest* request,
@@ -127,17 +127,14 @@ Reactor* StreamService::QueryOffset(Context* context, const v1::QueryOffsetReque
 
 Reactor* StreamService::ListGroups(Context* context, const v1::ListGroupsRequest* request,
                                    v1::ListGroupsResponse* response) {
-  const UnaryCall call(context, state_, Operation::list_groups);
-  ask_all_shards(call, ListGroupsCommand{.stream = request->stream(), .groups = {}},
-                 [response, state = state_](std::vector<ListGroupsCommand>& answers) {
-                   const Instant now = state->broker.now();
-                   for (const ListGroupsCommand& answer : answers) {
-                     for (const GroupReport& group : answer.groups) {
-                       describe(group, now, *response->add_groups());
-                     }
-                   }
-                 });
-  return call.reactor();
+  return ask_all_shards(UnaryCall(context, state_, Operation::list_groups),
+                        Result<ListGroupsCommand>({.stream = request->stream(), .groups = {}}),
+                        [response, state = state_](std::vector<ListGroupsCommand>& answers) {
+                          for (const ListGroupsCommand& answer : answers) {
+                            describe(answer.groups, state->broker.now(),
+                                     *response->mutable_groups());
+                          }
+                        });
 }
 
 Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupRequest* request,
@@ -145,10 +142,7 @@ Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupR
   return run(UnaryCall(context, state_, Operation::describe_group),
              group_command(request->stream(), request->group(), GroupCommand::What::describe),
              [response, state = state_](const GroupCommand& done) {
-               const Instant now = state->broker.now();
-               for (const GroupReport& group : done.partitions) {
-                 describe(group, now, *response->add_partitions());
-               }
+               describe(done.partitions, state->broker.now(), *response->mutable_partitions());
              });
 }
 
@@ -157,10 +151,7 @@ Reactor* StreamService::EvaluateGroup(Context* context, const v1::EvaluateGroupR
   return run(UnaryCall(context, state_, Operation::evaluate_group),
              group_command(request->stream(), request->group(), GroupCommand::What::evaluate),
              [response, state = state_](const GroupCommand& done) {
-               const Instant now = state->broker.now();
-               for (const GroupReport& group : done.partitions) {
-                 describe(group, now, *response->add_partitions());
-               }
+               describe(done.partitions, state->broker.now(), *response->mutable_partitions());
              });
 }
 

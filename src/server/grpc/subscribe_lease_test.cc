@@ -174,7 +174,7 @@ TEST_F(SubscriptionLeaseTest, AStrictGroupWaitsForTheRestOfTheLease) {
   EXPECT_EQ(group().description.members.size(), 1U);
 }
 
-// Whoever says that it leaves works no more.
+// A consumer that says that it leaves has stopped its work.
 TEST_F(SubscriptionLeaseTest, AStrictGroupDoesNotWaitForWhoUnsubscribes) {
   create(1);
   const auto first = connect();

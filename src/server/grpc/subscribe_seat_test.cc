@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Whoever comes back to a seat begins where its group stored, however it left the end before.
+// A consumer that gets its seat back begins at the group's stored offset, however it left before.
 TEST_F(SubscribeCallTest, ASeatThatComesBackAtTheEndDeliversFromTheStoredOffset) {
   create(2);
   append(1, 1);

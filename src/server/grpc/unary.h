@@ -10,7 +10,7 @@
 #include "server/grpc/status.h"
 #include "server/session/batch.h"
 #include "server/session/calls.h"
-#include "server/session/server_state.h"
+#include "server/session/running_operation.h"
 
 namespace baton {
 
@@ -22,17 +22,14 @@ class UnaryCall {
             Operation operation)
       : context_(context),
         reactor_(context->DefaultReactor()),
-        state_(std::move(state)),
-        operation_(operation),
-        began_(std::chrono::steady_clock::now()) {}
+        running_(std::move(state), operation) {}
 
   [[nodiscard]] grpc::ServerUnaryReactor* reactor() const { return reactor_; }
-  [[nodiscard]] ServerState& state() const { return *state_; }
+  [[nodiscard]] ServerState& state() const { return running_.state(); }
 
-  /// Why the call is not to be handed over any more, if so. `late` calls are taken in a shutdown,
-  /// too: they finish work that was begun.
+  /// Why the call is not to be handed over any more, if so. See RunningOperation::admit().
   [[nodiscard]] Status alive(bool late) const {
-    if (!late && !state_->accepting.load(std::memory_order_relaxed)) return shutting_down();
+    BATON_TRY_STATUS(running_.admit(late));
     if (context_->IsCancelled()) return Error{Errc::cancelled, "before the broker began with it"};
     if (context_->deadline() <= std::chrono::system_clock::now()) {
       return Error{Errc::deadline_exceeded, "before the broker began with it"};
@@ -43,27 +40,22 @@ class UnaryCall {
   /// Tells the log of a call that has changed what there is.
   template <class Wanted>
   void log_change(const Wanted& done) const {
-    if (!ChangeLog::takes(operation_)) return;
-    state_->changes.add(operation_, subject_of(done), context_->peer(), state_->broker.now());
+    running_.log_change(done, [this] { return context_->peer(); });
   }
 
   void finish(const grpc::Status& status) const {
     add_retry_hint(*context_, status);
-    state_->counters.ended(operation_, static_cast<std::size_t>(status.error_code()));
-    state_->counters.latencies[static_cast<std::size_t>(operation_)].add(
-        std::chrono::steady_clock::now() - began_);
+    running_.ended(static_cast<std::size_t>(status.error_code()));
     reactor_->Finish(status);
   }
 
  private:
   grpc::CallbackServerContext* context_;
   grpc::ServerUnaryReactor* reactor_;
-  std::shared_ptr<ServerState> state_;
-  Operation operation_;
-  std::chrono::steady_clock::time_point began_;
+  RunningOperation running_;
 };
 
-/// gRPC's own copy of a request, which nobody reads after us: its strings may be moved out of it.
+/// gRPC's own copy of a request. Nothing reads it after us, so its strings may be moved out of it.
 template <class Request>
 Request& own(const Request* request) {
   return const_cast<Request&>(*request);  // NOLINT: gRPC made it non-const.
@@ -103,10 +95,11 @@ grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Wanted>> batch,
     call.finish(to_status(batch.has_value() ? alive.error() : batch.error()));
     return reactor;
   }
+  const bool settled = batch->settled();
   Results<Outcome> results;
   results.items = batch->items;
   results.refused = std::move(batch->refused);
-  if (results.refused.size() == results.items) {
+  if (settled) {
     call.finish(reply(results));
     return reactor;
   }

@@ -50,7 +50,7 @@ TEST_F(WatchCallTest, ACallThatBreaksTellsTheOthersOfItsSession) {
   EXPECT_EQ(text(elsewhere.port->wait_for(says("@2"))), "started end@1 +other.x=1@2");
 }
 
-// Cut off without a word: the others hear of it when its lease is over, and not before.
+// Cut off silently: the others hear of it when its lease is over, and not before.
 TEST_F(WatchCallTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
   create_bucket();
   put("me", "1");

@@ -7,7 +7,8 @@
 
 #include "base/bytes.h"
 
-/// Fields of protocol buffers, written by hand: for the few responses where it pays.
+/// Fields of protocol buffers, written by hand: for the few responses where it pays. A field's
+/// number is the generated constant of its message (kIdFieldNumber), which follows the schema.
 namespace baton {
 
 // A field's key: its number (below 16), and how its value is written.
@@ -30,6 +31,9 @@ inline void append_blob(std::string& out, unsigned number, std::string_view byte
   append_varint(out, bytes.size());
   out.append(bytes);
 }
+
+/// What append_number() adds.
+inline std::size_t number_bytes(std::uint64_t value) { return 1 + varint_bytes(value); }
 
 inline void append_number(std::string& out, unsigned number, std::uint64_t value) {
   out.push_back(varint_field(number));

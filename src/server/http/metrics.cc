@@ -137,13 +137,13 @@ constexpr std::array<KvMetric, 8> kKvMetrics = {{
 
 MetricFamily calls(const Counters& counters) {
   MetricFamily family = make_family("baton_api_calls_total", "Calls that ended.", kCounter);
-  for (std::size_t method = 0; method < kOperations.size(); ++method) {
+  for (const OperationInfo& operation : kOperations) {
     for (std::size_t code = 0; code < Counters::kCodes; ++code) {
-      const std::uint64_t count = counters.calls[method][code].load(std::memory_order_relaxed);
+      const std::uint64_t count =
+          counters.calls[index_of(operation.id)][code].load(std::memory_order_relaxed);
       // One series per pair that has happened: most never do.
       if (count == 0) continue;
-      add_value(family,
-                {{"method", std::string(kOperations[method].name)}, {"code", kCodeNames[code]}},
+      add_value(family, {{"method", std::string(operation.name)}, {"code", kCodeNames[code]}},
                 static_cast<double>(count));
     }
   }
@@ -154,10 +154,10 @@ MetricFamily call_latencies(const Counters& counters) {
   MetricFamily family =
       make_family("baton_api_call_seconds", "Time from the request of a unary call to its answer.",
                   MetricType::Histogram);
-  for (std::size_t method = 0; method < kOperations.size(); ++method) {
-    const Latencies latencies = counters.latencies[method].read();
+  for (const OperationInfo& operation : kOperations) {
+    const Latencies latencies = counters.latencies[index_of(operation.id)].read();
     if (latencies.total() == 0) continue;
-    add_latencies(family, {{"method", std::string(kOperations[method].name)}}, latencies);
+    add_latencies(family, {{"method", std::string(operation.name)}}, latencies);
   }
   return family;
 }

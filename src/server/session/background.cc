@@ -7,7 +7,7 @@
 namespace baton {
 namespace {
 
-/// The clock looks up at least this often: broker time and the system's need not run alike.
+/// The clock thread wakes at least this often, because broker time and system time may drift apart.
 constexpr Duration kLookUp = std::chrono::seconds{1};
 
 }  // namespace
@@ -62,7 +62,7 @@ void Background::run() {
     tasks_.pop_front();
     lock.unlock();
     task();
-    // What it holds may go with it, and take its time or post in turn: not under the lock.
+    // Destroying what the task holds may take long, or post another task: not under the lock.
     task = nullptr;
     lock.lock();
   }

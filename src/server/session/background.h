@@ -12,8 +12,8 @@
 
 namespace baton {
 
-/// The threads that may wait for the disk, and one clock: what the streams of the api do away from
-/// gRPC's threads. Thread-safe.
+/// Threads that may wait for the disk, and a clock thread: sessions do here what must not block a
+/// thread of a protocol or of a shard. Thread-safe.
 class Background {
  public:
   using Task = std::function<void()>;
@@ -23,11 +23,11 @@ class Background {
   Background& operator=(const Background&) = delete;
   ~Background();
 
-  /// Does the task soon. Whoever posts bounds what is under way.
+  /// Runs the task soon. The queue has no bound: the caller limits its tasks under way.
   void post(Task task);
-  /// Does the task at or after `at`.
+  /// Runs the task at or after `at`.
   void post_at(Instant at, Task task);
-  /// Ends the threads; what was not begun is dropped. Idempotent.
+  /// Ends the threads and drops the tasks that have not begun. Idempotent.
   void stop();
 
  private:

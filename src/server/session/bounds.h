@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "base/time.h"
 
-/// What the services check of numbers from outside.
+/// Checks of numbers that come from clients.
 namespace baton {
 
 /// Names the field, its value and its limit.

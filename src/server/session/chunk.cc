@@ -75,8 +75,13 @@ Result<Chunk> read_chunk(PartitionReader& reader, const ChunkWanted& wanted) {
     rest.remove_prefix(*added);
   }
   if (wanted.encode_record == nullptr) {
-    chunk.batches = std::move(read.bytes);
-    chunk.batches.resize(chunk.bytes);
+    // A chunk may wait for a slow client: bytes that were read but not used must not wait with it.
+    if (chunk.bytes < read.bytes.capacity() / 2) {
+      chunk.batches.assign(read.bytes, 0, chunk.bytes);
+    } else {
+      chunk.batches = std::move(read.bytes);
+      chunk.batches.resize(chunk.bytes);
+    }
   }
   return chunk;
 }

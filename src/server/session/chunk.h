@@ -11,7 +11,7 @@
 
 namespace baton {
 
-/// Writes a record as a protocol has it, one after the other. None: the client takes whole batches.
+/// Appends a record to `out` in a protocol's form. Null if the client takes whole batches.
 using RecordEncoder = void (*)(std::string& out, RecordView record);
 
 /// A piece of a partition on its way to a client.

@@ -27,7 +27,6 @@ ConsumerSession::~ConsumerSession() {
 void ConsumerSession::attach(AttachCommand command) {
   BATON_ASSERT(!started_);
   started_ = true;
-  manual_credit_ = command.credit.has_value();
   auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
   command.consumer = state_->broker.next_consumer_number();
   if (command.consumer_id.empty()) command.consumer_id = state_->make_consumer_id();
@@ -82,11 +81,24 @@ void ConsumerSession::take_heartbeat(std::uint64_t number) {
   if (answer.has_value()) answers_.push_back(*answer);
 }
 
-Status ConsumerSession::take(ConsumerBatch batch, std::size_t bytes) {
-  if (batch.credit != 0 && !manual_credit_) {
-    return Error{Errc::invalid_argument, "credit is given, but start did not set manual_credit"};
+Status ConsumerSession::take(Request request) {
+  if (request.heartbeat.has_value()) take_heartbeat(*request.heartbeat);
+  if (started_ == request.start.has_value()) {
+    return Error{Errc::invalid_argument,
+                 started_ ? "start is only for the first request of the stream"
+                          : "start is missing in the first request of the stream"};
   }
-  submit_items(std::move(batch), bytes);
+  if (request.start.has_value()) manual_credit_ = request.start->credit.has_value();
+  if (request.items.credit != 0 && !manual_credit_) {
+    return Error{Errc::invalid_argument, "credit is given, but start does not set manual_credit"};
+  }
+  if (request.start.has_value()) {
+    // The first credit goes with the registration.
+    if (manual_credit_) request.start->credit = *request.start->credit + request.items.credit;
+    request.items.credit = 0;
+    attach(*std::move(request.start));
+  }
+  submit_items(std::move(request.items), request.bytes);
   return {};
 }
 
@@ -256,7 +268,7 @@ bool ConsumerSession::release(Lock& lock) {
   return true;
 }
 
-/// Everything leased to this consumer has arrived here: what was not written is known for good.
+/// Everything leased to this consumer has arrived here, so what was not written is final.
 void ConsumerSession::detach() {
   DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}, .orderly = false};
   {

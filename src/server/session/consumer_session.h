@@ -14,7 +14,7 @@
 
 namespace baton {
 
-/// What a consumer asks for at once, beyond its start. Items that are wrong are refused one by one.
+/// What a consumer asks for in one request, besides its start. Wrong items are refused one by one.
 struct ConsumerBatch {
   Batch<AckCommand> acks;
   Batch<NackCommand> nacks;
@@ -58,7 +58,7 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
     std::string consumer_id;
     Duration visibility_timeout{0};
   };
-  /// What is said at once, in this order.
+  /// What one output says, in this order.
   struct Output {
     std::optional<HeartbeatAnswer> heartbeat{};
     std::optional<Registered> registered{};
@@ -67,13 +67,17 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
     bool quiesced = false;  // Behind this come no deliveries.
   };
 
-  /// A heartbeat, ahead of what else its request holds.
-  void take_heartbeat(std::uint64_t number);
-  /// Registers the consumer. Called once, before any items.
-  void attach(AttachCommand command);
-  [[nodiscard]] bool is_attached() const { return started_; }
-  /// Items of a request of `bytes` on the wire. Fails when the request must not be.
-  Status take(ConsumerBatch batch, std::size_t bytes);
+  /// What a client asks for in one request; the parts are taken in this order.
+  struct Request {
+    std::optional<std::uint64_t> heartbeat{};
+    /// Registers the consumer: in the first request, and only there. `credit` set: manual.
+    std::optional<AttachCommand> start{};
+    ConsumerBatch items{};
+    std::size_t bytes = 0;  // On the wire.
+  };
+
+  /// Fails when the request breaks a rule; the caller then ends the session.
+  Status take(Request request);
   /// What to say next. With the lock held, which it keeps.
   Output take_output();
 
@@ -103,6 +107,8 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
   bool release(Lock& lock) override;
   [[nodiscard]] bool released() const override;
 
+  void take_heartbeat(std::uint64_t number);
+  void attach(AttachCommand command);
   void submit_items(ConsumerBatch batch, std::size_t bytes);
   template <class Wanted>
   void submit_plain(Slot& slot, Wanted command);

@@ -32,14 +32,35 @@ class ConsumerSessionTest : public SessionTest {
   std::unique_ptr<Connection> connect(std::optional<std::uint64_t> credit = std::nullopt) {
     auto connection =
         std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
-    connection->request([&](ConsumerSession& session) {
-      AttachCommand attach;
-      attach.queue = "jobs";
-      attach.consumer_id = "me";
-      attach.credit = credit;
-      session.attach(std::move(attach));
-    });
+    say(*connection, {.start = start("jobs", credit)});
     return connection;
+  }
+  static AttachCommand start(const std::string& queue,
+                             std::optional<std::uint64_t> credit = std::nullopt) {
+    AttachCommand attach;
+    attach.queue = queue;
+    attach.consumer_id = "me";
+    attach.credit = credit;
+    return attach;
+  }
+  static void say(Connection& client, ConsumerSession::Request request) {
+    client.request([&](ConsumerSession& session) {
+      EXPECT_TRUE(session.take(std::move(request)).has_value());
+    });
+  }
+  static void refuses(Connection& client, ConsumerSession::Request request,
+                      const std::string& why) {
+    client.request([&](ConsumerSession& session) {
+      const Status taken = session.take(std::move(request));
+      ASSERT_FALSE(taken.has_value());
+      EXPECT_EQ(taken.error().code, Errc::invalid_argument);
+      EXPECT_NE(taken.error().text.find(why), std::string::npos) << taken.error().text;
+    });
+  }
+  static ConsumerBatch credit(std::uint64_t messages) {
+    ConsumerBatch batch;
+    batch.credit = messages;
+    return batch;
   }
   static std::vector<Delivery> deliveries(const Outputs& outputs) {
     std::vector<Delivery> all;
@@ -86,22 +107,29 @@ TEST_F(ConsumerSessionTest, CreditBoundsWhatIsDelivered) {
   const auto client = connect(2);
   EXPECT_EQ(deliveries(client->take(2)).size(), 2U);
   EXPECT_TRUE(client->now().empty());
-  client->request([](ConsumerSession& session) {
-    EXPECT_TRUE(session.take({.acks = {}, .nacks = {}, .extends = {}, .begun = {}, .credit = 1}, 10)
-                    .has_value());
-  });
+  say(*client, {.items = credit(1)});
   EXPECT_EQ(deliveries(client->take(1)).size(), 1U);
   EXPECT_TRUE(client->now().empty());
 }
 
+TEST_F(ConsumerSessionTest, TheFirstCreditMayComeWithTheStart) {
+  send(5);
+  auto client = std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
+  say(*client, {.start = start("jobs", 0), .items = credit(2)});
+  EXPECT_EQ(deliveries(client->take(2)).size(), 2U);
+  EXPECT_TRUE(client->now().empty());
+}
+
 TEST_F(ConsumerSessionTest, CreditWithoutManualCreditIsRefused) {
-  const auto client = connect();
-  client->request([](ConsumerSession& session) {
-    const Status taken =
-        session.take({.acks = {}, .nacks = {}, .extends = {}, .begun = {}, .credit = 1}, 10);
-    ASSERT_FALSE(taken.has_value());
-    EXPECT_EQ(taken.error().code, Errc::invalid_argument);
-  });
+  refuses(*connect(), {.items = credit(1)}, "manual_credit");
+  Connection client(broker_, std::make_shared<ConsumerSession>(state_));
+  refuses(client, {.start = start("jobs"), .items = credit(1)}, "manual_credit");
+}
+
+TEST_F(ConsumerSessionTest, AStartIsTheFirstRequestAndOnlyThat) {
+  Connection client(broker_, std::make_shared<ConsumerSession>(state_));
+  refuses(client, {}, "start is missing");
+  refuses(*connect(), {.start = start("jobs")}, "only for the first");
 }
 
 TEST_F(ConsumerSessionTest, ResultsComeInTheOrderOfTheRequestsWithThoseRefusedByTheProtocol) {
@@ -109,16 +137,12 @@ TEST_F(ConsumerSessionTest, ResultsComeInTheOrderOfTheRequestsWithThoseRefusedBy
   const auto client = connect();
   const auto held = deliveries(client->take(2));
   ASSERT_EQ(held.size(), 2U);
-  client->request([&](ConsumerSession& session) {
-    ConsumerBatch batch = ack({held[0]});
-    // The second item of the request was no token at all.
-    batch.acks.items = 2;
-    batch.acks.refused.push_back({1, {Errc::lease_lost, "none"}});
-    EXPECT_TRUE(session.take(std::move(batch), 10).has_value());
-  });
-  client->request([&](ConsumerSession& session) {
-    EXPECT_TRUE(session.take(ack({held[0], held[1]}), 10).has_value());
-  });
+  ConsumerBatch batch = ack({held[0]});
+  // The second item of the request was not a token.
+  batch.acks.items = 2;
+  batch.acks.refused.push_back({1, {Errc::lease_lost, "none"}});
+  say(*client, {.items = std::move(batch), .bytes = 10});
+  say(*client, {.items = ack({held[0], held[1]}), .bytes = 10});
   std::vector<ConsumerSession::ItemResults> results;
   while (results.size() < 2) {
     for (const auto& output : client->take(1)) {
@@ -144,8 +168,7 @@ TEST_F(ConsumerSessionTest, AClientThatDoesNotReadIsNotReadEither) {
   while (requests < 4 * limits::kStreamBatches) {
     broker_.turn();
     if (!client->is_read()) break;
-    client->request(
-        [&](ConsumerSession& session) { EXPECT_TRUE(session.take(ack(held), 10).has_value()); });
+    say(*client, {.items = ack(held), .bytes = 10});
     ++requests;
   }
   // One output is under way; behind it as many requests wait as there may be.
@@ -195,11 +218,9 @@ TEST_F(ConsumerSessionTest, BehindQuiescedComesNoMessage) {
   send(1);
   const auto client = connect();
   EXPECT_EQ(deliveries(client->take(2)).size(), 1U);
-  client->request([](ConsumerSession& session) {
-    ConsumerBatch batch;
-    batch.quiesce = true;
-    EXPECT_TRUE(session.take(std::move(batch), 10).has_value());
-  });
+  ConsumerBatch quiesce;
+  quiesce.quiesce = true;
+  say(*client, {.items = std::move(quiesce)});
   const Outputs outputs = client->take(1);
   EXPECT_TRUE(outputs.back().quiesced);
   send(2);
@@ -210,12 +231,7 @@ TEST_F(ConsumerSessionTest, AHeartbeatIsAnsweredFirstAndItsSilenceEndsTheSession
   send(1);
   auto connection =
       std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
-  connection->request([](ConsumerSession& session) {
-    session.take_heartbeat(1);
-    AttachCommand attach;
-    attach.queue = "jobs";
-    session.attach(std::move(attach));
-  });
+  say(*connection, {.heartbeat = 1, .start = start("jobs")});
   const Outputs outputs = connection->take(3);
   ASSERT_TRUE(outputs[0].heartbeat.has_value());
   EXPECT_EQ(outputs[0].heartbeat->number, 1U);
@@ -229,11 +245,7 @@ TEST_F(ConsumerSessionTest, AHeartbeatIsAnsweredFirstAndItsSilenceEndsTheSession
 TEST_F(ConsumerSessionTest, AQueueThatIsNotThereEndsIt) {
   auto connection =
       std::make_unique<Connection>(broker_, std::make_shared<ConsumerSession>(state_));
-  connection->request([](ConsumerSession& session) {
-    AttachCommand attach;
-    attach.queue = "nosuch";
-    session.attach(std::move(attach));
-  });
+  say(*connection, {.start = start("nosuch")});
   EXPECT_EQ(connection->wait_for_end().error().code, Errc::queue_not_found);
 }
 

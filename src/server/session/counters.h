@@ -10,21 +10,26 @@
 
 namespace baton {
 
-/// What the protocols count. Written and read by any thread.
+/// What is counted of the operations and sessions of all protocols. Written and read by any thread;
+/// the first two are written by RunningOperation alone.
 struct Counters {
-  /// How a call ended, in gRPC's numbers 0 to 16, whatever its protocol: metrics have names for
-  /// them.
+  /// How an operation ended, in the 17 canonical codes of google.rpc.Code (0 is OK), whatever its
+  /// protocol: metrics have names for them.
   static constexpr std::size_t kCodes = 17;
 
   std::array<std::array<std::atomic<std::uint64_t>, kCodes>, kOperations.size()> calls{};
-  std::array<LatencyHistogram, kOperations.size()> latencies{};  // Of unary calls.
+  std::array<LatencyHistogram, kOperations.size()> latencies{};  // Of shape `call`.
   std::atomic<std::int64_t> consumers_open{0};
   std::atomic<std::int64_t> sessions_open{0};
   std::atomic<std::size_t> reads_open{0};  // Read sessions.
 
-  void ended(Operation operation, std::size_t code) {
-    if (code >= kCodes) return;
-    calls[static_cast<std::size_t>(operation)][code].fetch_add(1, std::memory_order_relaxed);
+  /// How often `operation` has ended.
+  [[nodiscard]] std::uint64_t ended(Operation operation) const {
+    std::uint64_t total = 0;
+    for (const auto& count : calls[index_of(operation)]) {
+      total += count.load(std::memory_order_relaxed);
+    }
+    return total;
   }
 };
 

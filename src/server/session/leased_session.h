@@ -28,10 +28,10 @@ class LeasedSession : public Session {
   // With the lock held.
 
   /// A heartbeat has arrived, perhaps with the first request; answers with what to say to it.
-  /// Nothing: it is refused, and the session ends.
+  /// nullopt if the heartbeat is refused; the session then ends.
   std::optional<HeartbeatAnswer> heard(std::uint64_t number, bool with_first_request);
   [[nodiscard]] bool has_lease() const { return grant_.granted(); }
-  /// The client may be at work until then, for all that is known; none: it has no lease, or the
+  /// Until when the client may be at work, as far as is known; nullopt if it has no lease, or the
   /// lease is over.
   [[nodiscard]] std::optional<Instant> lease_running() const;
   /// No heartbeat came in time: the session has been ended.

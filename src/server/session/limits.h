@@ -5,13 +5,14 @@
 
 #include "base/limits.h"
 
-/// The bounds of the api layer; those of the product are in base/limits.h.
+/// Limits of sessions and requests; those of the product are in base/limits.h.
 namespace baton::limits {
 
-// Each stream. A stream at one of the first two is not read until something is confirmed.
+// Requests of one session under way. A session at one of these limits reads no request until
+// something is confirmed.
 inline constexpr std::size_t kStreamBatches = 8;
 inline constexpr std::size_t kStreamBytes = 8 * kMiB;
-// One frame to a consumer: whatever waits, up to so much, and always at least one message.
+// One output to a client: what waits, up to these limits, and always at least one message.
 inline constexpr std::size_t kFrameMessages = 256;
 inline constexpr std::size_t kFrameBytes = 256 * kKiB;
 
@@ -28,10 +29,11 @@ inline constexpr std::size_t kBackgroundThreads = 2;
 // Keys: a page of a list or of a snapshot, below the 4 MiB that a gRPC client accepts by default.
 inline constexpr std::uint32_t kKvListEntries = 1000;
 inline constexpr std::size_t kKvListBytes = 1 * kMiB;
-// What may be on its way to one watch; half of it at least is always free or under way.
+// Credit of one watch: changes and bytes that the shard may send before they are written. At least
+// half of the credit is always with the shard or on its way there.
 inline constexpr std::uint64_t kWatchChanges = 256;
 inline constexpr std::int64_t kWatchBytes = 1 * kMiB;
-// Hints beyond so many that wait are dropped: they are hints.
+// Hints of lost sessions that may wait; more are dropped.
 inline constexpr std::size_t kWatchPieces = 4096;
 
 // Queues and groups that /metrics shows one by one.

@@ -8,16 +8,33 @@
 namespace baton {
 namespace {
 
-TEST(Operations, NamesAreTheirOwnAndWhatIsLoggedIsManaged) {
+TEST(Operations, NamesAreTheirOwnAndRowsAreWhereTheirIdsSay) {
   std::set<std::string_view> names;
+  std::size_t index = 0;
   for (const OperationInfo& operation : kOperations) {
     EXPECT_TRUE(names.insert(operation.name).second) << operation.name;
-    if (!operation.event.empty()) {
-      EXPECT_EQ(operation.permission, Permission::manage) << operation.name;
-    }
+    EXPECT_EQ(index_of(operation.id), index++) << operation.name;
   }
   EXPECT_EQ(info_of(Operation::create_queue).name, "CreateQueue");
-  EXPECT_EQ(info_of(Operation::checkpoint).resource, Resource::broker);
+}
+
+// The log of changes tells of what an operator would ask about later, and of nothing that comes a
+// thousand times a second.
+TEST(Operations, WhatIsLoggedIsManagedAndASessionIsNot) {
+  for (const OperationInfo& operation : kOperations) {
+    if (operation.event.empty()) continue;
+    EXPECT_EQ(operation.permission, Permission::manage) << operation.name;
+    EXPECT_EQ(operation.shape, Shape::call) << operation.name;
+  }
+}
+
+// To list and to describe is less than to see what is inside.
+TEST(Operations, WhoMayOnlyObserveSeesNoPayload) {
+  for (const Operation operation :
+       {Operation::peek, Operation::lease, Operation::consume, Operation::read,
+        Operation::subscribe, Operation::kv_get, Operation::kv_list, Operation::kv_watch}) {
+    EXPECT_EQ(info_of(operation).permission, Permission::read) << info_of(operation).name;
+  }
 }
 
 }  // namespace

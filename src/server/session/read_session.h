@@ -7,22 +7,13 @@
 
 #include "core/stream/types.h"
 #include "server/session/chunk.h"
+#include "server/session/read_from.h"
 #include "server/session/server_state.h"
 #include "server/session/session.h"
 #include "server/shard/stream_commands.h"
 #include "server/shard/stream_partition.h"
 
 namespace baton {
-
-/// Where a reader begins.
-struct ReadFrom {
-  enum class Place : std::uint8_t { first, last, next, offset, time };
-  Place place = Place::first;
-  Offset offset;
-  TimestampMs time;
-};
-/// The offset that `from` names in a partition. Reads the disk for a time.
-Result<Offset> resolve(const ReadFrom& from, const PartitionReader& reader);
 
 /// One partition, from an offset on, as fast as the client takes it. A background
 /// thread reads one piece ahead of the write under way.
@@ -48,28 +39,29 @@ class ReadSession final : public Session, public PartitionWaiter {
   /// There are too many already.
   [[nodiscard]] bool crowded() const { return crowded_; }
 
-  /// Asks the broker for the partition, and reads it. Ends at once when too many sessions read
-  /// already. Called once.
+  /// Asks the broker for the partition and reads it; ends with an error if kOpenMax sessions are
+  /// open already. Called once.
   void begin(OpenPartitionCommand wanted);
   /// Begins to read. Called once, by begin() or by a test that has a partition.
   void start(std::shared_ptr<StreamPartition> partition);
 
   void wake() override;
 
+  using Output = Chunk;
   /// What was read. With the lock held, which it releases.
-  Chunk take_output(Lock& lock);
+  Output take_output(Lock& lock);
 
  private:
   [[nodiscard]] bool has_room() const override { return false; }
   [[nodiscard]] bool has_output() const override { return ready_.has_value(); }
   [[nodiscard]] bool settled() const override { return !ready_.has_value(); }
 
-  /// What to read at once: less when many read, for a client that never takes what it asked for
-  /// keeps two such pieces in our memory.
+  /// Bytes of one piece. The more sessions read, the smaller a piece is: a client that stops
+  /// reading keeps two pieces in memory.
   [[nodiscard]] std::size_t chunk_bytes() const;
   void post_read();
   void read();
-  /// Looks what a read brought; true when another one is to be made at once.
+  /// Takes the result of a read. True: read again now.
   bool take_chunk(Result<Chunk> chunk);
   std::shared_ptr<ReadSession> self() {
     return std::static_pointer_cast<ReadSession>(shared_from_this());

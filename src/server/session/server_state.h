@@ -32,7 +32,7 @@ class ServerState {
     return Uuid::make_v7(now, random_).to_string();
   }
 
-  Broker& broker;  // Outlives every call it was given, and thus everybody here.
+  Broker& broker;  // Outlives every call that it was given, and so every session.
   Counters counters;
   ChangeLog changes;
   OpenSessions sessions;
@@ -45,9 +45,9 @@ class ServerState {
   Random random_;
 };
 
-/// What a call gets that comes too late.
+/// The error of an operation that arrives during a shutdown.
 inline Error shutting_down() { return {Errc::unavailable, "shutting down"}; }
-/// What a call is answered that finds the broker full or stopping.
+/// The error of an operation that the broker does not take because it is full or stopping.
 inline Error busy() {
   return {Errc::unavailable, "the broker is full or stopping; try again later"};
 }

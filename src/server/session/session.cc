@@ -95,7 +95,7 @@ bool Session::ended_by_client() const {
 
 void Session::pump() {
   Lock lock(mutex_);
-  // Whoever pumps will see what the caller has changed, because it looks again before it leaves.
+  // The pumping thread looks again before it leaves, so it sees what the caller has changed.
   if (pumping_ || port_ == nullptr) return;
   pumping_ = true;
   while (step(lock)) {

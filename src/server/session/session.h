@@ -26,9 +26,9 @@ class SessionPort {
   /// Takes the session's next output and begins to write it; Session::on_written() ends that.
   /// Called with the session's lock, which it releases to encode and to write.
   virtual void write(Lock& lock) = 0;
-  /// Ends the connection: in order, or with an error (`cancelled`: nobody is there to hear it).
+  /// Ends the connection: in order, or with an error (`cancelled`: the client is gone).
   virtual void finish(const Status& status) = 0;
-  /// Gives up a write that may never end: the client is gone without a word.
+  /// Gives up a write that may never end: the client is gone silently.
   virtual void cancel() {}
   /// The client cancelled, or is gone. May be known before on_cancel() says so.
   [[nodiscard]] virtual bool is_cancelled() const { return false; }
@@ -38,8 +38,8 @@ class SessionPort {
 /// structs, and everything ends in order. What all kinds have in common.
 ///
 /// **Ownership.** The connection (a SessionPort) holds the session by shared_ptr; so does every
-/// Call under way, and the shard that delivers to it. Thus the session outlives whoever may still
-/// call it, and the port lives at least until finish() was called on it.
+/// Call under way, and the shard that delivers to it. So the session outlives all of its callers,
+/// and the port lives at least until finish() was called on it.
 ///
 /// **Threads.** The protocol's threads bring reads, writes and cancellation, the shard's thread
 /// brings outcomes and deliveries. Each changes the state under the mutex and then calls pump().
@@ -61,9 +61,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // From the port.
 
-  /// A request has arrived. False: it is not wanted any more. The kind's own take() comes next.
+  /// A request has arrived. True: give it to the take() of the session's kind. False: the session
+  /// is ending; drop the request.
   [[nodiscard]] bool begin_request();
-  /// The request was taken, or thrown away.
+  /// The request was taken or dropped.
   void end_request();
   /// The client has closed its side, or is gone.
   void on_closed();

@@ -21,9 +21,9 @@ class TestConnection final : public SessionPort {
  public:
   using Output = typename Kind::Output;
 
-  TestConnection(TurnBroker& broker, std::shared_ptr<Kind> session)
+  TestConnection(TurnBroker& broker, std::shared_ptr<Kind> session, bool reads = true)
       : broker_(broker), session_(std::move(session)) {
-    session_->open(*this, true);
+    session_->open(*this, reads);
   }
   TestConnection(const TestConnection&) = delete;
   TestConnection& operator=(const TestConnection&) = delete;
@@ -38,8 +38,8 @@ class TestConnection final : public SessionPort {
     reads_ = true;
   }
   void write(Lock& lock) override {
-    Output output = session_->take_output();
-    lock.unlock();
+    Output output = next_output(lock);
+    if (lock.owns_lock()) lock.unlock();
     bool slow = false;
     {
       const std::lock_guard own(mutex_);
@@ -126,6 +126,17 @@ class TestConnection final : public SessionPort {
   }
 
  private:
+  Output next_output(Lock& lock) {
+    if constexpr (requires { session_->take_output(); }) {
+      return session_->take_output();
+    } else if constexpr (requires { session_->take_output(lock); }) {
+      return session_->take_output(lock);
+    } else {
+      Output output;
+      session_->take_output(output);
+      return output;
+    }
+  }
   template <class Condition>
   void wait(Condition condition, const char* otherwise) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};

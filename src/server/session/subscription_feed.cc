@@ -11,18 +11,6 @@
 namespace baton {
 namespace {
 
-/// About what something said takes in memory and on the wire.
-std::size_t bytes_of(const SubscriptionSession::Said& said) {
-  constexpr std::size_t kSmall = 64;
-  if (const auto* batch = std::get_if<SubscriptionSession::Batch>(&said)) {
-    return kSmall + batch->chunk.batches.size() + batch->chunk.records.size();
-  }
-  if (const auto* started = std::get_if<SubscriptionSession::Started>(&said)) {
-    return kSmall + 2 * started->partitions.size();
-  }
-  return kSmall;
-}
-
 template <class Told>
 SeatActions tell(Seat& seat, const Told& told, Instant now) {
   if constexpr (requires { seat.on(told, now); }) {
@@ -77,7 +65,7 @@ void SubscriptionSession::act(const std::shared_ptr<Feed>& feed, const SeatActio
     unblock();
   }
   if (actions.update.has_value()) {
-    say(Update{
+    said_.say(subscription::Update{
         .id = id, .partition = feed->number, .seat = *actions.update, .offset = actions.from});
   }
   if (actions.start_delivery) {
@@ -111,22 +99,22 @@ void SubscriptionSession::watch_deadline(const std::shared_ptr<Feed>& feed) {
   feed->deadline = deadline;
   state_->background.post_at(deadline, [weak = std::weak_ptr(feed)] {
     const auto asked = weak.lock();
-    const auto stream = asked == nullptr ? nullptr : asked->owner.lock();
-    if (stream == nullptr) return;
+    const auto session = asked == nullptr ? nullptr : asked->owner.lock();
+    if (session == nullptr) return;
     {
-      const std::lock_guard lock(stream->mutex_);
+      const std::lock_guard lock(session->mutex_);
       if (asked->subscription->closed) return;
-      const SeatActions actions = asked->seat->expire(stream->state_->broker.now());
-      if (!actions.empty()) stream->act(asked, actions);
+      const SeatActions actions = asked->seat->expire(session->state_->broker.now());
+      if (!actions.empty()) session->act(asked, actions);
     }
-    stream->finish_turn();
+    session->finish_turn();
   });
 }
 
 /// A group that begins at the end has its place from now on: a successor that took the end of its
 /// own time for it would miss what came in between.
 void SubscriptionSession::store_beginning(const Feed& feed) {
-  const SubscriptionWanted& wanted = feed.subscription->wanted;
+  const subscription::Wanted& wanted = feed.subscription->wanted;
   StoreOffsetCommand command;
   command.stream = wanted.command.stream;
   command.request.group = {wanted.command.stream, feed.number.value, wanted.command.group};
@@ -159,22 +147,16 @@ void SubscriptionSession::begin_delivery(const std::shared_ptr<Feed>& feed,
 void SubscriptionSession::stop_delivery(Feed& feed) {
   feed.delivering = false;
   ++feed.run;
-  std::erase_if(pieces_, [&](const Piece& piece) {
-    if (piece.feed != &feed) return false;
-    piece_bytes_ -= piece.bytes;
-    give_back(*feed.subscription, piece.cost);
-    return true;
-  });
+  feed.subscription->credit.add(said_.drop_batches(&feed));
 }
 
-void SubscriptionSession::give_back(Subscription& subscription, CreditTaken taken) {
-  subscription.credit_batches += taken.batches;
-  subscription.credit_bytes += taken.bytes;
+bool SubscriptionSession::may_read(const Subscription& subscription) const {
+  return subscription.credit.allows_more() && said_.bytes() < limits::kConnectionOutputBytes;
 }
 
 void SubscriptionSession::schedule(const std::shared_ptr<Feed>& feed) {
   if (!feed->delivering || feed->reading || feed->waiting || feed->subscription->closed) return;
-  if (!has_credit(*feed->subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) {
+  if (!may_read(*feed->subscription)) {
     blocked_.insert(feed);
     return;
   }
@@ -187,7 +169,7 @@ void SubscriptionSession::post_read(const std::shared_ptr<Feed>& feed, std::uint
 }
 
 void SubscriptionSession::unblock() {
-  if (piece_bytes_ >= limits::kConnectionOutputBytes) return;
+  if (said_.bytes() >= limits::kConnectionOutputBytes) return;
   for (const auto& feed : std::exchange(blocked_, {})) schedule(feed);
 }
 
@@ -215,13 +197,10 @@ std::optional<ChunkWanted> SubscriptionSession::next_wanted(Feed& feed, std::uin
     }
     feed.offset = *from;
   }
-  if (!has_credit(subscription) || piece_bytes_ >= limits::kConnectionOutputBytes) return stop();
+  if (!may_read(subscription)) return stop();
   // Taken at once: other feeds of the subscription read at the same time.
-  feed.reserved = {
-      .batches = std::min(limits::kChunkBatches, subscription.credit_batches),
-      .bytes = std::min<std::uint64_t>(limits::kChunkBytes, subscription.credit_bytes)};
-  subscription.credit_batches -= feed.reserved.batches;
-  subscription.credit_bytes -= feed.reserved.bytes;
+  feed.reserved =
+      subscription.credit.take({.batches = limits::kChunkBatches, .bytes = limits::kChunkBytes});
   return ChunkWanted{.from = *feed.offset,
                      .bytes_max = feed.reserved.bytes,
                      .batches_max = feed.reserved.batches,
@@ -241,13 +220,12 @@ void SubscriptionSession::read(const std::shared_ptr<Feed>& feed, std::uint64_t 
   finish_turn();
 }
 
-/// Takes what a read brought, and reads on after whoever waits for a thread: one feed with much to
-/// catch up on must not keep the others from theirs.
+/// Takes the result of a read, and queues the next read behind those of other feeds: one feed with
+/// much to catch up on must not hold up the others.
 void SubscriptionSession::take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run,
                                      Result<Chunk> chunk, Generation epoch) {
   const std::lock_guard lock(mutex_);
-  Subscription& subscription = *feed->subscription;
-  give_back(subscription, std::exchange(feed->reserved, {}));
+  feed->subscription->credit.add(std::exchange(feed->reserved, {}));
   bool more = true;  // Of a run that is over, next_wanted() makes an end.
   if (feed->run == run) {
     if (!chunk.has_value()) {
@@ -264,17 +242,15 @@ void SubscriptionSession::take_chunk(const std::shared_ptr<Feed>& feed, std::uin
 
 void SubscriptionSession::deliver(Feed& feed, Chunk chunk, Generation epoch) {
   Subscription& subscription = *feed.subscription;
-  const CreditTaken cost{
-      .batches = std::min<std::uint64_t>(chunk.batch_count, subscription.credit_batches),
-      .bytes = std::min<std::uint64_t>(chunk.bytes, subscription.credit_bytes)};
-  subscription.credit_batches -= cost.batches;
-  subscription.credit_bytes -= cost.bytes;
+  const subscription::Credit cost =
+      subscription.credit.take({.batches = chunk.batch_count, .bytes = chunk.bytes});
   feed.offset = chunk.next;
-  say(Batch{.id = subscription.wanted.id,
-            .partition = feed.number,
-            .epoch = epoch,
-            .chunk = std::move(chunk)},
-      &feed, cost);
+  said_.say_batch(&feed,
+                  {.id = subscription.wanted.id,
+                   .partition = feed.number,
+                   .epoch = epoch,
+                   .chunk = std::move(chunk)},
+                  cost);
 }
 
 bool SubscriptionSession::wait_for_more(const std::shared_ptr<Feed>& feed) {
@@ -330,35 +306,19 @@ void SubscriptionSession::close(Subscription& subscription, const std::optional<
     blocked_.erase(feed);
     leave.partitions.push_back(number);
   }
-  // A feed knows its subscription, which must not keep it alive in turn.
+  // A feed holds its subscription: without this, both would keep each other alive.
   subscription.feeds.clear();
-  Closed closed{.id = id, .reason = reason};
+  subscription::Closed closed{.id = id, .reason = reason};
   if (!unregister || leave.group.empty() || leave.partitions.empty()) {
-    say(std::move(closed));
+    said_.say(std::move(closed));
     subscriptions_.erase(id);
     return;
   }
   // The client learns of the end when the seat is free, and may then use the id again.
   send_later(std::move(leave), [this, id, closed = std::move(closed)](UnsubscribeCommand*) {
-    say(closed);
+    said_.say(closed);
     subscriptions_.erase(id);
   });
-}
-
-/// Overtakes batches, of which a slow link may have many to carry, but nothing that was said about
-/// a seat: a client whose lease is renewed has heard every word that was said before.
-void SubscriptionSession::say_ahead_of_batches(Said said) {
-  const auto last_word = std::find_if(pieces_.rbegin(), pieces_.rend(),
-                                      [](const Piece& piece) { return piece.feed == nullptr; });
-  const std::size_t bytes = bytes_of(said);
-  piece_bytes_ += bytes;
-  pieces_.insert(last_word.base(), {.said = std::move(said), .bytes = bytes});
-}
-
-void SubscriptionSession::say(Said said, const Feed* feed, CreditTaken cost) {
-  const std::size_t bytes = bytes_of(said);
-  piece_bytes_ += bytes;
-  pieces_.push_back({.said = std::move(said), .bytes = bytes, .feed = feed, .cost = cost});
 }
 
 }  // namespace baton

@@ -25,16 +25,21 @@ SubscriptionSession::~SubscriptionSession() {
   state_->counters.consumers_open.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void SubscriptionSession::take(Request request) {
+Status SubscriptionSession::take(subscription::Request& request) {
+  if (const std::size_t items = request.items(); items > limits::kItemsPerRequest) {
+    return Error{Errc::invalid_argument, fmt::format("the request has {} items; the limit is {}",
+                                                     items, limits::kItemsPerRequest)};
+  }
   if (request.heartbeat.has_value()) take_heartbeat(*request.heartbeat);
   requested_ = true;
   // An offset goes before the reply that follows it: the successor begins where it says.
-  for (Start& item : request.starts) start(std::move(item));
-  for (const Credit& item : request.credits) add_credit(item);
-  for (const StoreOffset& item : request.offsets) store_offset(item);
-  for (const Reply& item : request.replies) take_reply(item);
+  for (subscription::Start& item : request.starts) start(std::move(item));
+  for (const subscription::MoreCredit& item : request.credits) add_credit(item);
+  for (const subscription::StoreOffset& item : request.offsets) store_offset(item);
+  for (const subscription::Reply& item : request.replies) take_reply(item);
   for (const SubscriptionId id : request.unsubscribes) unsubscribe(id);
   finish_turn();
+  return {};
 }
 
 /// The first one is answered before anything else is said: a client that hears of a seat knows
@@ -42,7 +47,7 @@ void SubscriptionSession::take(Request request) {
 void SubscriptionSession::take_heartbeat(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto answer = heard(number, !requested_);
-  if (answer.has_value()) say_ahead_of_batches(*answer);
+  if (answer.has_value()) said_.say_ahead_of_batches(*answer);
 }
 
 void SubscriptionSession::finish_turn() {
@@ -55,15 +60,15 @@ void SubscriptionSession::finish_turn() {
   pump();
 }
 
-void SubscriptionSession::start(Start item) {
-  Result<SubscriptionWanted>& wanted = item.wanted;
+void SubscriptionSession::start(subscription::Start item) {
+  Result<subscription::Wanted>& wanted = item.wanted;
   const SubscriptionId id = item.id;
   auto subscription = std::make_shared<Subscription>();
   bool leased = false;
   {
     const std::lock_guard lock(mutex_);
     leased = has_lease();
-    // The connection has ended while its last request was taken: nobody would ever end this one.
+    // The connection ended while its last request was taken: nothing would end this subscription.
     if (releasing_) return;
     if (wanted.has_value() && subscriptions_.contains(id)) {
       wanted =
@@ -75,10 +80,11 @@ void SubscriptionSession::start(Start item) {
           Error{Errc::resource_exhausted, fmt::format("a connection has at most {} subscriptions",
                                                       limits::kSubscriptionsPerConnection)};
     }
-    if (!wanted.has_value()) return say(Closed{.id = id, .reason = wanted.error()});
+    if (!wanted.has_value()) {
+      return said_.say(subscription::Closed{.id = id, .reason = wanted.error()});
+    }
     subscription->wanted = *std::move(wanted);
-    subscription->credit_batches = subscription->wanted.credit_batches;
-    subscription->credit_bytes = subscription->wanted.credit_bytes;
+    subscription->credit = subscription->wanted.credit;
     subscription->ticket = state_->broker.next_ticket();
     subscriptions_[id] = subscription;
     ++under_way_;
@@ -100,12 +106,13 @@ void SubscriptionSession::started(const std::shared_ptr<Subscription>& subscript
   if (subscription->closed) return;
   subscription->started = true;
   if (done->error.has_value()) return close(*subscription, done->error, false);
-  Started answer{.id = subscription->wanted.id, .ticket = subscription->ticket, .partitions = {}};
+  subscription::Started answer{
+      .id = subscription->wanted.id, .ticket = subscription->ticket, .partitions = {}};
   for (const SubscribeCommand::Subscribed& part : done->subscribed) {
     answer.partitions.push_back(part.partition);
   }
-  say(std::move(answer));
-  const SubscriptionWanted& wanted = subscription->wanted;
+  said_.say(std::move(answer));
+  const subscription::Wanted& wanted = subscription->wanted;
   for (SubscribeCommand::Subscribed& part : done->subscribed) {
     const std::optional<GroupOffset> stored = part.offset;
     auto feed = std::make_shared<Feed>(self(), std::move(part));
@@ -130,27 +137,26 @@ std::shared_ptr<SubscriptionSession::Subscription> SubscriptionSession::find(
   return entry == subscriptions_.end() ? nullptr : entry->second;
 }
 
-void SubscriptionSession::add_credit(const Credit& credit) {
+void SubscriptionSession::add_credit(const subscription::MoreCredit& more) {
   const std::lock_guard lock(mutex_);
-  const auto subscription = find(credit.id);
+  const auto subscription = find(more.id);
   // One that has just been closed, as the client will learn.
   if (subscription == nullptr) return;
   const auto too_much = [](std::uint64_t have, std::uint64_t added) {
     return added > limits::kCreditMax || have + added > limits::kCreditMax;
   };
-  if (too_much(subscription->credit_batches, credit.batches) ||
-      too_much(subscription->credit_bytes, credit.bytes)) {
+  if (too_much(subscription->credit.batches, more.credit.batches) ||
+      too_much(subscription->credit.bytes, more.credit.bytes)) {
     return close(*subscription,
                  Error{Errc::invalid_argument,
                        fmt::format("credit adds up to more than {}", limits::kCreditMax)},
                  true);
   }
-  subscription->credit_batches += credit.batches;
-  subscription->credit_bytes += credit.bytes;
+  subscription->credit.add(more.credit);
   unblock();
 }
 
-void SubscriptionSession::store_offset(const StoreOffset& item) {
+void SubscriptionSession::store_offset(const subscription::StoreOffset& item) {
   std::optional<StoreOffsetCommand> command;
   {
     const std::lock_guard lock(mutex_);
@@ -165,7 +171,7 @@ void SubscriptionSession::store_offset(const StoreOffset& item) {
       error = Error{Errc::failed_precondition, "a subscription without a group stores no offsets"};
     }
     if (error.has_value()) {
-      return say(OffsetStored{
+      return said_.say(subscription::OffsetStored{
           .id = item.id, .partition = item.partition, .offset = item.offset, .error = error});
     }
     const SubscribeCommand& start = subscription->wanted.command;
@@ -181,14 +187,14 @@ void SubscriptionSession::store_offset(const StoreOffset& item) {
   send(*std::move(command), [this, item](StoreOffsetCommand* done) {
     if (done == nullptr) return;
     const auto offset = static_cast<std::int64_t>(done->stored.value);
-    say(OffsetStored{.id = item.id,
-                     .partition = item.partition,
-                     .offset = done->error.has_value() ? item.offset : offset,
-                     .error = done->error});
+    said_.say(subscription::OffsetStored{.id = item.id,
+                                         .partition = item.partition,
+                                         .offset = done->error.has_value() ? item.offset : offset,
+                                         .error = done->error});
   });
 }
 
-void SubscriptionSession::take_reply(const Reply& reply) {
+void SubscriptionSession::take_reply(const subscription::Reply& reply) {
   const std::lock_guard lock(mutex_);
   const auto subscription = find(reply.id);
   if (subscription == nullptr) return;
@@ -204,24 +210,7 @@ void SubscriptionSession::unsubscribe(SubscriptionId id) {
 }
 
 bool SubscriptionSession::has_room() const {
-  return under_way_ < limits::kFrameMessages && piece_bytes_ < 2 * limits::kConnectionOutputBytes;
-}
-
-/// A client that takes an output kind by kind hears everything in the order in which it was said.
-SubscriptionSession::Output SubscriptionSession::take_output() {
-  Output output;
-  std::size_t bytes = 0;
-  while (!pieces_.empty()) {
-    Piece& piece = pieces_.front();
-    const bool fits = bytes + piece.bytes <= limits::kFrameBytes &&
-                      (output.empty() || piece.said.index() >= output.back().index());
-    if (!output.empty() && !fits) break;
-    bytes += piece.bytes;
-    piece_bytes_ -= piece.bytes;
-    output.push_back(std::move(piece.said));
-    pieces_.pop_front();
-  }
-  return output;
+  return under_way_ < limits::kFrameMessages && said_.bytes() < 2 * limits::kConnectionOutputBytes;
 }
 
 void SubscriptionSession::written(bool /*ok*/) { unblock(); }
@@ -231,11 +220,13 @@ bool SubscriptionSession::release(Lock& lock) {
     releasing_ = true;
     drop_subscriptions();
   }
-  // A Start still on its way would come after the connection's end, and stay in its group for good.
+  // A start still on its way would arrive after the connection's end, and stay in its group
+  // forever.
   if (under_way_ != 0 || streams_.empty()) return false;
   const std::set<std::string> streams = std::exchange(streams_, {});
   under_way_ += streams.size();
-  // Whoever left in order has unsubscribed before. What is still subscribed now may be at work.
+  // A client that left in order has unsubscribed before. One that is still subscribed may be at
+  // work.
   const std::optional<Instant> lease = lease_running();
   lock.unlock();
   for (const std::string& stream : streams) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,36 +8,17 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/group/seat.h"
 #include "server/session/calls.h"
-#include "server/session/chunk.h"
 #include "server/session/leased_session.h"
-#include "server/session/read_session.h"
+#include "server/session/read_from.h"
 #include "server/session/server_state.h"
+#include "server/session/subscription_talk.h"
 #include "server/shard/stream_commands.h"
 
 namespace baton {
-
-/// What a subscription asks for, checked.
-struct SubscriptionWanted {
-  SubscriptionId id;
-  SubscribeCommand command;
-  ReadFrom from;
-  std::uint64_t credit_batches = 0;
-  std::uint64_t credit_bytes = 0;
-  RecordEncoder encode_record = nullptr;
-  bool ask_offset = false;
-  bool skip_gaps = false;
-};
-
-/// What was taken of a subscription's credit.
-struct CreditTaken {
-  std::uint64_t batches = 0;
-  std::uint64_t bytes = 0;
-};
 
 /// One connection to the coordinator, with any number of subscriptions, and what is delivered to
 /// them.
@@ -57,72 +37,12 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
   SubscriptionSession& operator=(const SubscriptionSession&) = delete;
   ~SubscriptionSession() override;
 
-  // What a client asks for at once; the parts are taken in this order.
-  struct Start {
-    SubscriptionId id;
-    Result<SubscriptionWanted> wanted;
-  };
-  struct Credit {
-    SubscriptionId id;
-    std::uint64_t batches = 0;
-    std::uint64_t bytes = 0;
-  };
-  struct StoreOffset {
-    SubscriptionId id;
-    PartitionNumber partition;
-    std::int64_t offset = 0;
-    Generation epoch;
-  };
-  struct Reply {
-    SubscriptionId id;
-    PartitionNumber partition;
-    Generation generation;
-    std::optional<GroupOffset> offset;
-  };
-  struct Request {
-    std::optional<std::uint64_t> heartbeat{};
-    std::vector<Start> starts{};
-    std::vector<Credit> credits{};
-    std::vector<StoreOffset> offsets{};
-    std::vector<Reply> replies{};
-    std::vector<SubscriptionId> unsubscribes{};
-  };
+  using Output = subscription::Output;
 
-  // What is said to it.
-  struct Started {
-    SubscriptionId id;
-    Ticket ticket;
-    std::vector<PartitionNumber> partitions;
-  };
-  struct Update {
-    SubscriptionId id;
-    PartitionNumber partition;
-    SeatUpdate seat;
-    std::optional<GroupOffset> offset;
-  };
-  struct Batch {
-    SubscriptionId id;
-    PartitionNumber partition;
-    Generation epoch;
-    Chunk chunk;
-  };
-  struct OffsetStored {
-    SubscriptionId id;
-    PartitionNumber partition;
-    std::int64_t offset = 0;
-    std::optional<Error> error;
-  };
-  struct Closed {
-    SubscriptionId id;
-    std::optional<Error> reason;
-  };
-  using Said = std::variant<Started, Update, Batch, OffsetStored, Closed, HeartbeatAnswer>;
-  /// Said in this order. Kinds never go back within an output: a client may take them kind by kind.
-  using Output = std::vector<Said>;
-
-  void take(Request request);
-  /// As much as fits into one output. With the lock held.
-  Output take_output();
+  /// Takes the parts of a request out of it. Fails when the request has too many.
+  Status take(subscription::Request& request);
+  /// Moves as much as fits into one output into `output`, which is empty. With the lock held.
+  void take_output(Output& output) { said_.take(output); }
 
   // From the shard.
   void told(const CoordinatorEffects::Effect& effect) override;
@@ -152,47 +72,40 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
     bool reading = false;
     bool waiting = false;     // For the partition to grow.
     bool registered = false;  // With the partition, which will wake it; perhaps for an older run.
-    CreditTaken reserved;     // For the read under way.
+    subscription::Credit reserved;        // For the read under way.
     Instant deadline = Instant::never();  // The last that was watched.
     std::uint64_t run = 0;
-    std::optional<Offset> offset;  // None: where the Start said.
+    std::optional<Offset> offset;  // nullopt: where the start says.
   };
 
   struct Subscription {
-    SubscriptionWanted wanted;
+    subscription::Wanted wanted;
     Ticket ticket;
-    std::uint64_t credit_batches = 0;
-    std::uint64_t credit_bytes = 0;
+    subscription::Credit credit;
     bool started = false;
     bool closed = false;
-    // Closed before the broker had answered the Start: then at once.
+    // Set when the subscription was closed before the broker answered its start: it is closed as
+    // soon as the answer comes.
     std::optional<std::optional<Error>> close_when_started;
     std::map<PartitionNumber, std::shared_ptr<Feed>> feeds;
   };
 
-  struct Piece {
-    Said said;
-    std::size_t bytes = 0;       // About what it takes in memory and on the wire.
-    const Feed* feed = nullptr;  // Of a batch,
-    CreditTaken cost{};          // and what to give back when it is not sent.
-  };
-
   // As a Session.
   [[nodiscard]] bool has_room() const override;
-  [[nodiscard]] bool has_output() const override { return !pieces_.empty(); }
+  [[nodiscard]] bool has_output() const override { return !said_.empty(); }
   void written(bool ok) override;
-  [[nodiscard]] bool settled() const override { return pieces_.empty() && under_way_ == 0; }
+  [[nodiscard]] bool settled() const override { return said_.empty() && under_way_ == 0; }
   bool release(Lock& lock) override;
   [[nodiscard]] bool released() const override;
   void lease_ended() override;
 
   // subscription_session.cc: what the client asks.
   void take_heartbeat(std::uint64_t number);
-  void start(Start item);
+  void start(subscription::Start item);
   void started(const std::shared_ptr<Subscription>& subscription, SubscribeCommand* done);
-  void add_credit(const Credit& credit);
-  void store_offset(const StoreOffset& item);
-  void take_reply(const Reply& reply);
+  void add_credit(const subscription::MoreCredit& more);
+  void store_offset(const subscription::StoreOffset& item);
+  void take_reply(const subscription::Reply& reply);
   void unsubscribe(SubscriptionId id);
   void drop_subscriptions();
   /// Hands a command over that was counted as under way when it was decided, with the lock held:
@@ -225,12 +138,8 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
   bool take_failure(Feed& feed, const Error& error);
   bool wait_for_more(const std::shared_ptr<Feed>& feed);
   void close(Subscription& subscription, const std::optional<Error>& reason, bool unregister);
-  void say(Said said, const Feed* feed = nullptr, CreditTaken cost = {});
-  void say_ahead_of_batches(Said said);
-  static void give_back(Subscription& subscription, CreditTaken taken);
-  [[nodiscard]] bool has_credit(const Subscription& subscription) const {
-    return subscription.credit_batches > 0 && subscription.credit_bytes > 0;
-  }
+  /// Whether a feed of the subscription may read now: it has credit, and not too much waits.
+  [[nodiscard]] bool may_read(const Subscription& subscription) const;
   [[nodiscard]] std::shared_ptr<Subscription> find(SubscriptionId id) const;
   std::shared_ptr<SubscriptionSession> self() {
     return std::static_pointer_cast<SubscriptionSession>(shared_from_this());
@@ -242,8 +151,7 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
   std::map<SubscriptionId, std::shared_ptr<Subscription>> subscriptions_;
   std::set<std::string> streams_;            // Of groups that have members of this connection.
   std::set<std::shared_ptr<Feed>> blocked_;  // Want to read, but for credit or room.
-  std::deque<Piece> pieces_;
-  std::size_t piece_bytes_ = 0;
+  subscription::OutputQueue said_;
   std::vector<std::function<void()>> put_off_;
   std::size_t under_way_ = 0;  // Commands.
   bool requested_ = false;     // The first request was taken.

@@ -9,7 +9,7 @@ namespace baton {
 namespace {
 
 using Connection = TestConnection<SubscriptionSession>;
-using Kinds = SubscriptionSession;
+namespace Kinds = subscription;
 
 class SubscriptionSessionTest : public SessionTest {
  protected:
@@ -34,19 +34,19 @@ class SubscriptionSessionTest : public SessionTest {
   }
   static Kinds::Request start(const std::string& group, bool single_active,
                               std::uint64_t batches = 100) {
-    SubscriptionWanted wanted;
+    Kinds::Wanted wanted;
     wanted.id = SubscriptionId{1};
     wanted.command.stream = "s";
     wanted.command.group = group;
     wanted.command.single_active = single_active;
-    wanted.credit_batches = batches;
-    wanted.credit_bytes = 1 << 20;
+    wanted.credit = {.batches = batches, .bytes = 1 << 20};
     Kinds::Request request;
     request.starts.push_back({.id = wanted.id, .wanted = std::move(wanted)});
     return request;
   }
   static void say(Connection& client, Kinds::Request request) {
-    client.request([&](SubscriptionSession& session) { session.take(std::move(request)); });
+    client.request(
+        [&](SubscriptionSession& session) { EXPECT_TRUE(session.take(request).has_value()); });
   }
   /// Everything of this kind that is said until there are `count`.
   template <class Kind>
@@ -98,7 +98,7 @@ TEST_F(SubscriptionSessionTest, NeverMoreBatchesThanCredit) {
   for (int i = 0; i < 20; ++i) batches += count_batches(client->now());
   EXPECT_EQ(batches, 2U);
   Kinds::Request more;
-  more.credits.push_back({.id = SubscriptionId{1}, .batches = 3, .bytes = 1 << 20});
+  more.credits.push_back({.id = SubscriptionId{1}, .credit = {.batches = 3, .bytes = 1 << 20}});
   say(*client, std::move(more));
   while (batches < 5) batches += count_batches(client->take(1));
   EXPECT_EQ(batches, 5U);
@@ -149,20 +149,23 @@ TEST_F(SubscriptionSessionTest, KindsNeverGoBackWithinAnOutput) {
   append(10);
   const auto client = connect();
   client->set_slow(true);
-  Kinds::Request request = start("g", true);
-  request.offsets.push_back(
-      {.id = SubscriptionId{7}, .partition = PartitionNumber{0}, .offset = 1, .epoch = {}});
-  say(*client, std::move(request));
-  std::size_t said = 0;
-  for (int i = 0; i < 10 && said < 4; ++i) {
-    for (const Kinds::Output& output : client->now()) {
-      said += output.size();
-      EXPECT_TRUE(std::ranges::is_sorted(output, {}, [](const auto& one) { return one.index(); }));
-    }
-    client->set_slow(false);
-    client->set_slow(true);
+  // The first refusal is being written, the second one waits, and what follows is of lesser kinds.
+  for (int i = 0; i < 2; ++i) {
+    Kinds::Request refused;
+    refused.starts.push_back(
+        {.id = SubscriptionId{3}, .wanted = Error{Errc::invalid_argument, "no such thing"}});
+    say(*client, std::move(refused));
   }
-  EXPECT_GE(said, 3U);
+  say(*client, start("g", true));
+  client->now();
+  client->set_slow(false);
+  std::vector<Kinds::Output> outputs = client->take(2);
+  ASSERT_GE(outputs.size(), 2U);
+  EXPECT_TRUE(std::holds_alternative<Kinds::Closed>(outputs[0].front()));
+  EXPECT_TRUE(std::holds_alternative<Kinds::Started>(outputs[1].front()));
+  for (const Kinds::Output& output : outputs) {
+    EXPECT_TRUE(std::ranges::is_sorted(output, {}, [](const auto& one) { return one.index(); }));
+  }
 }
 
 TEST_F(SubscriptionSessionTest, ARefusedStartIsClosedWithItsReason) {
@@ -174,6 +177,17 @@ TEST_F(SubscriptionSessionTest, ARefusedStartIsClosedWithItsReason) {
   const auto closed = hear<Kinds::Closed>(*client, 1).at(0);
   EXPECT_EQ(closed.id, SubscriptionId{3});
   EXPECT_EQ(closed.reason->code, Errc::invalid_argument);
+}
+
+TEST_F(SubscriptionSessionTest, ARequestOfTooManyItemsIsRefusedWithTheLimit) {
+  const auto client = connect();
+  Kinds::Request request;
+  request.unsubscribes.resize(limits::kItemsPerRequest + 1);
+  client->request([&](SubscriptionSession& session) {
+    const Status taken = session.take(request);
+    ASSERT_FALSE(taken.has_value());
+    EXPECT_NE(taken.error().text.find("the limit is 100000"), std::string::npos);
+  });
 }
 
 TEST_F(SubscriptionSessionTest, ALostConnectionGivesItsSeatToTheNext) {

@@ -48,7 +48,7 @@ class TurnBroker final : public Broker {
   Status checkpoint() override { return {}; }
   [[nodiscard]] Instant now() const override { return Instant{now_.load()}; }
 
-  /// Rounds until nobody waits for one.
+  /// Rounds until no call waits.
   void turn() {
     do {
       std::deque<std::unique_ptr<Call>> calls;

@@ -114,8 +114,8 @@ std::optional<WatchSession::NextCommand> WatchSession::next_command() {
   return next;
 }
 
-/// So rarely that it costs nothing, and so early that the shard never has to wait for it: less than
-/// half is outstanding, so at least half is with the shard or on its way here.
+/// Rarely, because a grant is a command; and early enough that the shard never waits for it: at
+/// least half of the credit is with the shard or on its way there.
 bool WatchSession::grant_is_due() const {
   return changes_written_ >= limits::kWatchChanges / 2 || bytes_written_ >= limits::kWatchBytes / 2;
 }
@@ -202,7 +202,7 @@ void WatchSession::told(const KvWatchEffect& effect) {
 }
 
 void WatchSession::take_changes(const KvWatchEffect& effect) {
-  // What follows says it anew, and so both fit into one frame.
+  // What follows ends with a newer one; without this one, both fit into one output.
   if (!pieces_.empty() && std::holds_alternative<CompleteTo>(pieces_.back())) pieces_.pop_back();
   for (const KvChange& change : effect.changes) {
     if (pages_ != nullptr && pages_->has_shown(*change.entry)) {
@@ -265,7 +265,7 @@ void WatchSession::written(bool /*ok*/) {
 }
 
 bool WatchSession::release(Lock& lock) {
-  // A watch still on its way would come after its end, and stay for good.
+  // A watch still on its way would arrive after its end, and stay forever.
   if (under_way_ != 0 || watch_ == KvWatchId{}) return false;
   KvUnwatchCommand command{.bucket = wanted_.bucket,
                            .watch = std::exchange(watch_, {}),

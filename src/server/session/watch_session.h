@@ -55,7 +55,7 @@ class SnapshotPages {
 /// Owned and locked as every Session (see there).
 class WatchSession final : public LeasedSession, public KvWatchSink {
  public:
-  /// What is said at once, in parts, which are in this order.
+  // What one output says; its pieces are in this order.
   struct Started {
     bool resumed = false;
   };

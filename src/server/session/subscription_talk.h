@@ -1,0 +1,152 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "core/group/seat.h"
+#include "server/session/chunk.h"
+#include "server/session/leased_session.h"
+#include "server/session/read_from.h"
+#include "server/shard/stream_commands.h"
+
+/// What a client and a SubscriptionSession say to each other.
+namespace baton::subscription {
+
+/// Batches and bytes that may still be delivered.
+struct Credit {
+  std::uint64_t batches = 0;
+  std::uint64_t bytes = 0;
+
+  /// Whether a batch may be delivered: a batch needs both.
+  [[nodiscard]] bool allows_more() const { return batches > 0 && bytes > 0; }
+  void add(const Credit& more) {
+    batches += more.batches;
+    bytes += more.bytes;
+  }
+  /// Takes what is there, up to `wanted`.
+  Credit take(const Credit& wanted) {
+    const Credit taken{.batches = std::min(batches, wanted.batches),
+                       .bytes = std::min(bytes, wanted.bytes)};
+    batches -= taken.batches;
+    bytes -= taken.bytes;
+    return taken;
+  }
+};
+
+/// What a subscription asks for, checked.
+struct Wanted {
+  SubscriptionId id;
+  SubscribeCommand command;
+  ReadFrom from;
+  Credit credit;
+  RecordEncoder encode_record = nullptr;
+  bool ask_offset = false;
+  bool skip_gaps = false;
+};
+
+// What a client asks for in one request; the parts are taken in the order of the Request's fields.
+
+struct Start {
+  SubscriptionId id;
+  Result<Wanted> wanted;
+};
+struct MoreCredit {
+  SubscriptionId id;
+  Credit credit;
+};
+struct StoreOffset {
+  SubscriptionId id;
+  PartitionNumber partition;
+  std::int64_t offset = 0;
+  Generation epoch;
+};
+struct Reply {
+  SubscriptionId id;
+  PartitionNumber partition;
+  Generation generation;
+  std::optional<GroupOffset> offset;
+};
+struct Request {
+  std::optional<std::uint64_t> heartbeat{};
+  std::vector<Start> starts{};
+  std::vector<MoreCredit> credits{};
+  std::vector<StoreOffset> offsets{};
+  std::vector<Reply> replies{};
+  std::vector<SubscriptionId> unsubscribes{};
+
+  [[nodiscard]] std::size_t items() const {
+    return starts.size() + credits.size() + offsets.size() + replies.size() + unsubscribes.size();
+  }
+  /// Makes it empty; the parts keep their memory for the next request.
+  void clear();
+};
+
+// What is said to the client.
+
+struct Started {
+  SubscriptionId id;
+  Ticket ticket;
+  std::vector<PartitionNumber> partitions;
+};
+struct Update {
+  SubscriptionId id;
+  PartitionNumber partition;
+  SeatUpdate seat;
+  std::optional<GroupOffset> offset;
+};
+struct Batch {
+  SubscriptionId id;
+  PartitionNumber partition;
+  Generation epoch;
+  Chunk chunk;
+};
+struct OffsetStored {
+  SubscriptionId id;
+  PartitionNumber partition;
+  std::int64_t offset = 0;
+  std::optional<Error> error;
+};
+struct Closed {
+  SubscriptionId id;
+  std::optional<Error> reason;
+};
+using Said = std::variant<Started, Update, Batch, OffsetStored, Closed, HeartbeatAnswer>;
+/// Said in this order. Kinds never go back within an output: a client may take them kind by kind.
+using Output = std::vector<Said>;
+
+/// What waits to be written to the client. Pure; not thread-safe.
+class OutputQueue {
+ public:
+  void say(Said said);
+  /// A batch of `feed`; `cost` is what it took of its subscription's credit.
+  void say_batch(const void* feed, Batch batch, Credit cost);
+  /// Overtakes batches, of which a slow link may have many to carry, but nothing that was said
+  /// about a seat: a client whose lease is renewed has heard every word that was said before.
+  void say_ahead_of_batches(Said said);
+  /// Forgets the batches of `feed`; answers what they would have cost.
+  Credit drop_batches(const void* feed);
+  /// Moves as much as fits into one output to the end of `output`.
+  void take(Output& output);
+
+  [[nodiscard]] bool empty() const { return pieces_.empty(); }
+  /// About what all of it takes in memory and on the wire.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Piece {
+    Said said;
+    std::size_t bytes = 0;
+    const void* feed = nullptr;  // Of a batch.
+    Credit cost{};
+  };
+
+  std::deque<Piece> pieces_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace baton::subscription
