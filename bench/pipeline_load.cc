@@ -23,9 +23,9 @@
 #include "pipeline/app/config.h"
 #include "pipeline/app/example.h"
 #include "pipeline/app/parts.h"
+#include "pipeline/ends/sql_rows.h"
 #include "pipeline/engine/assignment.h"
 #include "pipeline/schema/order_generator.h"
-#include "pipeline/sinks/sql_rows.h"
 
 namespace {
 

@@ -33,20 +33,20 @@ LIBRARIES = {
     "simdjson": (r"simdjson\.h$", "PkgConfig::simdjson", {"pipeline/schema"}),
     "re2": (r"re2/", "PkgConfig::re2", {"pipeline/schema"}),
     "rocksdb": (r"rocksdb/", "PkgConfig::rocksdb", {"storage/rocks"}),
-    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", SERVER | SDK | {"worker/stores"}),
-    "protobuf": (r"google/", "gRPC::grpc++", SERVER | SDK | {"worker/stores"}),
+    "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", SERVER | SDK | {"worker/etcd"}),
+    "protobuf": (r"google/", "gRPC::grpc++", SERVER | SDK | {"worker/etcd"}),
     "openssl": (r"openssl/", "OpenSSL::SSL", {"base/secure"}),
-    "nats": (r"nats/", "PkgConfig::nats", {"worker/stores", "pipeline/sources"}),
+    "nats": (r"nats/", "PkgConfig::nats", {"worker/nats", "pipeline/nats"}),
     "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"pipeline/kafka"}),
-    "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"pipeline/sinks"}),
-    "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"pipeline/sinks"}),
-    "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"server/app", "pipeline/sinks", "pipeline/app"}),
+    "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"pipeline/sqlite"}),
+    "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"pipeline/postgres"}),
+    "httplib": (r"httplib\.h$", "PkgConfig::httplib", {"server/app", "pipeline/http", "pipeline/app"}),
     "prometheus": (r"prometheus/", "PkgConfig::prometheus", {"server/http"}),
     "spdlog": (r"spdlog/", "spdlog::spdlog", {"base/logging", "cli/server", "server/app", "server/grpc", "server/shard"}),
     "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli/server", "pipeline/app"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
-                 CLI | {"base/logging", "core/workers", "pipeline/app", "pipeline/sinks", "worker/stores"}),
+                 CLI | {"base/logging", "core/workers", "pipeline/app", "pipeline/local", "worker/nats"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, and the SDK's public headers.
@@ -95,13 +95,24 @@ class Layer:
         return other in (allowed | self.lists["TEST_DEPS"] if is_test else allowed)
 
 
+def expand(root, words):
+    """${BATON_KINDS_group} stands for the group's layers with a kind.h: each is to be in the registry."""
+    for word in words:
+        kinds = re.match(r"\$\{BATON_KINDS_(\w+)\}$", word)
+        if kinds:
+            yield from sorted(f"{kinds.group(1)}/{path.parent.name}"
+                              for path in root.glob(f"src/{kinds.group(1)}/*/kind.h"))
+        else:
+            yield word
+
+
 def read_layers(root):
     layers = {}
     for path in sorted(root.glob("src/**/CMakeLists.txt")):
         text = re.sub(r"#.*", "", path.read_text())
         declared = re.search(r"baton_module\(([^)]*)\)", text)
         if declared:
-            words = declared.group(1).split()
+            words = list(expand(root, declared.group(1).split()))
             layers[words[0]] = Layer(words[0], words[1:])
     return layers
 
@@ -273,6 +284,7 @@ PLANTED = [
     ("src/core/util/x.cc", "", "has no baton_module()"),
     ("src/storage/rocks/CMakeLists.txt", "baton_module(storage/rocks DEPS base core/queue)",
      "nothing uses its DEP core/queue"),
+    ("src/storage/disk/kind.h", "", "src/storage/registry: nothing uses its DEP storage/disk"),
 ]
 FINE = [
     ("src/core/queue/x.cc", '#include "base/time.h"\n#include <map>\n#include <fmt/format.h>'),
@@ -286,6 +298,7 @@ FINE = [
 SELF_TEST_TREE = {
     "base": "", "core/queue": "DEPS base", "storage/disk": "DEPS base TEST_DEPS core/queue", "sdk": "DEPS base proto",
     "storage/rocks": "DEPS base\n  LIBS PkgConfig::rocksdb", "sim": "DEPS core/queue storage/disk base",
+    "storage/registry": "DEPS base ${BATON_KINDS_storage}",
 }
 
 
@@ -295,7 +308,7 @@ def check_planted(path, text):
         for name, rest in SELF_TEST_TREE.items():
             (root / "src" / name).mkdir(parents=True)
             (root / "src" / name / "CMakeLists.txt").write_text(f"baton_module({name} {rest})\n")
-            deps = [word for word in rest.split("LIBS")[0].split("TEST_DEPS")[0].split()[1:] if word != "proto"]
+            deps = [word for word in rest.split("LIBS")[0].split("TEST_DEPS")[0].split()[1:] if word != "proto" and "$" not in word]
             uses = [f'#include "{dep}/used.h"' for dep in deps]
             uses += ["#include <baton/v1/used.pb.h>"] if "proto" in rest else []
             (root / "src" / name / "used.cc").write_text("\n".join(uses) + "\n")

@@ -13,11 +13,11 @@
 
 #include "base/limits.h"
 #include "e2e/broker_process.h"
+#include "pipeline/baton/queue_dead_letters.h"
 #include "pipeline/letters.h"
+#include "pipeline/local/file_dead_letters.h"
 #include "pipeline/orders.h"
 #include "pipeline/pipeline_process.h"
-#include "pipeline/sinks/file_dead_letters.h"
-#include "pipeline/sinks/queue_dead_letters.h"
 
 namespace baton::pipeline {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "e2e/process.h"
 #include "pipeline/letters.h"
-#include "pipeline/sinks/file_dead_letters.h"
-#include "pipeline/sinks/file_letter_store.h"
+#include "pipeline/local/file_dead_letters.h"
+#include "pipeline/local/file_letter_store.h"
 
 namespace baton::pipeline {
 namespace {

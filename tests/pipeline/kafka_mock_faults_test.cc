@@ -153,7 +153,7 @@ TEST_F(KafkaFaultsTest, ATopicThatGoesAwayIsAnError) {
 TEST_F(KafkaFaultsTest, ACheckSaysWhatIsThereAndWhatIsNot) {
   const auto good = KafkaSource(source()).check();
   ASSERT_TRUE(good.has_value()) << to_string(good.error());
-  EXPECT_EQ((*good)[0],
+  EXPECT_EQ((*good)[0].text,
             fmt::format("reads kafka:{} with 2 partitions, as group group-{}", topic_, topic_));
   EXPECT_EQ(good->size(), 2U);  // And that it has never committed.
 

@@ -1,5 +1,5 @@
 // A pipeline that reads a partitioned subject of a real NATS server.
-#include "pipeline/sources/nats_source.h"
+#include "pipeline/nats/nats_source.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/engine_run.h"
-#include "pipeline/sources/nats_publisher.h"
+#include "pipeline/nats/nats_publisher.h"
 #include "stores/server.h"
-#include "worker/stores/nats_link.h"
+#include "worker/nats/nats_link.h"
 
 namespace baton::pipeline {
 namespace {
@@ -39,7 +39,7 @@ class CrashingSource : public Source {
     return inner_->commit(partition, epoch, next);
   }
   // Does not pause, and so holds much that is not acknowledged.
-  Result<std::vector<std::string>> check() override { return inner_->check(); }
+  Result<Findings> check() override { return inner_->check(); }
   Status stop(milliseconds /*timeout*/) override {
     inner_.reset();
     return {};

@@ -14,9 +14,9 @@
 #include <baton/stream_producer.h>
 
 #include "e2e/process.h"
-#include "pipeline/sinks/queue_letter.h"
+#include "pipeline/baton/queue_letter.h"
+#include "worker/nats/nats_link.h"
 #include "worker/stores/deadline.h"
-#include "worker/stores/nats_link.h"
 
 namespace baton::pipeline {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pipeline/ends/sql_rows.h"
 #include "pipeline/schema/orders.h"
-#include "pipeline/sinks/sql_rows.h"
 
 namespace baton::pipeline {
 

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/engine/assignment.h"
+#include "pipeline/postgres/postgres_sink.h"
 #include "pipeline/postgres_server.h"
 #include "pipeline/schema/order_generator.h"
-#include "pipeline/sinks/postgres_sink.h"
 
 namespace baton::pipeline {
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "e2e/tcp_proxy.h"
+#include "pipeline/ends/sql_rows.h"
 #include "pipeline/postgres_fixture.h"
 #include "pipeline/schema/orders.h"
-#include "pipeline/sinks/sql_rows.h"
 
 // exactly_once_effect: the marks move with the rows, and only the owner moves them.
 namespace baton::pipeline {

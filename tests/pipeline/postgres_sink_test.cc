@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "pipeline/ends/sql_rows.h"
 #include "pipeline/postgres_fixture.h"
-#include "pipeline/sinks/sql_rows.h"
 
 // What lands in PostgreSQL, and what its errors mean. Outages: postgres_outage_test.cc;
 // exactly_once_effect: postgres_marks_test.cc.
@@ -276,7 +276,7 @@ TEST_F(PostgresSinkTest, EveryTypeArrives) {
             (PostgresServer::Rows{{"-9223372036854775808", "0.1234567890123456789012345", "t",
                                    R"({"a": [1, "\"", null]})", "2021-11-26 03:22:19.5"},
                                   {"1", "1000", "NULL", "\"x\"", "1970-01-01 00:00:00"}}));
-  EXPECT_EQ(sink.check(false).value(), std::vector<std::string>{});
+  EXPECT_EQ(sink.check(false).value(), Findings{});
 }
 
 TEST_F(PostgresSinkTest, AStatementThatTakesTooLongIsHalved) {
@@ -409,15 +409,15 @@ TEST_F(PostgresSinkTest, WrongNamesAndPasswordsAreConfig) {
 TEST_F(PostgresSinkTest, CheckSaysWhatItWouldMakeAndMakesIt) {
   const auto sink = make_sink();
   EXPECT_EQ(sink->check(false).value(),
-            (std::vector<std::string>{"would make table orders", "would make table deliveries",
-                                      "would make table payments", "would make table items"}));
+            (Findings{missing(false, "table", "orders"), missing(false, "table", "deliveries"),
+                      missing(false, "table", "payments"), missing(false, "table", "items")}));
   EXPECT_EQ(count("pg_tables WHERE schemaname = 'public'"), 0);
-  EXPECT_EQ(sink->check(true).value().front(), "made table orders");
-  EXPECT_EQ(sink->check(true).value(), std::vector<std::string>{});
+  EXPECT_EQ(sink->check(true).value().front(), missing(true, "table", "orders"));
+  EXPECT_EQ(sink->check(true).value(), Findings{});
   EXPECT_EQ(server().value("SELECT count(*) FROM pg_indexes WHERE tablename = 'items'"), "1");
   const auto once = make_sink([](PostgresSinkOptions& options) { options.exactly_once = true; });
-  EXPECT_EQ(once->check(true).value(), std::vector<std::string>{"made table baton_marks"});
-  EXPECT_EQ(once->check(true).value(), std::vector<std::string>{});
+  EXPECT_EQ(once->check(true).value(), (Findings{missing(true, "table", "baton_marks")}));
+  EXPECT_EQ(once->check(true).value(), Findings{});
 }
 
 // Any number of processes may run one config, and any of them may be the first.

@@ -1,5 +1,5 @@
 // A pipeline that reads a queue of a real broker.
-#include "pipeline/sources/queue_source.h"
+#include "pipeline/baton/queue_source.h"
 
 #include <chrono>
 #include <csignal>
@@ -224,7 +224,7 @@ TEST_F(QueueSourceTest, ChecksWhatItNeeds) {
   const auto limited = source.check();
   ASSERT_TRUE(limited.has_value());
   ASSERT_EQ(limited->size(), 2U);
-  EXPECT_TRUE(limited->at(1).starts_with("warning:")) << limited->at(1);
+  EXPECT_EQ(limited->at(1).kind, Finding::Kind::warning) << limited->at(1).text;
   client::QueueSettings unlimited;
   unlimited.max_attempts = 0;
   ASSERT_TRUE(broker_.client().update_queue(kQueue, unlimited).has_value());

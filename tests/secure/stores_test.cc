@@ -16,8 +16,8 @@
 #include "secure/certificates.h"
 #include "stores/server.h"
 #include "worker/fleet.h"
-#include "worker/stores/kv_store.h"
-#include "worker/stores/nats_link.h"
+#include "worker/nats/nats_link.h"
+#include "worker/registry/registry.h"
 
 namespace baton::secure_tests {
 namespace {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "stores/contract.h"
+#include "worker/nats/nats_link.h"
 #include "worker/stores/limits.h"
-#include "worker/stores/nats_link.h"
 
 namespace baton::stores {
 namespace {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "stores/server.h"
-#include "worker/stores/kv_store.h"
+#include "worker/registry/registry.h"
 
 /// What the tests of every store share.
 namespace baton::stores {

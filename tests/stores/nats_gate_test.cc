@@ -7,7 +7,7 @@
 
 #include "stores/contract.h"
 #include "stores/programs.h"
-#include "worker/stores/nats_link.h"
+#include "worker/nats/nats_link.h"
 
 namespace baton::stores {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "worker/stores/nats_version.h"
+#include "worker/nats/nats_version.h"
 
 /// The servers that are installed here.
 namespace baton::stores {

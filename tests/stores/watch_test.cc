@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "stores/contract.h"
-#include "worker/stores/nats_link.h"
+#include "worker/nats/nats_link.h"
 
 namespace baton::stores {
 namespace {

@@ -25,7 +25,7 @@
 #include "cli/demo/failover_report.h"
 #include "cli/demo/worker_fleet.h"
 #include "cli/worker/worker_flags.h"
-#include "worker/stores/kv_store.h"
+#include "worker/registry/registry.h"
 
 /// Measures how long partitions are without an owner when workers join, leave, die and restart.
 namespace baton::cli {
@@ -69,7 +69,8 @@ class Measuring {
 
   Result<std::vector<FailoverRow>> run() {
     BATON_TRY_STATUS(measure_moves());
-    if (store_.starts_with("baton")) BATON_TRY_STATUS(measure_fenced_kill());
+    BATON_TRY(const coord::StoreUrl url, coord::parse_store_url(options_.store));
+    if (url.kind->tells_of_lost_sessions) BATON_TRY_STATUS(measure_fenced_kill());
     BATON_TRY_STATUS(measure_static_restart());
     return std::move(rows_);
   }

@@ -14,7 +14,7 @@
 #include "cli/demo/demo_stage.h"
 #include "cli/worker/worker_flags.h"
 #include "pipeline/app/example.h"
-#include "pipeline/app/record_output.h"
+#include "pipeline/app/registry.h"
 #include "pipeline/app/status_server.h"
 #include "pipeline/schema/order_generator.h"
 

@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "cli/pipeline/commands.h"
 #include "cli/pipeline/pipeline_config.h"
+#include "pipeline/app/check_report.h"
 #include "pipeline/app/example.h"
 #include "pipeline/app/pipeline.h"
 #include "pipeline/app/status_server.h"
@@ -60,7 +61,8 @@ Result<std::vector<std::string>> check(const CheckFlags& flags) {
   BATON_TRY_STATUS(pipeline::check_http(config));
   BATON_TRY(const auto checked, pipeline::Pipeline::open(std::move(config)));
   const SlowNote note("waiting for an answer of source, sink or dead letters, up to 10 s each");
-  return checked->check(flags.apply);
+  BATON_TRY(const auto report, checked->check(flags.apply));
+  return pipeline::to_sentences(report);
 }
 
 ExitCode run_check(const CheckFlags& flags) {

@@ -27,8 +27,9 @@
 #include "cli/base/terminal.h"
 #include "cli/pipeline/commands.h"
 #include "cli/pipeline/pipeline_config.h"
-#include "pipeline/app/dead_letter_stores.h"
 #include "pipeline/app/redrive.h"
+#include "pipeline/app/registry.h"
+#include "pipeline/ends/pipeline_config.h"
 
 namespace baton::cli {
 namespace {
@@ -55,7 +56,7 @@ struct LetterFlags {
 /// Where the dead letters of a pipeline are, and where its records come from.
 struct Places {
   Endpoint letters;
-  std::vector<std::pair<std::string, std::string>> letter_properties{};
+  pipeline::Properties letter_properties{};
   std::optional<Endpoint> source;  // Without a config: what each letter says.
   pipeline::OutputOptions output{};
   std::uint32_t redrives_max = 3;
@@ -85,8 +86,7 @@ Result<Places> places_of(const LetterFlags& flags) {
   }
   return Places{
       .letters = config.dead_letters.endpoint,
-      .letter_properties = pipeline::letter_properties(
-          config.dead_letters.endpoint, config.source.endpoint, config.source.properties),
+      .letter_properties = pipeline::letter_properties(config),
       .source = config.source.endpoint,
       .output = {.partitions = config.source.partitions, .properties = config.source.properties},
       .redrives_max = config.dead_letters.redrives_max};
@@ -138,8 +138,8 @@ Result<double> parse_redrive_rate(std::string_view text) {
 
 Result<std::unique_ptr<DeadLetterStore>> open_store(const LetterFlags& flags,
                                                     const Places& places) {
-  return pipeline::open_dead_letter_store(
-      places.letters, {.pipeline = flags.name, .properties = places.letter_properties});
+  return pipeline::dead_letter_kind(places.letters)
+      .open_store(places.letters, {.pipeline = flags.name, .properties = places.letter_properties});
 }
 
 constexpr std::size_t kPrefixBytes = std::string_view("baton-").size();
@@ -318,17 +318,11 @@ ExitCode run_show(const LetterFlags& flags) {
 
 /// "baton-stream:orders", as letters name their source, at the broker that has the letters.
 Result<Endpoint> source_named(std::string_view name, const Endpoint& letters) {
-  const std::size_t colon = name.find(':');
-  const std::string_view kind = name.substr(0, colon);
-  if (colon == std::string_view::npos || !kind.starts_with("baton-")) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("the records came from '{}': give --config, which says where that is",
-                             name.substr(0, 128))};
-  }
-  BATON_TRY(Endpoint source, pipeline::parse_source_url(fmt::format(
-                                 "{}://{}/{}", kind, letters.address, name.substr(colon + 1))));
-  source.security = letters.security;
-  return source;
+  auto source = pipeline::source_beside(letters, name);
+  if (source.has_value()) return *std::move(source);
+  return Error{Errc::invalid_argument,
+               fmt::format("the records came from '{}': give --config, which says where that is",
+                           name.substr(0, 128))};
 }
 
 /// The source that the letters name. Fails if they name several, because then it is ambiguous.

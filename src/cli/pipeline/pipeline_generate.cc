@@ -18,7 +18,8 @@
 #include "cli/base/security_flags.h"
 #include "cli/base/terminal.h"
 #include "cli/pipeline/commands.h"
-#include "pipeline/app/record_output.h"
+#include "pipeline/app/registry.h"
+#include "pipeline/ends/endpoint.h"
 #include "pipeline/schema/order_generator.h"
 
 namespace baton::cli {

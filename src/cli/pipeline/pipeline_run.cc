@@ -19,6 +19,7 @@
 #include "cli/pipeline/pipeline_config.h"
 #include "cli/pipeline/pipeline_progress.h"
 #include "pipeline/app/pipeline.h"
+#include "pipeline/app/registry.h"
 #include "pipeline/app/status_server.h"
 
 namespace baton::cli {
@@ -89,7 +90,8 @@ ExitCode exit_code_of(pipeline::Ending ending) {
 
 void print_end(const RunFlags& flags, const Pipeline& pipeline, pipeline::Ending ending) {
   // Records are all that goes where records go.
-  std::FILE* const target = pipeline.config().sink.endpoint.kind == "stdout" ? stderr : stdout;
+  const pipeline::Endpoint& sink = pipeline.config().sink.endpoint;
+  std::FILE* const target = pipeline::sink_kind(sink).owns_stdout ? stderr : stdout;
   fmt::print(target, "{}\n",
              end_text(Output(flags.json), pipeline.config().name, ending, pipeline.running()));
 }

@@ -6,7 +6,7 @@
 #include "cli/worker/commands.h"
 #include "cli/worker/worker_flags.h"
 #include "worker/guardian/guardian.h"
-#include "worker/stores/store_url.h"
+#include "worker/registry/registry.h"
 
 namespace baton::cli {
 namespace {
@@ -42,9 +42,7 @@ Result<client::SecurityOptions> store_security(const std::string& store,
   secure::take_tls_variables(complete, url.tls ? secure::Scheme::tls : secure::Scheme::plain,
                              environment);
   // A login of the environment is for those who have logins.
-  if (url.kind != coord::StoreUrl::Kind::broker) {
-    secure::take_login_variables(complete, environment);
-  }
+  if (url.kind->has_logins) secure::take_login_variables(complete, environment);
   return secure::load(complete, url.tls);
 }
 

@@ -18,7 +18,7 @@
 #include "cli/worker/worker_flags.h"
 #include "cli/worker/worker_report.h"
 #include "core/workers/names.h"
-#include "worker/stores/kv_store.h"
+#include "worker/registry/registry.h"
 
 namespace baton::cli {
 namespace {

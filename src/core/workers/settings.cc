@@ -44,7 +44,7 @@ Status check_timing(const Timing& timing) {
 
 }  // namespace
 
-Timing timing_of(Profile profile, bool nats) {
+Timing timing_of(Profile profile, bool slow_failover) {
   switch (profile) {
     case Profile::reference:
       return {.lease = seconds(5),
@@ -62,7 +62,7 @@ Timing timing_of(Profile profile, bool nats) {
     case Profile::standard: break;
   }
   Timing timing;
-  if (nats) timing.lease = seconds(10);
+  if (slow_failover) timing.lease = seconds(10);
   timing.heartbeat = timing.lease / 4;
   return timing;
 }

@@ -30,8 +30,8 @@ struct Timing {
 
 enum class Profile : std::uint8_t { standard, reference, fast };
 
-/// The stores differ: a crashed leader of a NATS bucket takes seconds to replace.
-Timing timing_of(Profile profile, bool nats);
+/// `slow_failover`: the store takes seconds to replace a crashed leader.
+Timing timing_of(Profile profile, bool slow_failover);
 Result<Profile> parse_profile(std::string_view name);
 
 /// Bugs to plant, for the simulation that must find them.

@@ -13,7 +13,7 @@
 #include "base/names.h"
 #include "base/parse.h"
 #include "pipeline/app/config_check.h"
-#include "pipeline/app/example.h"
+#include "pipeline/app/registry.h"
 #include "pipeline/app/yaml_leaves.h"
 #include "pipeline/schema/schema_limits.h"
 
@@ -321,11 +321,9 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
 /// Names of headers and of librdkafka's properties are the same however they are written, and a
 /// variable says nothing of it.
-void set_pair(Pairs& pairs, std::string_view name, const std::string& value) {
+void set_pair(Properties& pairs, std::string_view name, const std::string& value) {
   const auto there = std::ranges::find(pairs, lower_case(name),
                                        [](const auto& pair) { return lower_case(pair.first); });
   if (there != pairs.end()) {
@@ -416,16 +414,17 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
 Status set_id(PipelineConfig& config, std::string_view id) {
   const Status status = set_member_id(config, id);
   if (!status.has_value()) return wrong(fmt::format("--id: {}", status.error().text));
-  if (config.source.endpoint.kind == "kafka") return {};
-  return wrong(fmt::format("--id is of kafka, not of {}", config.source.endpoint.kind));
+  const Status has = check_has_setting(config.source.endpoint, "id");
+  return has.has_value() ? Status{} : wrong("--id " + has.error().text);
 }
 
 void resolve_paths(PipelineConfig& config, const std::string& folder) {
   const auto put_within = [&folder](std::string& path) {
     path = (std::filesystem::path(folder) / path).string();
   };
-  if (config.dead_letters.endpoint.kind == "file") put_within(config.dead_letters.endpoint.name);
-  if (config.sink.endpoint.kind == "sqlite") put_within(config.sink.endpoint.name);
+  for (Endpoint* end : {&config.dead_letters.endpoint, &config.sink.endpoint}) {
+    if (end->is_path()) put_within(end->name);
+  }
   for (secure::Settings* security : {&config.source.security, &config.dead_letters.security}) {
     for (std::string* file :
          {&security->files.ca_file, &security->files.certificate_file, &security->files.key_file,
@@ -439,12 +438,8 @@ void resolve_paths(PipelineConfig& config, const std::string& folder) {
 }
 
 Status load_security(PipelineConfig& config, const secure::Environment& environment) {
-  const Endpoint& source = config.source.endpoint;
-  const Endpoint& letters = config.dead_letters.endpoint;
-  const bool same_servers =
-      !source.address.empty() && source.address == letters.address &&
-      (source.kind == letters.kind || (source.is_broker() && letters.is_broker()));
-  if (same_servers && config.dead_letters.security == secure::Settings{}) {
+  if (is_same_servers(config.source.endpoint, config.dead_letters.endpoint) &&
+      config.dead_letters.security == secure::Settings{}) {
     config.dead_letters.security = config.source.security;
   }
   const auto load = [&](Endpoint& endpoint, const secure::Settings& settings,

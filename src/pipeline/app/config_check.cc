@@ -1,52 +1,22 @@
 #include "pipeline/app/config_check.h"
-#include "pipeline/flow/backoff.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
+
+#include "pipeline/app/registry.h"
+#include "pipeline/flow/backoff.h"
 
 namespace baton::pipeline {
 namespace {
 
-/// Where `path` was given, or else the first of what it holds; nothing if it was not.
-const PipelineConfig::Given* find_given(const PipelineConfig& config, std::string_view path) {
-  const PipelineConfig::Given* first = nullptr;
-  for (auto at = config.given.lower_bound(std::string(path)); at != config.given.end(); ++at) {
-    if (!at->first.starts_with(path)) break;
-    if (first == nullptr || at->second.line < first->line) first = &at->second;
-    if (at->first.size() == path.size()) break;
-  }
-  return first;
-}
-
-std::string place_of(const PipelineConfig& config, std::string_view path) {
-  while (!path.empty()) {
-    if (const auto* given = find_given(config, path)) {
-      return given->line > 0 ? fmt::format("{}:{}", config.file, given->line)
-                             : fmt::format("environment {}", given->variable);
-    }
-    const std::size_t dot = path.rfind('.');
-    path = path.substr(0, dot == std::string_view::npos ? 0 : dot);
-  }
-  return config.file;
-}
-
-Status need(const PipelineConfig& config, const std::string& value, std::string_view path,
-            std::string_view because) {
-  if (!value.empty()) return {};
-  return Error{Errc::invalid_argument, fmt::format("{}: {} is missing{}{}", config.file, path,
-                                                   because.empty() ? "" : ": ", because)};
-}
-
 Status check_sink(const PipelineConfig& config) {
-  const std::string& kind = config.sink.endpoint.kind;
-  if (!config.is_sql()) {
+  if (!sink_kind(config.sink.endpoint).takes_rows) {
     const bool has_tables = !config.rows.tables.empty();
     if (!has_tables && config.rows.key.empty()) return {};
     return wrong_at(config, has_tables ? "tables" : "key",
-                    fmt::format("tables and key are of sqlite and postgres, not of {}", kind));
+                    fmt::format("tables and key are of {}, not of {}", names_of_row_sinks(),
+                                config.sink.endpoint.kind_name()));
   }
   BATON_TRY_STATUS(
       need(config, config.schema_file, "schema", "the JSON Schema that records must keep"));
@@ -67,12 +37,13 @@ Status check_delivery(const PipelineConfig& config) {
   const auto wrong = [&](std::string_view why) {
     return wrong_at(config, "delivery", fmt::format("exactly_once_effect {}", why));
   };
-  if (config.source.endpoint.kind == "baton-queue") {
-    return wrong("needs offsets, which a baton-queue has not");
+  const Endpoint& source = config.source.endpoint;
+  const Endpoint& sink = config.sink.endpoint;
+  if (!source_kind(source).has_offsets) {
+    return wrong(fmt::format("needs offsets, which a {} has not", source.kind_name()));
   }
-  if (!config.is_sql()) {
-    return wrong(
-        fmt::format("needs a sink with transactions, which {} has not", config.sink.endpoint.kind));
+  if (!sink_kind(sink).has_transactions) {
+    return wrong(fmt::format("needs a sink with transactions, which {} has not", sink.kind_name()));
   }
   if (config.engine.lane.duplicates_are_dead_letters) {
     return wrong("does not go with on_duplicate: dead_letter");
@@ -82,19 +53,9 @@ Status check_delivery(const PipelineConfig& config) {
 }
 
 Status check_source(const PipelineConfig& config) {
-  const std::string& kind = config.source.endpoint.kind;
-  if (kind == "nats" && config.source.partitions == 0) {
-    return need(config, "", "source.partitions", "into how many the subject is divided");
-  }
-  if (kind != "nats" && config.source.partitions != 0) {
-    return wrong_at(config, "source.partitions", fmt::format("is of nats, not of {}", kind));
-  }
-  if (kind == "kafka") return {};
-  for (const std::string_view path : {"source.properties", "source.session_timeout", "id"}) {
-    if (find_given(config, path) == nullptr) continue;
-    return wrong_at(config, path, fmt::format("is of kafka, not of {}", kind));
-  }
-  return {};
+  const SourceKind& kind = source_kind(config.source.endpoint);
+  if (kind.check != nullptr) BATON_TRY_STATUS(kind.check(config));
+  return check_source_settings(config);
 }
 
 /// Settings that are right by themselves, and not beside each other.
@@ -125,20 +86,12 @@ Status check_dead_letters(const PipelineConfig& config) {
 
 }  // namespace
 
-Error wrong_at(const PipelineConfig& config, std::string_view path, std::string_view why) {
-  return {Errc::invalid_argument, fmt::format("{}: {}: {}", place_of(config, path), path, why)};
-}
-
-Error with_place(const PipelineConfig& config, std::string_view path, const Error& error) {
-  return {error.code, fmt::format("{}: {}: {}", place_of(config, path), path, error.text)};
-}
-
 Status check_config(const PipelineConfig& config) {
   BATON_TRY_STATUS(need(config, config.name, "name", ""));
   BATON_TRY_STATUS(
-      need(config, config.source.endpoint.kind, "source.url", "where records come from"));
-  BATON_TRY_STATUS(need(config, config.sink.endpoint.kind, "sink.url", "where records go"));
-  BATON_TRY_STATUS(need(config, config.dead_letters.endpoint.kind, "dead_letters.url",
+      need(config, config.source.endpoint.url, "source.url", "where records come from"));
+  BATON_TRY_STATUS(need(config, config.sink.endpoint.url, "sink.url", "where records go"));
+  BATON_TRY_STATUS(need(config, config.dead_letters.endpoint.url, "dead_letters.url",
                         "where records go that cannot be written"));
   BATON_TRY_STATUS(check_source(config));
   BATON_TRY_STATUS(check_limits(config));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "pipeline/app/example.h"
+#include "pipeline/app/registry.h"
 
 namespace baton::pipeline {
 namespace {
@@ -32,11 +33,11 @@ TEST(PipelineConfig, TheExampleIsGoodAndSaysWhatIsUsual) {
   const auto config = parse_config(example(), "config.yaml", {});
   ASSERT_TRUE(config.has_value()) << config.error().text;
   EXPECT_EQ(config->name, "orders");
-  EXPECT_EQ(config->source.endpoint.kind, "baton-stream");
+  EXPECT_EQ(config->source.endpoint.kind_name(), "baton-stream");
   EXPECT_EQ(config->source.endpoint.address, "127.0.0.1:7470");
   EXPECT_EQ(config->source.endpoint.name, "orders");
   EXPECT_EQ(config->source.group, "orders");
-  EXPECT_EQ(config->sink.endpoint.kind, "sqlite");
+  EXPECT_EQ(config->sink.endpoint.kind_name(), "sqlite");
   EXPECT_EQ(config->sink.endpoint.name, "orders.db");
   EXPECT_EQ(config->rows.tables.size(), 4U);
   EXPECT_FALSE(config->engine.exactly_once);
@@ -98,7 +99,7 @@ TEST(PipelineConfig, TheEnvironmentWins) {
                     {"BATON_PIPELINE__RETRY__FIRST", "1s"},
                     {"PATH", "/bin"}});
   ASSERT_TRUE(config.has_value()) << config.error().text;
-  EXPECT_EQ(config->sink.endpoint.kind, "postgres");
+  EXPECT_EQ(config->sink.endpoint.kind_name(), "postgres");
   EXPECT_EQ(config->engine.workers, 8U);
   EXPECT_EQ(config->engine.lane.backoff.first, std::chrono::seconds(1));
 }
@@ -129,7 +130,7 @@ TEST(PipelineConfig, ThreeLinesMakeItKafkaAndPostgres) {
                     {"BATON_PIPELINE__SINK__URL", "postgres://localhost/orders"},
                     {"BATON_PIPELINE__DEAD_LETTERS__URL", "kafka://a:9092,b:9092/orders-dead"}});
   ASSERT_TRUE(config.has_value()) << config.error().text;
-  EXPECT_EQ(config->source.endpoint.kind, "kafka");
+  EXPECT_EQ(config->source.endpoint.kind_name(), "kafka");
   EXPECT_EQ(config->source.endpoint.address, "a:9092,b:9092");
 }
 
@@ -357,7 +358,7 @@ TEST(PipelineConfig, TlsAndLoginsHaveSettings) {
 
   ASSERT_TRUE(config.has_value()) << config.error().text;
   EXPECT_TRUE(config->source.endpoint.tls);
-  EXPECT_EQ(config->source.endpoint.kind, "kafka");
+  EXPECT_EQ(config->source.endpoint.kind_name(), "kafka");
   EXPECT_EQ(config->source.security, (secure::Settings{.files = {.ca_file = "ca.pem"},
                                                        .user = "ann",
                                                        .mechanism = "SCRAM-SHA-256",
@@ -369,7 +370,7 @@ TEST(PipelineConfig, TlsAndLoginsHaveSettings) {
 TEST(PipelineConfig, EverySchemeHasOneWithTls) {
   const auto kind = [](const std::string& url) {
     const auto endpoint = parse_source_url(url);
-    return endpoint.has_value() ? fmt::format("{} {}", endpoint->kind, endpoint->tls)
+    return endpoint.has_value() ? fmt::format("{} {}", endpoint->kind_name(), endpoint->tls)
                                 : endpoint.error().text;
   };
   EXPECT_EQ(kind("baton://a:1/s"), "baton-stream false");

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/random.h"
-#include "pipeline/app/config_check.h"
 #include "pipeline/app/parts.h"
+#include "pipeline/app/registry.h"
 #include "pipeline/engine/gate.h"
 
 namespace baton::pipeline {
@@ -29,7 +29,7 @@ void Pipeline::log(bool warning, const std::string& text) const {
 
 Status Pipeline::open_target() {
   if (dead_letters_ != nullptr) return {};
-  BATON_TRY(dead_letters_, open_dead_letters(config_));
+  BATON_TRY(dead_letters_, dead_letter_kind(config_.dead_letters.endpoint).open(config_));
   return {};
 }
 
@@ -43,10 +43,10 @@ Error Pipeline::of_part(std::string_view what, std::string_view path, const Erro
   return with_place(config_, path, error);
 }
 
-Status Pipeline::check_source(std::vector<std::string>& findings) {
+Status Pipeline::check_source(CheckReport& report) {
   auto said = source_->check();
   if (!said.has_value()) return of_part("source", "source.url", said.error());
-  findings = *std::move(said);
+  report.source = *std::move(said);
   if (!config_.engine.exactly_once) return {};
   auto origin = source_->origin();
   if (!origin.has_value()) return of_part("source", "source.url", origin.error());
@@ -54,37 +54,33 @@ Status Pipeline::check_source(std::vector<std::string>& findings) {
   return {};
 }
 
-Status Pipeline::check_letters(bool apply, std::vector<std::string>& findings) {
+Status Pipeline::check_letters(bool apply, CheckReport& report) {
   const auto wrong = [this](const Error& error) {
     return of_part("dead letters", "dead_letters.url", error);
   };
-  const auto missing = missing_dead_letters(config_);
+  auto missing = dead_letter_kind(config_.dead_letters.endpoint).find_missing(config_);
   if (!missing.has_value()) return wrong(missing.error());
   // Opening creates it.
-  if (apply || missing->empty()) {
+  if (apply || !missing->has_value()) {
     const Status opened = open_target();
     if (!opened.has_value()) return wrong(opened.error());
   }
-  if (!missing->empty()) {
-    findings.push_back(fmt::format("{} {}", apply ? "created" : "would create", *missing));
-  }
+  report.dead_letters = *std::move(missing);
+  if (apply && report.dead_letters.has_value()) report.dead_letters->kind = Finding::Kind::made;
   return {};
 }
 
-Result<std::vector<std::string>> Pipeline::check(bool apply) {
-  std::vector<std::string> findings;
-  BATON_TRY_STATUS(check_source(findings));
-  const auto tables = sink_->check(apply);
-  if (!tables.has_value()) return of_part("sink", "sink.url", tables.error());
-  findings.insert(findings.end(), tables->begin(), tables->end());
-  BATON_TRY_STATUS(check_letters(apply, findings));
-  findings.push_back(
-      fmt::format("writes to {}, {}", sink_->name(),
-                  config_.engine.exactly_once ? "exactly_once_effect" : "at_least_once"));
+Result<CheckReport> Pipeline::check(bool apply) {
   const Endpoint& letters = config_.dead_letters.endpoint;
-  findings.push_back(
-      fmt::format("what cannot be written goes to {}:{}", letters.kind, letters.name));
-  return findings;
+  CheckReport report{.sink_name = sink_->name(),
+                     .exactly_once = config_.engine.exactly_once,
+                     .dead_letters_name = fmt::format("{}:{}", letters.kind_name(), letters.name)};
+  BATON_TRY_STATUS(check_source(report));
+  auto tables = sink_->check(apply);
+  if (!tables.has_value()) return of_part("sink", "sink.url", tables.error());
+  report.sink = *std::move(tables);
+  BATON_TRY_STATUS(check_letters(apply, report));
+  return report;
 }
 
 Status Pipeline::make_engine() {
@@ -98,11 +94,11 @@ Status Pipeline::make_engine() {
 Result<Pipeline::Start> Pipeline::start(const std::function<bool()>& give_up) {
   Random random = Random(config_.engine.seed).fork("start");
   for (std::uint32_t attempt = 1;; ++attempt) {
-    auto findings = check(true);
-    Status made = findings.has_value() ? make_engine() : findings.error();
+    const auto report = check(true);
+    Status made = report.has_value() ? make_engine() : report.error();
     if (made.has_value()) {
       end_waiting();
-      for (const std::string& finding : *findings) log(false, finding);
+      for (const std::string& sentence : to_sentences(*report)) log(false, sentence);
       running_ = engine_.get();
       return Start::ready;
     }

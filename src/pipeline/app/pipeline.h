@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "pipeline/app/check_report.h"
 #include "pipeline/app/config.h"
 #include "pipeline/engine/dead_letter.h"
 #include "pipeline/engine/engine.h"
@@ -41,7 +41,7 @@ class Pipeline {
   /// Connects to everything, and verifies the tables (`apply`: makes those that are missing, and
   /// what takes the dead letters).
   /// Answers what it did or would do, and what it will do then. Errors name the setting.
-  Result<std::vector<std::string>> check(bool apply);
+  Result<CheckReport> check(bool apply);
 
   /// check(true), and again while something is away that may come back; logs what it did, and what
   /// it waits for. `give_up` is asked about 50 times in a second, between the questions.
@@ -63,8 +63,8 @@ class Pipeline {
   Status open_target();
   /// The same error, with the place of the setting that it is about.
   [[nodiscard]] Error of_part(std::string_view what, std::string_view path, const Error& error);
-  Status check_source(std::vector<std::string>& findings);
-  Status check_letters(bool apply, std::vector<std::string>& findings);
+  Status check_source(CheckReport& report);
+  Status check_letters(bool apply, CheckReport& report);
   Status make_engine();
   void set_waiting(const Error& error);
   void end_waiting();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "pipeline/app/record_output.h"
+#include "pipeline/ends/record_output.h"
 #include "pipeline/engine/dead_letter_store.h"
 
 namespace baton::pipeline {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "pipeline/app/config_check.h"
-#include "pipeline/app/endpoint.h"
 #include "pipeline/app/status.h"
+#include "pipeline/ends/endpoint.h"
 
 namespace baton::pipeline {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "pipeline/engine/finding.h"
 #include "pipeline/engine/record.h"
 #include "pipeline/flow/error_class.h"
 
@@ -59,8 +60,8 @@ class Sink {
   virtual ~Sink() = default;
 
   /// Are the tables there, and as they should be? `apply`: makes what is missing. Answers what it
-  /// did, or would do, one sentence each.
-  virtual Result<std::vector<std::string>> check(bool apply) = 0;
+  /// made, or would make.
+  virtual Result<Findings> check(bool apply) = 0;
   /// Source::origin(): what marks, or keys of records, are of. Before check() and the first
   /// writer().
   virtual void set_origin(std::string /*origin*/) {}

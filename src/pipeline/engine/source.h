@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "pipeline/engine/finding.h"
 #include "pipeline/engine/record.h"
 
 namespace baton::pipeline {
@@ -79,9 +80,9 @@ class Source {
   /// False: offsets name records, but do not grow, and commit() is not called.
   [[nodiscard]] virtual bool is_ordered() const { return true; }
 
-  /// Connects, verifies that everything it needs is there, and says what it will read, one sentence
-  /// each. Consumes nothing.
-  virtual Result<std::vector<std::string>> check() = 0;
+  /// Connects, verifies that everything it needs is there, and says what it will read. Consumes
+  /// nothing.
+  virtual Result<Findings> check() = 0;
   /// Revokes everything (calling the listener), commits and leaves.
   virtual Status stop(std::chrono::milliseconds timeout) = 0;
 

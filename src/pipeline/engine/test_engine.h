@@ -56,7 +56,7 @@ class TestSource : public Source {
     }
     return {};
   }
-  Result<std::vector<std::string>> check() override { return std::vector<std::string>(); }
+  Result<Findings> check() override { return Findings(); }
   [[nodiscard]] std::vector<PartitionLag> ends() const override { return {{0, records_}}; }
   [[nodiscard]] std::string name() const override { return "test"; }
   [[nodiscard]] std::optional<std::string> trouble() const override {

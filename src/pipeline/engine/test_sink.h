@@ -33,9 +33,7 @@ class MemorySink : public Sink {
   /// Of the same table, but out or up on its own: a second way to one database.
   explicit MemorySink(MemorySink& other) : table_(other.table_) {}
 
-  Result<std::vector<std::string>> check(bool /*apply*/) override {
-    return std::vector<std::string>();
-  }
+  Result<Findings> check(bool /*apply*/) override { return Findings(); }
   std::unique_ptr<Preparer> preparer() override { return std::make_unique<Decoder>(); }
   std::unique_ptr<LaneWriter> writer(std::uint32_t /*lane*/) override {
     return std::make_unique<Writer>(*this);

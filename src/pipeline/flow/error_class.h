@@ -25,7 +25,7 @@ std::string_view to_string(ErrorClass error_class);
 /// What a sink says of a failure.
 struct SinkError {
   ErrorClass error_class = ErrorClass::unknown;
-  std::string code{};  // SQLSTATE, SQLite's result code, HTTP status; empty: there was none.
+  std::string code{};  // In the words of the sink, an SQLSTATE, say; empty: there was none.
   std::string text{};
   bool halve_batch = false;  // It may pass with fewer records.
   Duration retry_after{};    // The sink asks to be left alone for so long.
@@ -33,17 +33,5 @@ struct SinkError {
 
 /// What an error means that came while connecting: no record was sent, so that none is to blame.
 SinkError while_connecting(SinkError error);
-
-/// By SQLSTATE. None at all means that the connection is gone: libpq gives none after a killed
-/// backend, whatever it says of the connection.
-ErrorClass class_of_sqlstate(std::string_view code);
-/// A statement that took too long may do with half the records.
-bool is_statement_timeout(std::string_view sqlstate);
-
-/// By SQLite's extended result code.
-ErrorClass class_of_sqlite(int code);
-
-/// By HTTP status; 0: no answer came.
-ErrorClass class_of_http(int status);
 
 }  // namespace baton::flow

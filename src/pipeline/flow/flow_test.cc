@@ -59,39 +59,6 @@ RC_GTEST_PROP(OffsetTracker, NeverPassesOneThatIsNotTerminal, ()) {
   }
 }
 
-TEST(ErrorClass, OfPostgres) {
-  EXPECT_EQ(class_of_sqlstate(""), ErrorClass::outage);
-  for (const char* code :
-       {"08006", "57P01", "57P03", "57P05", "25006", "53100", "53300", "58030"}) {
-    EXPECT_EQ(class_of_sqlstate(code), ErrorClass::outage) << code;
-  }
-  for (const char* code : {"40001", "40P01", "40003", "55P03", "57014"}) {
-    EXPECT_EQ(class_of_sqlstate(code), ErrorClass::retry) << code;
-  }
-  for (const char* code : {"28P01", "3D000", "3F000", "42P01", "42703", "42501"}) {
-    EXPECT_EQ(class_of_sqlstate(code), ErrorClass::config) << code;
-  }
-  for (const char* code :
-       {"22001", "22P02", "23502", "23503", "23514", "23P01", "21000", "54000", "P0001"}) {
-    EXPECT_EQ(class_of_sqlstate(code), ErrorClass::poison) << code;
-  }
-  EXPECT_EQ(class_of_sqlstate("23505"), ErrorClass::duplicate);
-  EXPECT_EQ(class_of_sqlstate("XX000"), ErrorClass::unknown);
-  EXPECT_TRUE(is_statement_timeout("57014"));
-}
-
-TEST(ErrorClass, OfSqlite) {
-  EXPECT_EQ(class_of_sqlite(5), ErrorClass::retry);
-  EXPECT_EQ(class_of_sqlite(261), ErrorClass::retry);  // BUSY_RECOVERY
-  EXPECT_EQ(class_of_sqlite(15), ErrorClass::retry);   // PROTOCOL
-  EXPECT_EQ(class_of_sqlite(13), ErrorClass::outage);
-  EXPECT_EQ(class_of_sqlite(778), ErrorClass::outage);  // IOERR_WRITE
-  EXPECT_EQ(class_of_sqlite(1), ErrorClass::config);
-  EXPECT_EQ(class_of_sqlite(1299), ErrorClass::poison);  // CONSTRAINT_NOTNULL
-  EXPECT_EQ(class_of_sqlite(2067), ErrorClass::duplicate);
-  EXPECT_EQ(class_of_sqlite(99), ErrorClass::unknown);
-}
-
 TEST(ErrorClass, WhileConnectingNoRecordIsToBlame) {
   for (const auto error_class :
        {ErrorClass::outage, ErrorClass::poison, ErrorClass::duplicate, ErrorClass::unknown}) {
@@ -104,23 +71,6 @@ TEST(ErrorClass, WhileConnectingNoRecordIsToBlame) {
   for (const auto error_class : {ErrorClass::config, ErrorClass::retry}) {
     EXPECT_EQ(while_connecting({.error_class = error_class}).error_class, error_class);
   }
-}
-
-TEST(ErrorClass, OfHttp) {
-  for (const int status : {0, 502, 503, 504, 507}) {
-    EXPECT_EQ(class_of_http(status), ErrorClass::outage) << status;
-  }
-  for (const int status : {500, 501, 505}) {
-    EXPECT_EQ(class_of_http(status), ErrorClass::unknown) << status;
-  }
-  for (const int status : {301, 302, 304, 307, 308}) {
-    EXPECT_EQ(class_of_http(status), ErrorClass::config) << status;
-  }
-  EXPECT_EQ(class_of_http(429), ErrorClass::retry);
-  EXPECT_EQ(class_of_http(401), ErrorClass::config);
-  EXPECT_EQ(class_of_http(404), ErrorClass::config);
-  EXPECT_EQ(class_of_http(409), ErrorClass::duplicate);
-  EXPECT_EQ(class_of_http(422), ErrorClass::poison);
 }
 
 TEST(Backoff, DoublesUpToItsLimit) {

@@ -63,7 +63,7 @@ std::optional<std::int64_t> KafkaSource::oldest(std::uint32_t partition) {
   return joined == nullptr ? std::nullopt : joined->oldest(partition);
 }
 
-Result<std::vector<std::string>> KafkaSource::check() {
+Result<Findings> KafkaSource::check() {
   BATON_TRY(const KafkaHandle handle, make_onlooker(options_));
   const auto partitions = find_topic(
       *handle,
@@ -80,12 +80,13 @@ Result<std::vector<std::string>> KafkaSource::check() {
   BATON_TRY(const KafkaCommitted committed, committed_of(*handle, options_.topic, all, kLookUp));
   const auto fresh =
       std::ranges::count_if(committed, [](const auto& one) { return !one.second.has_value(); });
-  std::vector<std::string> said{
-      fmt::format("reads {} with {} partitions, as group {}", name(), *partitions, options_.group)};
+  Findings said{fact(fmt::format("reads {} with {} partitions, as group {}", name(), *partitions,
+                                 options_.group))};
   if (fresh > 0) {
-    said.push_back(fmt::format(
-        "of {} of them the group has committed nothing yet: they begin at {}", fresh,
-        options_.from == "next" ? "the next record to be produced" : "the oldest record there is"));
+    said.push_back(fact(
+        fmt::format("of {} of them the group has committed nothing yet: they begin at {}", fresh,
+                    options_.from == "next" ? "the next record to be produced"
+                                            : "the oldest record there is")));
   }
   return said;
 }

@@ -23,7 +23,7 @@ class KafkaSource : public Source {
   Status commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) override;
   void pause() override;
   void resume() override;
-  Result<std::vector<std::string>> check() override;
+  Result<Findings> check() override;
   Status stop(std::chrono::milliseconds timeout) override;
   [[nodiscard]] std::vector<PartitionLag> ends() const override;
   [[nodiscard]] std::optional<std::string> trouble() const override;

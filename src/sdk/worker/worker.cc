@@ -14,9 +14,8 @@
 #include "base/time.h"
 #include "core/workers/documents.h"
 #include "core/workers/settings.h"
+#include "worker/registry/registry.h"
 #include "worker/runner/runner.h"
-#include "worker/stores/kv_store.h"
-#include "worker/stores/store_url.h"
 
 namespace baton::client {
 namespace {
@@ -48,9 +47,9 @@ partition::Timing to_timing(const WorkerTiming& timing) {
           .reclaim_grace = timing.reclaim_grace};
 }
 
-bool is_nats(const std::string& store_url) {
+bool has_slow_failover(const std::string& store_url) {
   const auto url = coord::parse_store_url(store_url);  // Who opens it says what is wrong with it.
-  return url && url->kind == coord::StoreUrl::Kind::nats;
+  return url && url->kind->slow_failover;
 }
 
 std::string host_name() {
@@ -89,9 +88,10 @@ baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
   settings.weight = options.weight;
   settings.static_id = options.static_id;
   settings.fenced = options.fenced;
-  settings.timing = options.timing.has_value() ? to_timing(*options.timing)
-                                               : partition::timing_of(partition::Profile::standard,
-                                                                      is_nats(options.store));
+  settings.timing =
+      options.timing.has_value()
+          ? to_timing(*options.timing)
+          : partition::timing_of(partition::Profile::standard, has_slow_failover(options.store));
   settings.host = fmt::format("{}:{}", host_name(), ::getpid());
   const auto wall = std::chrono::system_clock::now().time_since_epoch();
   settings.wall_offset =
@@ -154,7 +154,7 @@ worker::RunnerEvents to_events(WorkerCallbacks callbacks) {
 Result<WorkerTiming> worker_timing(const std::string& profile, const std::string& store_url) {
   const auto parsed = partition::parse_profile(profile);
   if (!parsed.has_value()) return to_public(parsed.error());
-  return to_public(partition::timing_of(*parsed, is_nats(store_url)));
+  return to_public(partition::timing_of(*parsed, has_slow_failover(store_url)));
 }
 
 struct Worker::State {

@@ -112,13 +112,6 @@ struct StoreOptions {
   client::SecurityOptions security{};
 };
 
-/// Opens baton://HOST:PORT[/BUCKET], nats://HOST:PORT[,HOST:PORT...][/BUCKET][?replicas=N] or
-/// etcd://HOST:PORT[,HOST:PORT...][/BUCKET], with TLS as batons://, natss:// or etcds://; the
-/// bucket is `baton-leases` unless named, made on first use, history 1. Then runs the self-test.
-///
-/// invalid_argument: the URL, a file or the login is wrong, and waiting will not help.
-Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOptions& options);
-
 /// Races compare-and-sets on a scratch key under `_selftest.`; fails unless each has one winner.
 /// Then writes and reads a value of `value_bytes`, unless that is 0.
 Status self_test(KvStore& store, Duration timeout, std::size_t value_bytes = 0);

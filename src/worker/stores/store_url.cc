@@ -1,7 +1,6 @@
 #include "worker/stores/store_url.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <utility>
 
@@ -9,7 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "base/address.h"
+#include "base/assert.h"
 #include "worker/stores/limits.h"
+#include "worker/stores/store_kind.h"
 
 namespace baton::coord {
 namespace {
@@ -18,24 +19,25 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-struct SchemeOf {
-  std::string_view name;
-  StoreUrl::Kind kind;
-  bool tls;
-};
-// The first of a kind is the one that is written.
-constexpr std::array kSchemes{SchemeOf{"baton", StoreUrl::Kind::broker, false},
-                              SchemeOf{"batons", StoreUrl::Kind::broker, true},
-                              SchemeOf{"nats", StoreUrl::Kind::nats, false},
-                              SchemeOf{"natss", StoreUrl::Kind::nats, true},
-                              SchemeOf{"tls", StoreUrl::Kind::nats, true},  // As NATS has it.
-                              SchemeOf{"etcd", StoreUrl::Kind::etcd, false},
-                              SchemeOf{"etcds", StoreUrl::Kind::etcd, true}};
+/// "a, b or c".
+std::string join_names(const std::vector<std::string>& names, std::string_view last) {
+  if (names.size() < 2) return fmt::format("{}", fmt::join(names, ""));
+  return fmt::format("{} {} {}", fmt::join(names.begin(), names.end() - 1, ", "), last,
+                     names.back());
+}
+
+/// Null: the kind has no such scheme.
+const StoreKind::Scheme* find_scheme(const StoreKind& kind, bool tls) {
+  const auto* found = std::ranges::find_if(
+      kind.schemes, [&](const auto& one) { return !one.name.empty() && one.tls == tls; });
+  return found == kind.schemes.end() ? nullptr : found;
+}
 
 /// Reads one URL; the errors quote it.
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text), rest_(text) {}
+  Parser(std::string_view text, std::span<const StoreRow> rows)
+      : text_(text), rest_(text), rows_(rows) {}
 
   Result<StoreUrl> run() {
     if (text_.size() > limits::kUrlBytes) {
@@ -75,20 +77,39 @@ class Parser {
     return after;
   }
 
+  /// The schemes of what this build has, as people write them.
+  [[nodiscard]] std::vector<std::string> known(bool tls, std::string_view after) const {
+    std::vector<std::string> names;
+    for (const StoreRow& row : rows_) {
+      if (row.adapter == nullptr) continue;
+      if (const auto* scheme = find_scheme(*row.kind, tls)) {
+        names.push_back(fmt::format("{}{}", scheme->name, after));
+      }
+    }
+    return names;
+  }
+
   Status scheme() {
     const auto [name, rest] = split_scheme(rest_);
-    if (name.empty()) return wrong("it begins with none of baton://, nats:// and etcd://");
-    const auto* found = std::ranges::find(kSchemes, name, &SchemeOf::name);
-    if (found == kSchemes.end()) {
+    if (name.empty()) {
       return wrong(
-          fmt::format("\"{}\" is no kind of store: baton, nats or etcd is, and with TLS "
-                      "batons, natss or etcds",
-                      name));
+          fmt::format("it begins with none of {}", join_names(known(false, "://"), "and")));
     }
-    url_.kind = found->kind;
-    url_.tls = found->tls;
-    rest_ = rest;
-    return {};
+    for (const StoreRow& row : rows_) {
+      const auto* found = std::ranges::find(row.kind->schemes, name, &StoreKind::Scheme::name);
+      if (found == row.kind->schemes.end()) continue;
+      if (row.adapter == nullptr) {
+        return wrong(fmt::format("this build has no stores of the kind {}: build it with -D{}=ON",
+                                 row.kind->name, row.kind->option));
+      }
+      url_.kind = row.kind;
+      url_.tls = found->tls;
+      rest_ = rest;
+      return {};
+    }
+    return wrong(fmt::format("\"{}\" is no kind of store: {} is, and with TLS {}", name,
+                             join_names(known(false, ""), "or"),
+                             join_names(known(true, ""), "or")));
   }
 
   Status endpoints() {
@@ -100,7 +121,7 @@ class Parser {
       if (!more) break;
       rest_ = later;
     }
-    if (url_.kind == StoreUrl::Kind::broker && url_.endpoints.size() > 1) {
+    if (url_.kind->one_address && url_.endpoints.size() > 1) {
       return wrong("a broker has one address");
     }
     return {};
@@ -130,9 +151,19 @@ class Parser {
     return {};
   }
 
+  [[nodiscard]] std::string takers_of_options() const {
+    std::vector<std::string> names;
+    for (const StoreRow& row : rows_) {
+      if (row.kind->takes_replicas) names.push_back(fmt::format("{}://", row.kind->name));
+    }
+    return join_names(names, "and");
+  }
+
   Status options(std::string_view query) {
     constexpr std::string_view kReplicas = "replicas=";
-    if (url_.kind != StoreUrl::Kind::nats) return wrong("only nats:// takes options after the ?");
+    if (!url_.kind->takes_replicas) {
+      return wrong(fmt::format("only {} takes options after the ?", takers_of_options()));
+    }
     if (!query.starts_with(kReplicas)) {
       return wrong(fmt::format("\"{}\" is no option: replicas=N is", query));
     }
@@ -150,23 +181,22 @@ class Parser {
 
   std::string_view text_;
   std::string_view rest_;
+  std::span<const StoreRow> rows_;
   bool found_ = false;
   StoreUrl url_;
 };
 
 }  // namespace
 
-Result<StoreUrl> parse_store_url(std::string_view text) { return Parser(text).run(); }
-
-std::string_view scheme_of(StoreUrl::Kind kind, bool tls) {
-  const auto* found = std::ranges::find_if(
-      kSchemes, [&](const SchemeOf& one) { return one.kind == kind && one.tls == tls; });
-  return found->name;
+Result<StoreUrl> parse_store_url(std::string_view text, std::span<const StoreRow> rows) {
+  return Parser(text, rows).run();
 }
 
 std::string to_string(const StoreUrl& url) {
-  std::string text = fmt::format("{}://{}/{}", scheme_of(url.kind, url.tls),
-                                 fmt::join(url.endpoints, ","), url.bucket);
+  const auto* scheme = find_scheme(*url.kind, url.tls);
+  BATON_ASSERT(scheme != nullptr);
+  std::string text =
+      fmt::format("{}://{}/{}", scheme->name, fmt::join(url.endpoints, ","), url.bucket);
   if (url.replicas) text += fmt::format("?replicas={}", *url.replicas);
   return text;
 }

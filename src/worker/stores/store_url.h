@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,14 +11,16 @@
 
 namespace baton::coord {
 
+struct StoreKind;
+struct StoreRow;
+
 inline constexpr std::string_view kBucketDefault = "baton-leases";
 
-/// Which store, where, and what of it: baton://, nats:// or etcd://, with TLS batons://, natss://
-/// (or tls://) or etcds://, then HOST:PORT (NATS and etcd take several, with commas), then
-/// optionally /BUCKET and, for NATS, ?replicas=N.
+/// Which store, where, and what of it: a scheme of a kind, as in nats://, then HOST:PORT (several,
+/// between commas, where the kind takes them), then optionally /BUCKET and, where the kind takes
+/// it, ?replicas=N.
 struct StoreUrl {
-  enum class Kind : std::uint8_t { broker, nats, etcd };
-  Kind kind = Kind::broker;
+  const StoreKind* kind = nullptr;  // Of the rows that it was parsed with.
   bool tls = false;
   std::vector<std::string> endpoints{};  // "host:port"; at least one.
   std::string bucket{kBucketDefault};
@@ -26,9 +29,9 @@ struct StoreUrl {
   bool operator==(const StoreUrl&) const = default;
 };
 
-/// Fails with invalid_argument, naming the part that is wrong.
-Result<StoreUrl> parse_store_url(std::string_view text);
-std::string_view scheme_of(StoreUrl::Kind kind, bool tls);
+/// Fails with invalid_argument, naming the part that is wrong. A kind that none of the rows has is
+/// an error that lists those that are there.
+Result<StoreUrl> parse_store_url(std::string_view text, std::span<const StoreRow> rows);
 /// What parse_store_url() reads back to the same value.
 std::string to_string(const StoreUrl& url);
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <baton/queue_client.h>
+
+#include "pipeline/ends/endpoint.h"
+#include "pipeline/engine/dead_letter_store.h"
+
+namespace baton::pipeline {
+
+/// The dead letters of a pipeline in a Baton queue, by the ids of its messages.
+class DeadLetterQueue : public DeadLetterStore {
+ public:
+  static Result<std::unique_ptr<DeadLetterQueue>> open(const Endpoint& endpoint);
+
+  /// The first 1000: the broker shows no more.
+  Status read(const std::function<bool(FoundLetter)>& see) override;
+  Result<StoredLetter> find(const std::string& id) override;
+  /// Those that stay are held until the end, or they would come again and again: 100 000 at most.
+  Result<std::uint64_t> take(LetterTaker& taker) override;
+
+ private:
+  DeadLetterQueue(Endpoint endpoint, client::QueueClient client)
+      : endpoint_(std::move(endpoint)), client_(std::move(client)) {}
+
+  Endpoint endpoint_;
+  client::QueueClient client_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,94 @@
+#include "pipeline/baton/queue_dead_letters.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "pipeline/baton/queue_letter.h"
+#include "sdk/base/channel.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::chrono::hours kDedupWindow{24};
+constexpr std::chrono::hours kVisibility{1};
+constexpr std::size_t kBytesPerCall = std::size_t{2} << 20U;
+
+/// The SDK's numbers are the broker's.
+Error from_client(const client::Error& error) {
+  return {static_cast<Errc>(error.code), error.text};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueueDeadLetters>> QueueDeadLetters::open(QueueDeadLetterOptions options) {
+  auto client = client::QueueClient::connect(options.connection);
+  if (!client.has_value()) return from_client(client.error());
+  client::QueueSettings settings;
+  settings.dedup_window = kDedupWindow;
+  settings.max_attempts = 0;                  // Looking at a letter does not use it up,
+  settings.visibility_timeout = kVisibility;  // and may take its time.
+  settings.payload_bytes_max = limits::kPayloadBytesMax;
+  const auto created = client->create_queue(options.queue, settings);
+  // One that exists with other settings is somebody's choice.
+  if (!created.has_value() && created.error().code != client::Code::queue_exists) {
+    return from_client(client::explain(options.connection, created.error()));
+  }
+  return std::unique_ptr<QueueDeadLetters>(
+      new QueueDeadLetters(std::move(options), *std::move(client)));
+}
+
+Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
+  std::vector<client::NewMessage> messages;
+  std::size_t bytes = 0;
+  for (const DeadLetter& letter : letters) {
+    messages.push_back(to_message(letter));
+    if (const std::size_t size = messages.back().payload.size(); size > limits::kPayloadBytesMax) {
+      return Error{Errc::invalid_argument, fmt::format("{} bytes, and a message has {} at most",
+                                                       size, limits::kPayloadBytesMax)};
+    }
+    bytes += letter.record->bytes();
+    if (bytes < kBytesPerCall) continue;
+    BATON_TRY_STATUS(send(std::exchange(messages, {})));
+    bytes = 0;
+  }
+  if (messages.empty()) return {};
+  return send(std::move(messages));
+}
+
+Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
+  while (!messages.empty()) {
+    const auto results = client_.enqueue(options_.queue, messages);
+    if (!results.has_value()) return from_client(results.error());
+    std::vector<client::NewMessage> again;
+    for (std::size_t i = 0; i < results->size(); ++i) {
+      BATON_TRY(const bool stored, is_stored((*results)[i]));
+      if (stored) continue;
+      again.push_back(std::move(messages.at(i)));
+      again.back().dedup_id.clear();
+    }
+    messages = std::move(again);
+  }
+  return {};
+}
+
+/// A letter twice is a nuisance, and one that is nowhere is a loss. So an id that is remembered
+/// counts only while its message is there, which may have been purged, or sent back; and where no
+/// more ids can be remembered, letters are written without one.
+Result<bool> QueueDeadLetters::is_stored(const client::EnqueueResult& result) {
+  if (result.error.has_value()) {
+    if (result.error->code == client::Code::dedup_full) return false;
+    return from_client(*result.error);
+  }
+  if (!result.duplicate) return true;
+  const auto first = client_.peek_message(options_.queue, result.id);
+  if (first.has_value()) return true;
+  if (first.error().code == client::Code::message_not_found) return false;
+  return from_client(first.error());
+}
+
+std::string QueueDeadLetters::name() const { return fmt::format("baton-queue:{}", options_.queue); }
+
+}  // namespace baton::pipeline

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/result.h"
+#include "pipeline/flow/error_class.h"
+
+namespace baton::pipeline {
+
+/// What stands in the way before anything is consumed: a mistake of the config, or a sink that is
+/// not there now and may be later.
+inline Error start_error(std::string_view sink, const flow::SinkError& error) {
+  const bool mistake = error.error_class == flow::ErrorClass::config;
+  return {mistake ? Errc::failed_precondition : Errc::unavailable,
+          fmt::format("{}: {}", sink, error.text)};
+}
+
+}  // namespace baton::pipeline

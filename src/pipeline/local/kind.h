@@ -1,0 +1,17 @@
+#pragma once
+
+#include "pipeline/ends/kinds.h"
+
+namespace baton::pipeline {
+
+/// Standard output, a line for each record.
+inline constexpr EndKind kStdoutEnd{
+    .name = "stdout", .shape = UrlShape::nothing, .schemes = {{{"stdout"}}}};
+extern const SinkKind kStdoutSink;
+
+/// A file of this machine, a line for each dead letter.
+inline constexpr EndKind kFileEnd{
+    .name = "file", .shape = UrlShape::path, .schemes = {{{"file:"}}}, .form = "PATH"};
+extern const DeadLetterKind kFileLetters;
+
+}  // namespace baton::pipeline

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/engine/marks.h"
+#include "pipeline/engine/sink.h"
+#include "pipeline/postgres/postgres_connection.h"
+
+namespace baton::pipeline {
+
+/// The marks of exactly_once_effect, in the table baton_marks. The batch's own statement moves them
+/// (see postgres_batch_sql()); this is the rest of what is done to them, on the caller's
+/// connection.
+class PostgresMarks {
+ public:
+  using MaybeError = std::optional<flow::SinkError>;
+
+  PostgresMarks(std::string pipeline, std::string origin, std::uint32_t lanes, bool by_partition)
+      : pipeline_(std::move(pipeline)),
+        origin_(std::move(origin)),
+        lanes_(lanes),
+        layout_(layout_of(lanes, by_partition)) {}
+
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
+
+  /// See Sink::claim() and Sink::settle().
+  std::expected<SinkMarks, flow::SinkError> claim(PostgresConnection& connection,
+                                                  std::uint32_t partition, std::int64_t next) const;
+  MaybeError settle(PostgresConnection& connection, std::uint32_t partition, std::uint64_t epoch,
+                    std::int64_t next) const;
+  /// Are there marks of another layout that are not settled? Then claim() would fail.
+  MaybeError check_layout(PostgresConnection& connection) const;
+  /// Is one of `moves` not where it should be? Nothing was written: which, and what follows.
+  MaybeError explain(PostgresConnection& connection, std::span<const MarkMove> moves) const;
+
+  /// The parameters of a batch that come after the rows.
+  void add_moves(std::span<const MarkMove> moves, PostgresParameters& parameters) const;
+
+ private:
+  struct Row {
+    std::int64_t lane = 0;
+    std::int64_t lanes = 0;
+    std::int64_t epoch = 0;
+    std::int64_t next = 0;
+    std::int64_t done_below = 0;
+  };
+
+  [[nodiscard]] PostgresParameters whose(std::uint32_t partition) const;
+  MaybeError read(PostgresConnection& connection, std::uint32_t partition, bool lock,
+                  std::vector<Row>& rows) const;
+  std::expected<SinkMarks, flow::SinkError> claim_rows(PostgresConnection& connection,
+                                                       std::uint32_t partition,
+                                                       std::int64_t next) const;
+  /// The same lanes go on where they were.
+  MaybeError take_over(PostgresConnection& connection, std::uint32_t partition,
+                       const std::vector<Row>& rows, SinkMarks& marks) const;
+  /// All lanes anew, at marks.begin.
+  MaybeError replace(PostgresConnection& connection, std::uint32_t partition,
+                     SinkMarks& marks) const;
+
+  std::string pipeline_;
+  std::string origin_;
+  std::uint32_t lanes_;
+  std::int64_t layout_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/result.h"
+#include "pipeline/ends/sql_rows.h"
+#include "pipeline/postgres/postgres_connection.h"
+#include "pipeline/schema/mapping.h"
+
+namespace baton::pipeline {
+
+/// Compares the database with the mapping. `apply`: makes the tables that are missing; nothing else
+/// is ever changed. Answers what it made, or would make.
+Result<TablesCheck> check_postgres_tables(PostgresConnection& connection,
+                                          const schema::Mapping& mapping, bool marks, bool apply);
+
+}  // namespace baton::pipeline

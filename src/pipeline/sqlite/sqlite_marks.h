@@ -1,0 +1,62 @@
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "pipeline/engine/marks.h"
+#include "pipeline/engine/sink.h"
+#include "pipeline/sqlite/sqlite_database.h"
+
+namespace baton::pipeline {
+
+/// The marks of exactly_once_effect, in a table beside the rows:
+///
+///   baton_marks(pipeline, source, partition, lane, lanes, epoch, next_offset, done_below)
+///
+/// Used within the transactions of its owner, on the owner's connection.
+class SqliteMarks {
+ public:
+  using MaybeError = std::optional<flow::SinkError>;
+
+  SqliteMarks(SqliteDatabase& database, std::string pipeline, std::string origin,
+              std::uint32_t lanes, bool by_partition)
+      : database_(database),
+        pipeline_(std::move(pipeline)),
+        origin_(std::move(origin)),
+        lanes_(lanes),
+        layout_(layout_of(lanes, by_partition)) {}
+
+  void set_origin(std::string origin) { origin_ = std::move(origin); }
+  /// Are there marks of another layout that are not settled? Then claim() would fail.
+  MaybeError check_layout();
+  /// In a transaction of its own.
+  std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition, std::int64_t next);
+  MaybeError settle(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
+  /// Within the caller's. `missed`: the first one that is not where it should be.
+  MaybeError move(std::span<const MarkMove> moves, const MarkMove*& missed);
+  /// After the caller has rolled back: why, and what to do about it.
+  flow::SinkError explain(const MarkMove& missed);
+
+ private:
+  struct Row {
+    std::uint64_t epoch = 0;
+    std::int64_t lanes = 0;
+    std::int64_t next = 0;
+    std::int64_t done_below = 0;
+  };
+
+  /// `lane` -1: of all lanes, in their order.
+  MaybeError read(std::uint32_t partition, std::int64_t lane, std::vector<Row>& rows);
+  MaybeError replace(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
+  std::expected<SinkMarks, flow::SinkError> claim_rows(std::uint32_t partition, std::int64_t next);
+
+  SqliteDatabase& database_;
+  std::string pipeline_;
+  std::string origin_;
+  std::uint32_t lanes_;
+  std::int64_t layout_;
+};
+
+}  // namespace baton::pipeline

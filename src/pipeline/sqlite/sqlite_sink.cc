@@ -1,0 +1,233 @@
+#include "pipeline/sqlite/sqlite_sink.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "pipeline/ends/sql_rows.h"
+#include "pipeline/ends/start_error.h"
+#include "pipeline/sqlite/sqlite_tables.h"
+
+namespace baton::pipeline {
+namespace {
+
+using flow::SinkError;
+using schema::ColumnType;
+
+constexpr const char* kSqlError = "1";
+
+/// SQLite has no booleans of its own.
+std::string_view stored(ColumnType type, schema::Cell cell) {
+  if (type != ColumnType::boolean || schema::is_null(cell)) return cell;
+  return cell == "true" ? "1" : "0";
+}
+
+}  // namespace
+
+class SqliteSink::Writer : public LaneWriter {
+ public:
+  explicit Writer(SqliteSink& sink) : sink_(sink) {}
+  std::optional<SinkError> write(std::span<Item> items) override { return sink_.write(items); }
+
+ private:
+  SqliteSink& sink_;
+};
+
+SqliteSink::SqliteSink(SqliteSinkOptions options, schema::Schema schema, schema::Mapping mapping)
+    : options_(std::move(options)),
+      schema_(std::move(schema)),
+      mapping_(std::move(mapping)),
+      marks_(database_, options_.pipeline, options_.source, options_.lanes, options_.by_partition) {
+}
+
+std::unique_ptr<Preparer> SqliteSink::preparer() {
+  return sql_preparer(schema_, mapping_, options_.document_bytes_max);
+}
+
+std::unique_ptr<LaneWriter> SqliteSink::writer(std::uint32_t /*lane*/) {
+  return std::make_unique<Writer>(*this);
+}
+
+/// What a power cut takes of a file, it takes of its marks as well, and the source gives it again.
+SqliteDatabase::Sync SqliteSink::sync() const {
+  return options_.exactly_once ? SqliteDatabase::Sync::checkpoints
+                               : SqliteDatabase::Sync::every_commit;
+}
+
+void SqliteSink::disconnect() {
+  inserts_.clear();
+  look_up_ = {};
+  database_.close();
+}
+
+SqliteSink::MaybeError SqliteSink::connect() {
+  // One would go on writing to a file that nobody can open any more.
+  if (database_.is_open() && database_.has_moved()) disconnect();
+  if (database_.is_open()) return std::nullopt;
+  auto error = database_.open(options_.path, SqliteDatabase::Open::existing, sync());
+  if (!error.has_value()) error = prepare_statements();
+  if (!error.has_value()) return std::nullopt;
+  disconnect();
+  return flow::while_connecting(*std::move(error));
+}
+
+SqliteSink::MaybeError SqliteSink::prepare_statements() {
+  const auto& tables = mapping_.tables();
+  inserts_.resize(tables.size());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (auto error = database_.prepare(sqlite_insert_sql(mapping_, i), inserts_[i])) return error;
+  }
+  if (mapping_.key().empty()) return std::nullopt;
+  return database_.prepare(
+      fmt::format("SELECT {}, {}, {} FROM {} WHERE {} = ?", kSourceColumn, kPartitionColumn,
+                  kOffsetColumn, sql_name(tables.front().name), sql_name(mapping_.key())),
+      look_up_);
+}
+
+SqliteSink::MaybeError SqliteSink::write(std::span<Item> items) {
+  const std::scoped_lock lock(mutex_);
+  if (auto error = connect()) return error;
+  const std::vector<MarkMove> moves = moves_of(items);
+  const MarkMove* missed = nullptr;
+  auto error = database_.run("BEGIN IMMEDIATE");
+  if (!error.has_value()) error = marks_.move(moves, missed);
+  if (!error.has_value() && missed == nullptr) error = write_rows(items);
+  if (!error.has_value() && missed == nullptr) error = database_.run("COMMIT");
+  if (database_.in_transaction()) (void)database_.run("ROLLBACK");
+  if (missed != nullptr) error = marks_.explain(*missed);
+  if (!error.has_value()) {
+    moved(moves);
+    return std::nullopt;
+  }
+  for (Item& item : items) item.fate = Fate::open;
+  // After an error of the disk the connection is worth nothing.
+  if (error->error_class == flow::ErrorClass::outage) disconnect();
+  // The key's own conflicts are no errors here: this is about another column.
+  if (error->error_class == flow::ErrorClass::duplicate) {
+    error->error_class = flow::ErrorClass::poison;
+  }
+  return error;
+}
+
+SqliteSink::MaybeError SqliteSink::write_rows(std::span<Item> items) {
+  for (Item& item : items) {
+    if (auto error = write_item(item)) return error;
+  }
+  return std::nullopt;
+}
+
+SqliteSink::MaybeError SqliteSink::write_item(Item& item) {
+  const schema::DocumentRows& rows = rows_of(item);
+  SqliteStatement& first = inserts_.front();
+  const int mapped = static_cast<int>(mapping_.tables().front().columns.size());
+  first.bind(mapped + 1, options_.source);
+  first.bind(mapped + 2, std::int64_t{item.record.partition});
+  first.bind(mapped + 3, item.record.offset);
+  bool is_first = true;
+  for (const schema::DocumentRows::Row& row : rows.rows()) {
+    if (auto error = insert(rows, row)) return error;
+    // Somebody had put it in before; then its other rows are there as well.
+    if (std::exchange(is_first, false) && database_.changes() == 0) return look_up(item);
+  }
+  item.fate = Fate::applied;
+  return std::nullopt;
+}
+
+SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
+                                          const schema::DocumentRows::Row& row) {
+  SqliteStatement& statement = inserts_[row.table];
+  const auto& columns = mapping_.tables()[row.table].columns;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    statement.bind(static_cast<int>(i) + 1, stored(columns[i].type, rows.cell(row, i)));
+  }
+  bool has_row = false;
+  auto error = statement.step(has_row);
+  statement.reset();
+  if (error.has_value() && error->code == kSqlError) blame(row.table, *error);
+  return error;
+}
+
+/// An error of the statement, or of what it computes from this row, in an index, say: the code does
+/// not tell, but one that can be prepared has all that it names.
+void SqliteSink::blame(std::size_t table, SinkError& error) {
+  SqliteStatement again;
+  if (database_.prepare(sqlite_insert_sql(mapping_, table), again).has_value()) return;
+  error.error_class = flow::ErrorClass::unknown;
+}
+
+/// Was it this very record, in a former attempt?
+SqliteSink::MaybeError SqliteSink::look_up(Item& item) {
+  if (mapping_.key().empty()) return row_not_taken();
+  look_up_.bind(1, rows_of(item).key());
+  bool has_row = false;
+  auto error = look_up_.step(has_row);
+  if (!error.has_value() && !has_row) error = row_not_taken();
+  if (!error.has_value()) {
+    const bool same = look_up_.text(0) == options_.source &&
+                      look_up_.number(1) == std::int64_t{item.record.partition} &&
+                      look_up_.number(2) == item.record.offset;
+    item.fate = same ? Fate::applied : Fate::duplicate;
+  }
+  look_up_.reset();
+  return error;
+}
+
+std::optional<SinkError> SqliteSink::probe() {
+  const std::scoped_lock lock(mutex_);
+  if (auto error = connect()) return error;
+  return database_.run("SELECT 1");
+}
+
+std::expected<SinkMarks, SinkError> SqliteSink::claim(std::uint32_t partition, std::int64_t next) {
+  const std::scoped_lock lock(mutex_);
+  if (auto error = connect()) return std::unexpected(*std::move(error));
+  return marks_.claim(partition, next);
+}
+
+std::optional<SinkError> SqliteSink::settle(std::uint32_t partition, std::uint64_t epoch,
+                                            std::int64_t next) {
+  const std::scoped_lock lock(mutex_);
+  if (auto error = connect()) return error;
+  return marks_.settle(partition, epoch, next);
+}
+
+Result<Findings> SqliteSink::check_tables(bool apply) {
+  BATON_TRY(TablesCheck tables,
+            check_sqlite_tables(database_, mapping_, options_.exactly_once, apply));
+  if (tables.has_marks) {
+    if (const auto error = marks_.check_layout()) return start_error(name(), *error);
+  }
+  return std::move(tables.missing);
+}
+
+Result<Findings> SqliteSink::check(bool apply) {
+  const std::scoped_lock lock(mutex_);
+  disconnect();
+  Findings done;
+  std::error_code unknown;  // Then it is as if it were not there.
+  if (!std::filesystem::exists(options_.path, unknown)) {
+    const auto folder = std::filesystem::path(options_.path).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
+      return Error{Errc::failed_precondition,
+                   fmt::format("{}: there is no such folder", options_.path)};
+    }
+    done.push_back(missing(apply, "", options_.path));
+    if (!apply) {
+      for (const auto& table : mapping_.tables()) {
+        done.push_back(missing(false, "table", table.name));
+      }
+      return done;
+    }
+  }
+  if (auto error = database_.open(options_.path, SqliteDatabase::Open::or_create, sync())) {
+    return start_error(options_.path, *error);
+  }
+  auto tables = check_tables(apply);
+  disconnect();
+  BATON_TRY(const Findings made, std::move(tables));
+  done.insert(done.end(), made.begin(), made.end());
+  return done;
+}
+
+}  // namespace baton::pipeline

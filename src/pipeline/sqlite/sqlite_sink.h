@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/engine/sink.h"
+#include "pipeline/schema/json_schema.h"
+#include "pipeline/schema/mapping.h"
+#include "pipeline/sqlite/sqlite_database.h"
+#include "pipeline/sqlite/sqlite_marks.h"
+
+namespace baton::pipeline {
+
+struct SqliteSinkOptions {
+  std::string path{};
+  std::string pipeline{};
+  std::string source{};  // What rows say of where they came from.
+  std::uint32_t lanes = 1;
+  bool by_partition = false;  // What goes through which lane; for the marks.
+  bool exactly_once = false;
+  std::size_t document_bytes_max = std::size_t{1} << 20U;
+};
+
+/// Rows into a SQLite file. SQLite has one writer, so all lanes share a connection.
+class SqliteSink : public Sink {
+ public:
+  SqliteSink(SqliteSinkOptions options, schema::Schema schema, schema::Mapping mapping);
+
+  Result<Findings> check(bool apply) override;
+  std::unique_ptr<Preparer> preparer() override;
+  std::unique_ptr<LaneWriter> writer(std::uint32_t lane) override;
+  std::optional<flow::SinkError> probe() override;
+  [[nodiscard]] std::string name() const override { return "sqlite:" + options_.path; }
+  void set_origin(std::string origin) override { marks_.set_origin(std::move(origin)); }
+  [[nodiscard]] bool is_transactional() const override { return true; }
+  std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition,
+                                                  std::int64_t next) override;
+  std::optional<flow::SinkError> settle(std::uint32_t partition, std::uint64_t epoch,
+                                        std::int64_t next) override;
+
+ private:
+  class Writer;
+  using MaybeError = std::optional<flow::SinkError>;
+
+  MaybeError write(std::span<Item> items);
+  MaybeError write_rows(std::span<Item> items);
+  MaybeError write_item(Item& item);
+  MaybeError insert(const schema::DocumentRows& rows, const schema::DocumentRows::Row& row);
+  void blame(std::size_t table, flow::SinkError& error);
+  MaybeError look_up(Item& item);
+  MaybeError connect();
+  MaybeError prepare_statements();
+  void disconnect();
+
+  [[nodiscard]] SqliteDatabase::Sync sync() const;
+  Result<Findings> check_tables(bool apply);
+
+  SqliteSinkOptions options_;
+  schema::Schema schema_;
+  schema::Mapping mapping_;
+
+  std::mutex mutex_;  // Of the connection and its statements.
+  SqliteDatabase database_;
+  SqliteMarks marks_;
+  std::vector<SqliteStatement> inserts_;  // By table.
+  SqliteStatement look_up_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include <baton/kv_client.h>
+
+#include "base/result.h"
+#include "sdk/base/channel.h"
+#include "sdk/base/errors.h"
+#include "worker/broker/kind.h"
+#include "worker/stores/checked_store.h"
+#include "worker/stores/limits.h"
+
+namespace baton::coord {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How soon the SDK tries again to reach a broker that is away: a lease is only seconds long.
+constexpr milliseconds kReconnectMin{50};
+constexpr milliseconds kReconnectMax{500};
+// A broker that vanished without closing its connections.
+constexpr milliseconds kKeepaliveInterval{2'000};
+constexpr milliseconds kKeepaliveTimeout{1'000};
+
+Error from_client(const client::Error& error) {
+  // The SDK's codes are those of base/errc.def.
+  return {static_cast<Errc>(error.code), error.text};
+}
+
+StoredEntry from_client(client::KvEntry entry) {
+  return {.key = std::move(entry.key), .value = std::move(entry.value), .revision = entry.revision};
+}
+
+milliseconds left(const Deadline& deadline) {
+  return std::max(deadline.left(), milliseconds{1});  // 0 would mean: as long as it takes.
+}
+
+/// Passes the SDK's events on. Its watch ends at the first broken connection, and here also where
+/// it would start over with a new snapshot: what went away in between would never be shown.
+class Translator {
+ public:
+  explicit Translator(WatchCallback callback) : callback_(std::move(callback)) {}
+
+  void take(const client::KvWatchEvent& event) {
+    using Kind = client::KvWatchEvent::Kind;
+    if (is_over_) return;
+    switch (event.kind) {
+      case Kind::put: return pass(WatchEvent::Kind::put, from_client(event.entry));
+      case Kind::removed:
+      case Kind::expired:
+        return pass(WatchEvent::Kind::removed,
+                    {.key = event.entry.key, .revision = event.entry.revision});
+      case Kind::snapshot_end: return pass(WatchEvent::Kind::snapshot_end, {});
+      case Kind::session_lost:
+        return pass(WatchEvent::Kind::session_lost,
+                    {.key = event.entry.key, .revision = event.entry.revision});
+      case Kind::compacted: return end("it fell behind the changes that the broker remembers");
+      case Kind::disconnected:
+      case Kind::ended: return end(event.error.text);
+    }
+  }
+
+ private:
+  void pass(WatchEvent::Kind kind, StoredEntry entry) {
+    callback_({.kind = kind, .entry = std::move(entry)});
+  }
+  void end(std::string why) {
+    is_over_ = true;
+    pass(WatchEvent::Kind::broken, {.value = std::move(why)});
+  }
+
+  WatchCallback callback_;
+  bool is_over_ = false;
+};
+
+class BrokerWatch final : public Watch {
+ public:
+  explicit BrokerWatch(std::unique_ptr<client::KvWatch> watch) : watch_(std::move(watch)) {}
+
+ private:
+  std::unique_ptr<client::KvWatch> watch_;
+};
+
+class BrokerStore final : public CheckedStore {
+ public:
+  BrokerStore(std::string name, std::string bucket, client::KvClient client)
+      : CheckedStore(std::move(name)), bucket_(std::move(bucket)), client_(std::move(client)) {}
+
+  /// Fails at once when the broker cannot be reached.
+  Status make_bucket(const Deadline& deadline) {
+    ++requests_;
+    const auto made = client_.create_bucket(bucket_, {}, {.deadline = left(deadline)});
+    // Somebody made it with settings of his own: fine.
+    if (made || made.error().code == client::Code::bucket_exists) return {};
+    return from_client(made.error());
+  }
+
+  Status find_bucket(const Deadline& deadline) {
+    ++requests_;
+    const auto found = client_.describe_bucket(bucket_, {.deadline = left(deadline)});
+    if (found) return {};
+    if (found.error().code == client::Code::bucket_not_found) return no_bucket(bucket_);
+    return from_client(found.error());
+  }
+
+  [[nodiscard]] std::uint64_t requests() const override { return requests_; }
+
+ protected:
+  Result<std::optional<StoredEntry>> do_get(const std::string& key,
+                                            const Deadline& deadline) override {
+    BATON_TRY(
+        auto found,
+        read(deadline, [&] { return client_.get(bucket_, key, {.deadline = left(deadline)}); }));
+    if (!found) return std::nullopt;
+    return from_client(*std::move(found));
+  }
+
+  Result<CasOutcome> do_cas(const Write& write, const Deadline& deadline) override {
+    BATON_TRY_STATUS(start(deadline));
+    client::PutOptions options{.deadline = left(deadline)};
+    if (write.ttl) options.ttl = std::chrono::ceil<milliseconds>(*write.ttl);
+    const auto done = client_.cas(bucket_, write.key, write.expected, write.value, options);
+    if (!done) return from_client(done.error());
+    return CasOutcome{.done = done->done, .revision = done->done ? done->revision : 0};
+  }
+
+  Result<CasOutcome> do_remove(const std::string& key, KvRevision expected,
+                               const Deadline& deadline) override {
+    BATON_TRY_STATUS(start(deadline));
+    const auto done =
+        client_.remove(bucket_, key, {.expected_revision = expected, .deadline = left(deadline)});
+    if (!done) return from_client(done.error());
+    return CasOutcome{.done = done->done && !done->unchanged};
+  }
+
+  Result<std::vector<StoredEntry>> do_list(const std::string& prefix,
+                                           const Deadline& deadline) override {
+    std::vector<StoredEntry> entries;
+    client::ListKeysOptions options{.prefix = prefix};
+    do {
+      BATON_TRY(client::KvPage page, read(
+                                         deadline,
+                                         [&] {
+                                           options.deadline = left(deadline);
+                                           return client_.list(bucket_, options);
+                                         }));
+      for (client::KvEntry& entry : page.entries) entries.push_back(from_client(std::move(entry)));
+      options.after = std::move(page.next);
+    } while (!options.after.empty());
+    return entries;
+  }
+
+  Result<std::unique_ptr<Watch>> do_watch(WatchOptions options, WatchCallback callback,
+                                          const Deadline& deadline) override {
+    BATON_TRY_STATUS(start(deadline));
+    auto translator = std::make_shared<Translator>(std::move(callback));
+    auto watch =
+        client_.watch({.bucket = bucket_,
+                       .prefix = std::move(options.prefix),
+                       .session = std::move(options.session),
+                       .reconnect = false},
+                      [translator](const client::KvWatchEvent& event) { translator->take(event); });
+    if (!watch) return from_client(watch.error());
+    const auto started = (*watch)->wait_until_started(left(deadline));
+    if (!started) return from_client(started.error());
+    return std::make_unique<BrokerWatch>(*std::move(watch));
+  }
+
+ private:
+  /// Counts a request. A broker that is away may come back in time: the SDK alone would not wait.
+  Status start(const Deadline& deadline) {
+    ++requests_;
+    const auto ready = client_.wait_until_ready(left(deadline));
+    if (ready) return {};
+    return Error{Errc::unavailable, ready.error().text};
+  }
+
+  /// A call that changes nothing: made again until the deadline, on a new connection if the old one
+  /// turns out to be broken.
+  template <class Call, class Answer = std::invoke_result_t<Call>::value_type>
+  Result<Answer> read(const Deadline& deadline, Call call) {
+    while (true) {
+      BATON_TRY_STATUS(start(deadline));
+      auto answer = call();
+      if (answer) return *std::move(answer);
+      if (answer.error().code != client::Code::unavailable || deadline.has_passed()) {
+        return from_client(answer.error());
+      }
+      std::this_thread::sleep_for(std::min(deadline.left(), limits::kRetryPause));
+    }
+  }
+
+  std::string bucket_;
+  client::KvClient client_;
+  std::atomic<std::uint64_t> requests_ = 0;
+};
+
+Result<std::unique_ptr<KvStore>> open(const StoreUrl& url, const StoreOptions& options,
+                                      const Deadline& deadline) {
+  client::ConnectionOptions connection;
+  connection.address = url.endpoints.front();
+  connection.tls = options.security.tls;
+  connection.reconnect_min = kReconnectMin;
+  connection.reconnect_max = kReconnectMax;
+  connection.keepalive_interval = kKeepaliveInterval;
+  connection.keepalive_timeout = kKeepaliveTimeout;
+  auto client = client::KvClient::connect(connection);
+  if (!client) return from_client(client.error());
+  auto store = std::make_unique<BrokerStore>(to_string(url), url.bucket, *std::move(client));
+  const Status there =
+      options.to_read ? store->find_bucket(deadline) : store->make_bucket(deadline);
+  if (there) return store;
+  const auto error =
+      client::make_error(static_cast<client::Code>(there.error().code), there.error().text);
+  return from_client(client::explain(connection, error));
+}
+
+Status check_login(const client::SecurityOptions& /*security*/) {
+  return Error{Errc::invalid_argument,
+               "a Baton broker has no logins: it knows clients by their certificates"};
+}
+
+}  // namespace
+
+const StoreAdapter kBrokerAdapter{.check_login = check_login, .open = open};
+
+}  // namespace baton::coord
