@@ -16,3 +16,4 @@
 #include <baton/stream_client.h>    // IWYU pragma: export
 #include <baton/stream_consumer.h>  // IWYU pragma: export
 #include <baton/stream_producer.h>  // IWYU pragma: export
+#include <baton/worker.h>           // IWYU pragma: export
