@@ -25,7 +25,7 @@
 #include "pipeline/app/parts.h"
 #include "pipeline/ends/sql_rows.h"
 #include "pipeline/engine/assignment.h"
-#include "pipeline/schema/order_generator.h"
+#include "pipeline/orders/order_generator.h"
 
 namespace {
 
@@ -57,12 +57,12 @@ double cpu_seconds() {
 
 /// One thread's share, decoded.
 std::vector<Items> prepare(const Options& options, Sink& sink) {
-  const schema::OrderGenerator generator(1, {.invalid = 0, .broken = 0, .duplicate = 0});
+  const orders::OrderGenerator generator(1, {.invalid = 0, .broken = 0, .duplicate = 0});
   const auto preparer = sink.preparer();
   const auto assignment = std::make_shared<Assignment>(0, 1, 0);
   std::vector<Items> lanes(options.lanes);
   for (std::uint64_t i = 0; i < options.orders; ++i) {
-    schema::GeneratedOrder order = generator.generate(i);
+    orders::GeneratedOrder order = generator.generate(i);
     Item item;
     item.record.key = order.order_uid;
     item.record.value = std::move(order.bytes);
@@ -146,7 +146,7 @@ class SingleLoop {
 };
 
 void single(const Options& options, Sink& sink, const schema::Mapping& mapping) {
-  const schema::OrderGenerator generator(1, {.invalid = 0, .broken = 0, .duplicate = 0});
+  const orders::OrderGenerator generator(1, {.invalid = 0, .broken = 0, .duplicate = 0});
   const auto preparer = sink.preparer();
   SingleLoop loop(options.sink, mapping);
   for (std::uint64_t i = 0; i < options.orders; ++i) {

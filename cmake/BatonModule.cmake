@@ -7,7 +7,7 @@
 #                           replays corpus/<x>/ in ctest
 #   <name>_<x>_bench        each x_bench.cc, with Google benchmark
 #   <name>_linkcheck        proves that the layer calls nothing beyond DEPS and LIBS
-# TEST_DEPS are seen by the tests and fuzzers only. A layer without sources is an INTERFACE library.
+# TEST_DEPS are seen by tests, fuzzers and benchmarks only. A layer without sources is an INTERFACE library.
 # fmt is everybody's.
 
 # Every test that needs no running broker.
@@ -73,7 +73,7 @@ function(baton_module layer)
     foreach(source ${benches})
       cmake_path(GET source STEM stem)
       add_executable(${name}_${stem} ${source})
-      target_link_libraries(${name}_${stem} PRIVATE baton_${name} baton_warnings
+      target_link_libraries(${name}_${stem} PRIVATE baton_${name} ${test_libraries} baton_warnings
                                                     benchmark::benchmark benchmark::benchmark_main)
     endforeach()
   endif()

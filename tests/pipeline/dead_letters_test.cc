@@ -24,7 +24,7 @@ namespace {
 
 using e2e::eventually;
 using e2e::seconds;
-using schema::OrderFate;
+using orders::OrderFate;
 
 class DeadLetters : public ::testing::Test {
  protected:
@@ -99,7 +99,7 @@ TEST_F(DeadLetters, InAFileGoBackByTheCommandLine) {
 // in the end.
 TEST_F(DeadLetters, ARedriveThatIsKilledLosesNothing) {
   constexpr std::size_t kOrders = 400;
-  schema::OrderGenerator generator(1);
+  orders::OrderGenerator generator(1);
   SomeLetters letters(kOrders);
   for (std::size_t i = 0; i < kOrders; ++i) {
     auto order = generator.generate_valid(i);

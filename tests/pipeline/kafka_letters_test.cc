@@ -245,7 +245,7 @@ TEST_F(KafkaLetters, OfAPipelineGoBackByTheCommandLine) {
   Inventory inventory;
   pipeline::produce(broker, "orders", 500, 1, inventory);
   const std::size_t poison =
-      inventory.count(schema::OrderFate::invalid) + inventory.count(schema::OrderFate::broken);
+      inventory.count(orders::OrderFate::invalid) + inventory.count(orders::OrderFate::broken);
   PipelineProcess pipeline(folder);
   ASSERT_TRUE(pipeline.start());
   EXPECT_TRUE(eventually([&] { return pipeline.ended() == 500; })) << pipeline.log();

@@ -12,7 +12,7 @@ namespace {
 using e2e::eventually;
 using e2e::seconds;
 
-constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
+constexpr orders::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
 
 class Once : public SqlitePipeline {
  protected:

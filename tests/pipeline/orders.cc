@@ -21,7 +21,7 @@
 namespace baton::pipeline {
 namespace {
 
-using schema::OrderFate;
+using orders::OrderFate;
 
 /// Calls `each` with every row.
 template <class Each>
@@ -49,15 +49,15 @@ std::size_t Inventory::count(OrderFate fate) const {
 }
 
 void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::uint64_t count,
-             std::uint64_t seed, Inventory& inventory, schema::OrderMix mix) {
+             std::uint64_t seed, Inventory& inventory, orders::OrderMix mix) {
   client::StreamProducerOptions options;
   options.connection = broker.connection();
   options.stream = stream;
   auto producer = client::StreamProducer::open(std::move(options));
   ASSERT_TRUE(producer.has_value()) << producer.error().text;
-  schema::OrderGenerator generator(seed, mix);
+  orders::OrderGenerator generator(seed, mix);
   for (std::uint64_t i = 0; i < count; ++i) {
-    schema::GeneratedOrder order = generator.next();
+    orders::GeneratedOrder order = generator.next();
     client::NewRecord record;
     record.key = order.order_uid;
     record.value = std::move(order.bytes);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "e2e/broker_process.h"
+#include "pipeline/orders/order_generator.h"
 #include "pipeline/postgres_server.h"
-#include "pipeline/schema/order_generator.h"
 
 /// Orders that go through a pipeline, and the one check of what became of them.
 namespace baton::pipeline {
@@ -27,7 +27,7 @@ class Inventory {
  public:
   struct Entry {
     std::string order_uid;
-    schema::OrderFate fate = schema::OrderFate::valid;
+    orders::OrderFate fate = orders::OrderFate::valid;
   };
 
   void add(Place place, Entry entry) {
@@ -35,7 +35,7 @@ class Inventory {
     entries_.emplace(place, std::move(entry));
   }
   [[nodiscard]] const std::map<Place, Entry>& entries() const { return entries_; }
-  [[nodiscard]] std::size_t count(schema::OrderFate fate) const;
+  [[nodiscard]] std::size_t count(orders::OrderFate fate) const;
 
  private:
   std::mutex mutex_;  // Confirmations come on other threads.
@@ -55,11 +55,11 @@ struct Outcome {
   std::set<Place> letters;
 };
 
-inline constexpr schema::OrderMix kSomeTrouble{.invalid = 20, .broken = 10, .duplicate = 20};
+inline constexpr orders::OrderMix kSomeTrouble{.invalid = 20, .broken = 10, .duplicate = 20};
 
 /// Sends generated orders, by their key, and waits until each is confirmed.
 void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::uint64_t count,
-             std::uint64_t seed, Inventory& inventory, schema::OrderMix mix = kSomeTrouble);
+             std::uint64_t seed, Inventory& inventory, orders::OrderMix mix = kSomeTrouble);
 
 Outcome read_sqlite(const std::string& path);
 Outcome read_postgres(const PostgresServer& server);

@@ -29,7 +29,7 @@ namespace {
 using e2e::BrokerProcess;
 using e2e::eventually;
 using e2e::seconds;
-using schema::OrderFate;
+using orders::OrderFate;
 
 class OtherEnds : public ::testing::Test {
  protected:

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pipeline/ends/sql_rows.h"
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/orders.h"
 
 namespace baton::pipeline {
 
@@ -38,8 +38,8 @@ std::unique_ptr<PostgresSink> PostgresTest::make_sink(
                               .connect_timeout = std::chrono::seconds(2)};
   if (change) change(options);
   return std::make_unique<PostgresSink>(std::move(options),
-                                        schema::Schema::compile(schema::order_schema()).value(),
-                                        schema::Mapping::compile(schema::order_mapping()).value());
+                                        schema::Schema::compile(orders::order_schema()).value(),
+                                        schema::Mapping::compile(orders::order_mapping()).value());
 }
 
 std::unique_ptr<PostgresSink> PostgresTest::ready_sink(

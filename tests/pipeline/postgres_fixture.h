@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/engine/assignment.h"
+#include "pipeline/orders/order_generator.h"
 #include "pipeline/postgres/postgres_sink.h"
 #include "pipeline/postgres_server.h"
-#include "pipeline/schema/order_generator.h"
 
 namespace baton::pipeline {
 
@@ -58,7 +58,7 @@ class PostgresTest : public ::testing::Test {
   static std::int64_t items_of(const Items& items);
 
   std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(3, 1, 0);
-  schema::OrderGenerator generator_{7};
+  orders::OrderGenerator generator_{7};
 
  private:
   static std::unique_ptr<PostgresServer> server_;

@@ -5,8 +5,8 @@
 
 #include "e2e/tcp_proxy.h"
 #include "pipeline/ends/sql_rows.h"
+#include "pipeline/orders/orders.h"
 #include "pipeline/postgres_fixture.h"
-#include "pipeline/schema/orders.h"
 
 // exactly_once_effect: the marks move with the rows, and only the owner moves them.
 namespace baton::pipeline {
@@ -408,7 +408,7 @@ TEST_F(PostgresMarksTest, AClaimThatWaitsTooLongIsTriedAgain) {
 }
 
 TEST_F(PostgresMarksTest, WithoutAKeyRowsAreSimplyAdded) {
-  schema::RowMapping mapping = schema::order_mapping();
+  schema::RowMapping mapping = orders::order_mapping();
   mapping.key.clear();
   auto compiled = schema::Mapping::compile(std::move(mapping));
   ASSERT_TRUE(compiled.has_value()) << compiled.error().text;
@@ -418,7 +418,7 @@ TEST_F(PostgresMarksTest, WithoutAKeyRowsAreSimplyAdded) {
                      .source = "orders-stream",
                      .lanes = 2,
                      .exactly_once = true},
-                    schema::Schema::compile(schema::order_schema()).value(), *compiled);
+                    schema::Schema::compile(orders::order_schema()).value(), *compiled);
   ASSERT_TRUE(sink.check(false).has_value());
   const auto assignment = own(sink);
   Items items = owned(assignment, 0, 3);

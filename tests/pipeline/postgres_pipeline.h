@@ -17,7 +17,7 @@
 
 namespace baton::pipeline {
 
-inline constexpr schema::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
+inline constexpr orders::OrderMix kNoTrouble{.invalid = 0, .broken = 0, .duplicate = 0};
 
 /// A broker with the stream "orders", and a PostgreSQL.
 class PostgresPipeline : public ::testing::Test {
@@ -41,7 +41,7 @@ class PostgresPipeline : public ::testing::Test {
     for (const auto& [path, value] : more) result[path] = value;
     return result;
   }
-  void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
+  void send(std::uint64_t count, std::uint64_t seed = 1, orders::OrderMix mix = kSomeTrouble) {
     produce(broker_, "orders", count, seed, inventory_, mix);
   }
   bool all_end(const PipelineProcess& pipeline) {

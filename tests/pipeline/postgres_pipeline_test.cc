@@ -68,7 +68,7 @@ TEST_F(PostgresPipeline, AFrozenServerDoesNotOutlastADrain) {
   ASSERT_TRUE(last.start());
   EXPECT_TRUE(eventually([&] {
     return server_->value("SELECT count(*) FROM orders") ==
-           std::to_string(inventory_.count(schema::OrderFate::valid));
+           std::to_string(inventory_.count(orders::OrderFate::valid));
   })) << last.log();
   EXPECT_TRUE(eventually([&] { return last.status()["lag"] == 0; }));
   EXPECT_EQ(last.terminate(), 0) << last.log();

@@ -87,7 +87,7 @@ TEST_P(Soak, TheCountsAreTheGenerators) {
                                         {"batch.records", "50"},
                                         {"window.records", "2000"},
                                         {"sink.timeout", "2s"}});
-  schema::OrderMix mix = kSomeTrouble;
+  orders::OrderMix mix = kSomeTrouble;
   if (!GetParam().has_key) {
     folder.remove_key();
     mix.duplicate = 0;  // They could not be told apart.
@@ -119,7 +119,7 @@ TEST_P(Soak, TheCountsAreTheGenerators) {
       EXPECT_TRUE(second->terminate().has_value());
     }
   }
-  const std::size_t wanted = inventory_.count(schema::OrderFate::valid);
+  const std::size_t wanted = inventory_.count(orders::OrderFate::valid);
   EXPECT_TRUE(eventually(
       [&] { return std::stoull(server_.value("SELECT count(*) FROM orders")) == wanted; },
       seconds{180}))
@@ -133,7 +133,7 @@ TEST_P(Soak, TheCountsAreTheGenerators) {
   EXPECT_EQ(committed, static_cast<std::int64_t>(inventory_.entries().size()));
   fmt::print("{} orders, {} kills, {} rows, {} dead letters\n", inventory_.entries().size(), kills,
              wanted,
-             inventory_.entries().size() - wanted - inventory_.count(schema::OrderFate::duplicate));
+             inventory_.entries().size() - wanted - inventory_.count(orders::OrderFate::duplicate));
 }
 INSTANTIATE_TEST_SUITE_P(Deliveries, Soak,
                          ::testing::Values(Delivery{"at_least_once", "at_least_once"},

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using e2e::Clock;
 using e2e::eventually;
 using e2e::seconds;
-using schema::OrderFate;
+using orders::OrderFate;
 
 class SqliteDrain : public SqlitePipeline {
  protected:

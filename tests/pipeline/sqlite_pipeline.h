@@ -33,7 +33,7 @@ class SqlitePipeline : public ::testing::Test {
     const auto deleted = client->delete_stream("orders");
     ASSERT_TRUE(deleted.has_value()) << deleted.error().text;
   }
-  void send(std::uint64_t count, std::uint64_t seed = 1, schema::OrderMix mix = kSomeTrouble) {
+  void send(std::uint64_t count, std::uint64_t seed = 1, orders::OrderMix mix = kSomeTrouble) {
     produce(broker_, "orders", count, seed, inventory_, mix);
   }
   Outcome outcome(const PipelineFolder& folder) {

@@ -19,7 +19,7 @@ using e2e::BrokerProcess;
 using e2e::eventually;
 using e2e::milliseconds;
 using e2e::seconds;
-using schema::OrderFate;
+using orders::OrderFate;
 
 TEST_F(SqlitePipeline, EveryRecordEndsWhereItHasTo) {
   const PipelineFolder folder(broker_);

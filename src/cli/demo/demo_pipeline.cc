@@ -16,7 +16,7 @@
 #include "pipeline/app/example.h"
 #include "pipeline/app/registry.h"
 #include "pipeline/app/status_server.h"
-#include "pipeline/schema/order_generator.h"
+#include "pipeline/orders/order_generator.h"
 
 /// The demo's act on pipelines: orders from a stream into SQLite, with poison among them, while the
 /// database is unavailable and then returns.
@@ -24,11 +24,11 @@ namespace baton::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using schema::OrderFate;
+using orders::OrderFate;
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kOrders = 20'000;
-constexpr schema::OrderMix kMix{.invalid = 20, .broken = 10, .duplicate = 20};
+constexpr orders::OrderMix kMix{.invalid = 20, .broken = 10, .duplicate = 20};
 constexpr milliseconds kPatience{30'000};
 constexpr const char* kName = "shop";
 
@@ -127,10 +127,10 @@ Result<Sent> send_orders(Stage& stage) {
   BATON_TRY(const auto endpoint, pipeline::parse_source_url(fmt::format(
                                      "baton-stream://{}/{}", stage.broker.address(), kName)));
   BATON_TRY(const auto output, pipeline::open_output(endpoint));
-  schema::OrderGenerator generator(1, kMix);
+  orders::OrderGenerator generator(1, kMix);
   Sent sent;
   for (std::uint64_t i = 0; i < kOrders; ++i) {
-    schema::GeneratedOrder order = generator.next();
+    orders::GeneratedOrder order = generator.next();
     ++sent.counts[order.fate];
     pipeline::Record record;
     record.key = std::move(order.order_uid);

@@ -20,14 +20,14 @@
 #include "cli/pipeline/commands.h"
 #include "pipeline/app/registry.h"
 #include "pipeline/ends/endpoint.h"
-#include "pipeline/schema/order_generator.h"
+#include "pipeline/orders/order_generator.h"
 
 namespace baton::cli {
 namespace {
 
-using schema::GeneratedOrder;
-using schema::OrderFate;
-using schema::OrderGenerator;
+using orders::GeneratedOrder;
+using orders::OrderFate;
+using orders::OrderGenerator;
 
 constexpr std::chrono::seconds kFlushTimeout{60};
 constexpr std::uint64_t kCountMax = 1'000'000'000'000;
@@ -61,7 +61,7 @@ Result<double> parse_percent(std::string_view text) {
   return *percent;
 }
 
-schema::OrderMix mix_of(const GenerateFlags& flags) {
+orders::OrderMix mix_of(const GenerateFlags& flags) {
   const auto share = [](double percent) { return static_cast<std::uint32_t>(per_mille(percent)); };
   return {.invalid = share(flags.invalid),
           .broken = share(flags.broken),
@@ -132,7 +132,7 @@ ExitCode run_generate(const GenerateFlags& flags) {
   if (flags.what != "orders") {
     return out.fail("pipeline generate", "there is only 'orders' to generate", ExitCode::usage);
   }
-  const schema::OrderMix mix = mix_of(flags);
+  const orders::OrderMix mix = mix_of(flags);
   if (mix.invalid + mix.broken + mix.duplicate > 1000) {
     return out.fail("pipeline generate", "invalid, broken and duplicate ones are more than 100%",
                     ExitCode::usage);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/orders.h"
 
 namespace baton::pipeline {
 namespace {
@@ -77,7 +77,7 @@ schema: {1}
 # One row of the first table for each record; its key makes a record that comes again harmless.
 )",
       name, kOrderSchema, address, is_plain(name) ? "" : "\"");
-  const schema::RowMapping mapping = schema::order_mapping();
+  const schema::RowMapping mapping = orders::order_mapping();
   text += fmt::format("key: {}\ntables:\n", mapping.key);
   for (const schema::TableMapping& table : mapping.tables) {
     text += fmt::format("  - name: {}\n", table.name);

@@ -13,8 +13,8 @@
 #include "base/assert.h"
 #include "pipeline/app/example.h"
 #include "pipeline/app/registry.h"
+#include "pipeline/orders/orders.h"
 #include "pipeline/schema/json_schema.h"
-#include "pipeline/schema/orders.h"
 
 namespace baton::pipeline {
 namespace {
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config) {
 Result<std::string> read_schema(const PipelineConfig& config) {
   const std::string& path = config.schema_file;
   if (path.empty()) return std::string();
-  if (path == kOrderSchema) return std::string(schema::order_schema());
+  if (path == kOrderSchema) return std::string(orders::order_schema());
   constexpr std::string_view kBuiltin = "builtin:";
   if (path.starts_with(kBuiltin)) {
     return wrong_at(config, "schema", fmt::format("there is no {}, only {}", path, kOrderSchema));

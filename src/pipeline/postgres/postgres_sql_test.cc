@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/orders.h"
 
 namespace baton::pipeline {
 namespace {
@@ -81,7 +81,7 @@ TEST(PostgresSql, HoldersAreAskedByTheTypeOfTheKey) {
             "SELECT _keys.number, _held._source, _held._partition, _held._offset "
             "FROM unnest($1::bigint[]) WITH ORDINALITY AS _keys(c0, number) "
             "JOIN \"notes\" AS _held ON _held.\"id\" = _keys.c0");
-  EXPECT_TRUE(postgres_holders_sql(compiled(schema::order_mapping())).contains("$1::text[]"));
+  EXPECT_TRUE(postgres_holders_sql(compiled(orders::order_mapping())).contains("$1::text[]"));
 }
 
 }  // namespace

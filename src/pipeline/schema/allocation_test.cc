@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/orders/order_generator.h"
+#include "pipeline/orders/orders.h"
 #include "pipeline/schema/mapping.h"
-#include "pipeline/schema/order_generator.h"
-#include "pipeline/schema/orders.h"
 #include "pipeline/schema/validator.h"
 
 namespace {
@@ -37,13 +37,13 @@ namespace baton::schema {
 namespace {
 
 TEST(Allocations, AGoodOrderTakesNone) {
-  auto schema = Schema::compile(order_schema());
-  auto mapping = Mapping::compile(order_mapping());
+  auto schema = Schema::compile(orders::order_schema());
+  auto mapping = Mapping::compile(orders::order_mapping());
   ASSERT_TRUE(schema.has_value() && mapping.has_value());
   Validator validator(*schema);
   Mapper mapper(*mapping);
   DocumentRows rows;
-  const OrderGenerator generator(1);
+  const orders::OrderGenerator generator(1);
   std::vector<std::string> orders;
   for (std::uint64_t i = 0; i < 200; ++i) orders.push_back(generator.generate_valid(i).bytes);
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/orders.h"
 
 namespace baton::schema {
 namespace {
@@ -271,11 +271,12 @@ TEST(Mapping, APathThatTheSchemaRulesOutIsNamed) {
   EXPECT_EQ(refusal_by(kSchema, {column("c", "id")}, "item[]"),
             "tables[1].rows: table c: rows: \"item[]\" is not allowed by the schema");
   EXPECT_EQ(refusal_by("{}", {column("c", "items[].x.y")}), "good");
-  EXPECT_EQ(refusal_by(order_schema(), {}, ""),
+  EXPECT_EQ(refusal_by(orders::order_schema(), {}, ""),
             "tables[0].columns.id: table t: column id: the path "
             "\"id\" is not allowed by the schema");
-  EXPECT_TRUE(
-      Mapping::compile(order_mapping())->check(*Schema::compile(order_schema())).has_value());
+  EXPECT_TRUE(Mapping::compile(orders::order_mapping())
+                  ->check(*Schema::compile(orders::order_schema()))
+                  .has_value());
 }
 
 TEST(Mapping, TheKeyIsKnownEvenOfAnInvalidDocument) {

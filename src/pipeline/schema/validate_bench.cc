@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "pipeline/orders/order_generator.h"
+#include "pipeline/orders/orders.h"
 #include "pipeline/schema/mapping.h"
-#include "pipeline/schema/order_generator.h"
-#include "pipeline/schema/orders.h"
 #include "pipeline/schema/validator.h"
 
 namespace baton::schema {
@@ -24,7 +24,7 @@ constexpr std::size_t kOrders = 500;
 const std::vector<std::string>& orders() {
   static const std::vector<std::string> kAll = [] {
     std::vector<std::string> all;
-    const OrderGenerator generator(kSeed);
+    const orders::OrderGenerator generator(kSeed);
     for (std::size_t i = 0; i < kOrders; ++i) {
       all.push_back(generator.generate_valid(i).bytes);
       // simdjson's front ends read past the end.
@@ -51,13 +51,13 @@ void for_each_order(benchmark::State& state, Work work) {
 }
 
 Schema schema() {
-  auto compiled = Schema::compile(order_schema());
+  auto compiled = Schema::compile(orders::order_schema());
   BATON_ASSERT(compiled.has_value());
   return *compiled;
 }
 
 Mapping mapping() {
-  auto compiled = Mapping::compile(order_mapping());
+  auto compiled = Mapping::compile(orders::order_mapping());
   BATON_ASSERT(compiled.has_value());
   return *compiled;
 }
@@ -151,7 +151,7 @@ BENCHMARK(batches_of_500);
 
 void reject_an_order(benchmark::State& state) {
   Validator validator(schema());
-  const OrderGenerator generator(kSeed);
+  const orders::OrderGenerator generator(kSeed);
   const std::size_t flaws = generator.flaws().size();
   std::vector<std::string> invalid;
   for (std::size_t i = 0; i < flaws; ++i) {
@@ -168,7 +168,7 @@ void reject_an_order(benchmark::State& state) {
 BENCHMARK(reject_an_order);
 
 void generate_an_order(benchmark::State& state) {
-  OrderGenerator generator(kSeed);
+  orders::OrderGenerator generator(kSeed);
   std::size_t bytes = 0;
   for (auto iteration : state) {
     (void)iteration;

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "pipeline/orders/orders.h"
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/json_values.h"
 #include "pipeline/schema/mapping.h"
-#include "pipeline/schema/orders.h"
 #include "pipeline/schema/validator.h"
 
 namespace {
@@ -57,7 +57,7 @@ Validator make_validator(std::string_view text) {
 }
 
 Mapper make_mapper() {
-  const auto mapping = Mapping::compile(order_mapping());
+  const auto mapping = Mapping::compile(baton::orders::order_mapping());
   BATON_ASSERT(mapping.has_value());
   return Mapper(*mapping);
 }
@@ -116,7 +116,7 @@ void check(Validator& validator, std::string_view bytes) {
     BATON_ASSERT(!violation->keyword.empty() && !violation->text.empty());
   }
   // The same again, from a validator that has seen something else.
-  static Validator other = make_validator(order_schema());
+  static Validator other = make_validator(baton::orders::order_schema());
   (void)other.validate("[[[[{\"a\":[1,2]}]]]]");
   const auto again = validator.validate(bytes);
   BATON_ASSERT(again.has_value() == violation.has_value());
@@ -127,7 +127,7 @@ void check(Validator& validator, std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);  // NOLINT
   static Validator everything = make_validator(kEverything);
-  static Validator orders = make_validator(order_schema());
+  static Validator orders = make_validator(baton::orders::order_schema());
   static Mapper mapper = make_mapper();
 
   JsonDocument document;

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "pipeline/engine/assignment.h"
-#include "pipeline/schema/order_generator.h"
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/order_generator.h"
+#include "pipeline/orders/orders.h"
 
 namespace baton::pipeline {
 namespace {
@@ -29,8 +29,8 @@ TEST(SqliteSink, WhoeverIsFirstMakesTheTables) {
       for (std::size_t& count : made) {
         processes.emplace_back([&] {
           SqliteSink sink({.path = path, .exactly_once = true},
-                          schema::Schema::compile(schema::order_schema()).value(),
-                          schema::Mapping::compile(schema::order_mapping()).value());
+                          schema::Schema::compile(orders::order_schema()).value(),
+                          schema::Mapping::compile(orders::order_mapping()).value());
           all_here.arrive_and_wait();
           const auto done = sink.check(true);
           EXPECT_TRUE(done.has_value()) << done.error().text;
@@ -105,7 +105,7 @@ TEST(SqliteSink, ATypeByAnotherNameIsGood) {
 class SqliteOrders {
  public:
   SqliteOrders(const std::string& sql, const schema::RowMapping& mapping)
-      : sink_({.path = fresh_path()}, schema::Schema::compile(schema::order_schema()).value(),
+      : sink_({.path = fresh_path()}, schema::Schema::compile(orders::order_schema()).value(),
               schema::Mapping::compile(mapping).value()) {
     EXPECT_TRUE(sink_.check(true).has_value());
     run(sql);
@@ -144,7 +144,7 @@ class SqliteOrders {
   }
 
   SqliteSink sink_;
-  schema::OrderGenerator generator_{7};
+  orders::OrderGenerator generator_{7};
   std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(0, 1, 0);
 };
 
@@ -154,9 +154,9 @@ constexpr const char* kThrowAway =
 
 // It is nowhere, so that it must not count as one that is there already.
 TEST(SqliteSink, ARowThatIsThrownAwayIsNoDuplicate) {
-  schema::RowMapping without_key = schema::order_mapping();
+  schema::RowMapping without_key = orders::order_mapping();
   without_key.key.clear();
-  for (const schema::RowMapping& mapping : {schema::order_mapping(), without_key}) {
+  for (const schema::RowMapping& mapping : {orders::order_mapping(), without_key}) {
     SqliteOrders orders(kThrowAway, mapping);
     Items items;
     const std::string refused =
@@ -176,7 +176,7 @@ TEST(SqliteSink, WhatARowMakesOfAnIndexIsNoMistakeOfTheConfig) {
   const std::string index =
       "CREATE INDEX computed ON orders (CASE WHEN _offset = 1 "
       "THEN json_extract(customer_id, '$.a') END)";
-  SqliteOrders orders(index, schema::order_mapping());
+  SqliteOrders orders(index, orders::order_mapping());
   Items items;
   EXPECT_EQ(orders.write(items), "unknown: malformed JSON");
   EXPECT_EQ(orders.write_some(std::span(items).first(1)), "");
@@ -187,15 +187,15 @@ TEST(SqliteSink, WhatARowMakesOfAnIndexIsNoMistakeOfTheConfig) {
 }
 
 TEST(SqliteSink, ADocumentIsKnownByItsKey) {
-  const schema::OrderGenerator generator(7);
+  const orders::OrderGenerator generator(7);
   const Record record{.value = generator.generate_valid(1).bytes};
   const auto key_with = [&](const schema::RowMapping& mapping) {
-    SqliteSink sink({}, schema::Schema::compile(schema::order_schema()).value(),
+    SqliteSink sink({}, schema::Schema::compile(orders::order_schema()).value(),
                     schema::Mapping::compile(mapping).value());
     const auto prepared = sink.preparer()->prepare(record);
     return std::string(prepared.value()->key());
   };
-  schema::RowMapping mapping = schema::order_mapping();
+  schema::RowMapping mapping = orders::order_mapping();
   EXPECT_EQ(key_with(mapping), generator.generate_valid(1).order_uid);
   mapping.key.clear();
   EXPECT_EQ(key_with(mapping), "");

@@ -1,4 +1,4 @@
-#include "pipeline/schema/order_generator.h"
+#include "pipeline/orders/order_generator.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "pipeline/schema/order_text.h"
+#include "pipeline/orders/order_text.h"
 
-namespace baton::schema {
+namespace baton::orders {
 namespace {
 
 constexpr std::uint64_t kParts = 1000;
@@ -280,4 +280,4 @@ std::string OrderGenerator::order_uid_of(std::uint64_t index) const {
   return fmt::format("{:016x}{:04x}", scramble(index + scramble(seed_ + 1)), seed_ & 0xffffU);
 }
 
-}  // namespace baton::schema
+}  // namespace baton::orders

@@ -1,11 +1,15 @@
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/orders.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace baton::schema {
+namespace baton::orders {
 namespace {
+
+using schema::ColumnMapping;
+using schema::ColumnType;
+using schema::TableMapping;
 
 // A test compares it with the file, byte for byte.
 constexpr std::string_view kSchema = R"json({
@@ -127,7 +131,7 @@ void add_columns(TableMapping& table, const std::string& parent,
 
 std::string_view order_schema() { return kSchema; }
 
-RowMapping order_mapping() {
+schema::RowMapping order_mapping() {
   using enum ColumnType;
   const ColumnMapping order = column("order_uid", "order_uid", text);
 
@@ -189,4 +193,4 @@ RowMapping order_mapping() {
       .key = "order_uid"};
 }
 
-}  // namespace baton::schema
+}  // namespace baton::orders

@@ -1,11 +1,11 @@
-#include "pipeline/schema/order_text.h"
+#include "pipeline/orders/order_text.h"
 
 #include <fmt/format.h>
 
 #include <iterator>
 #include <utility>
 
-namespace baton::schema {
+namespace baton::orders {
 namespace {
 
 using enum FieldKind;
@@ -289,4 +289,4 @@ std::string write_order(std::string_view order_uid, Random& random, const FieldC
   return Writer(order_uid, random, change).run();
 }
 
-}  // namespace baton::schema
+}  // namespace baton::orders

@@ -10,7 +10,7 @@
 #include "base/random.h"
 
 /// The order model as the generator knows it: its fields, and how an order is written.
-namespace baton::schema {
+namespace baton::orders {
 
 enum class OrderObject : std::uint8_t { order, delivery, payment, item };
 
@@ -55,4 +55,4 @@ struct FieldChange {
 /// null.
 std::string write_order(std::string_view order_uid, Random& random, const FieldChange* change);
 
-}  // namespace baton::schema
+}  // namespace baton::orders

@@ -5,12 +5,12 @@
 #include "pipeline/schema/mapping.h"
 
 /// The shipped example: orders, as docs/pipeline-schema.md describes them.
-namespace baton::schema {
+namespace baton::orders {
 
 /// The text of examples/pipeline/order.schema.json.
 std::string_view order_schema();
 
 /// Tables orders (order_uid is the idempotency key), deliveries, payments and items.
-RowMapping order_mapping();
+schema::RowMapping order_mapping();
 
-}  // namespace baton::schema
+}  // namespace baton::orders

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
-#include "pipeline/schema/order_text.h"
+#include "pipeline/orders/order_text.h"
 
-namespace baton::schema {
+namespace baton::orders {
 
 /// What must become of a generated record.
 enum class OrderFate : std::uint8_t { valid, invalid, broken, duplicate };
@@ -74,4 +74,4 @@ class OrderGenerator {
   std::vector<FieldChange> changes_;  // What makes each flaw.
 };
 
-}  // namespace baton::schema
+}  // namespace baton::orders

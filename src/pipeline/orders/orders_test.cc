@@ -1,4 +1,4 @@
-#include "pipeline/schema/orders.h"
+#include "pipeline/orders/orders.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,11 +11,19 @@
 #include <string>
 
 #include "base/hash.h"
-#include "pipeline/schema/order_generator.h"
+#include "pipeline/orders/order_generator.h"
 #include "pipeline/schema/validator.h"
 
-namespace baton::schema {
+namespace baton::orders {
 namespace {
+
+using schema::DocumentRows;
+using schema::is_null;
+using schema::Mapper;
+using schema::Mapping;
+using schema::Schema;
+using schema::Validator;
+using schema::Violation;
 
 Validator order_validator() {
   auto schema = Schema::compile(order_schema());
@@ -34,8 +42,7 @@ std::string say(const std::optional<Violation>& violation) {
 }
 
 TEST(Orders, TheShippedSchemaIsTheOneCompiledIn) {
-  std::ifstream file(std::string(BATON_TESTDATA) + "/../../../../examples/pipeline/order.schema.json",
-                     std::ios::binary);
+  std::ifstream file(std::string(BATON_EXAMPLES) + "/pipeline/order.schema.json", std::ios::binary);
   const std::string shipped{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_EQ(shipped, order_schema());
 }
@@ -200,4 +207,4 @@ TEST(Orders, TheMixIsTheCallers) {
 }
 
 }  // namespace
-}  // namespace baton::schema
+}  // namespace baton::orders
