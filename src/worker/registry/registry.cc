@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 #include "base/secure/pem.h"
 #include "base/switches.h"
@@ -39,6 +41,9 @@ Result<std::unique_ptr<KvStore>> open_store(std::string_view url, const StoreOpt
   }
   // A file asks for TLS as the scheme does.
   parsed.tls = parsed.tls || options.security.tls.has_value();
+  if (parsed.kind->scheme(parsed.tls) == nullptr) {
+    return Error{Errc::invalid_argument, fmt::format("TLS is not for {}", parsed.kind->name)};
+  }
   StoreOptions complete = options;
   if (parsed.tls && !complete.security.tls) complete.security.tls.emplace();
   if (complete.security.tls) BATON_TRY_STATUS(secure::read_pem(*complete.security.tls));

@@ -34,6 +34,14 @@ struct StoreKind {
   bool slow_failover = false;
   /// Watches hear of it when the connection behind a session breaks.
   bool tells_of_lost_sessions = false;
+
+  /// The scheme that is written for it; null: it has none with TLS.
+  [[nodiscard]] constexpr const Scheme* scheme(bool tls) const {
+    for (const Scheme& one : schemes) {
+      if (!one.name.empty() && one.tls == tls) return &one;
+    }
+    return nullptr;
+  }
 };
 
 /// What opens a kind of store.

@@ -26,13 +26,6 @@ std::string join_names(const std::vector<std::string>& names, std::string_view l
                      names.back());
 }
 
-/// Null: the kind has no such scheme.
-const StoreKind::Scheme* find_scheme(const StoreKind& kind, bool tls) {
-  const auto* found = std::ranges::find_if(
-      kind.schemes, [&](const auto& one) { return !one.name.empty() && one.tls == tls; });
-  return found == kind.schemes.end() ? nullptr : found;
-}
-
 /// Reads one URL; the errors quote it.
 class Parser {
  public:
@@ -82,7 +75,7 @@ class Parser {
     std::vector<std::string> names;
     for (const StoreRow& row : rows_) {
       if (row.adapter == nullptr) continue;
-      if (const auto* scheme = find_scheme(*row.kind, tls)) {
+      if (const auto* scheme = row.kind->scheme(tls)) {
         names.push_back(fmt::format("{}{}", scheme->name, after));
       }
     }
@@ -193,7 +186,7 @@ Result<StoreUrl> parse_store_url(std::string_view text, std::span<const StoreRow
 }
 
 std::string to_string(const StoreUrl& url) {
-  const auto* scheme = find_scheme(*url.kind, url.tls);
+  const auto* scheme = url.kind->scheme(url.tls);
   BATON_ASSERT(scheme != nullptr);
   std::string text =
       fmt::format("{}://{}/{}", scheme->name, fmt::join(url.endpoints, ","), url.bucket);
