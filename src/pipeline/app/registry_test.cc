@@ -15,7 +15,7 @@ std::string error_of(const Result<Endpoint>& endpoint) {
   return endpoint.has_value() ? "none" : endpoint.error().text;
 }
 
-// Nothing falls through to a default: whoever mistypes a kind reads what there is.
+// A factory never falls through to a default: a mistyped kind gets an error with the known ones.
 TEST(Registry, AnUnknownKindIsAnErrorThatListsTheKnownOnes) {
   EXPECT_EQ(error_of(parse_source_url("redis://127.0.0.1:6379/orders")),
             "'redis://127.0.0.1:6379/orders' is none of baton-stream://HOST:PORT/STREAM, "
@@ -29,7 +29,7 @@ TEST(Registry, AnUnknownKindIsAnErrorThatListsTheKnownOnes) {
             "kafka://HOST:PORT[,HOST:PORT...]/TOPIC, file:PATH");
 }
 
-// A sink is no source, and a source no sink.
+// A kind of sink cannot be used as a source, and the other way round.
 TEST(Registry, AKindIsOnlyWhatItsTableSays) {
   EXPECT_NE(error_of(parse_source_url("sqlite:orders.db")), "none");
   EXPECT_NE(error_of(parse_sink_url("kafka://127.0.0.1:9092/orders")), "none");

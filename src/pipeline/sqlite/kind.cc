@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "pipeline/sqlite/sqlite_sink.h"
 
 namespace baton::pipeline {
 namespace {
 
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, SinkParts parts) {
+  BATON_ASSERT(parts.schema.has_value() && parts.mapping.has_value());  // It takes rows.
   return std::make_unique<SqliteSink>(
       SqliteSinkOptions{.path = config.sink.endpoint.name,
                         .pipeline = config.name,
