@@ -65,7 +65,7 @@ class Lock {
     revision_ = revision;
     held_until_ = (asked + kLease).time_since_epoch().count();
     // The lock's key is the session of this watch: when the connection breaks, because the process
-    // died, say, the broker tells those who wait at once.
+    // died, say, the broker tells the waiting processes at once.
     auto session = kv_.watch({.bucket = kBucket, .key = name_, .session = name_},
                              [](const client::KvWatchEvent&) {});
     if (!session) return session.error();

@@ -167,7 +167,7 @@ TEST_F(InstalledSdkTest, ALockHasOneHolderAndOutlivesNoKilledOne) {
   ASSERT_TRUE(second.will_say("waiting"));
   EXPECT_FALSE(second.says("holding"));
 
-  // Those who wait hear of it at once, and have the lock when the lease has ended.
+  // The waiting process hears of it at once, and has the lock when the lease has ended.
   first.child().kill();
   EXPECT_TRUE(second.will_say("the holder's connection broke"));
   EXPECT_TRUE(second.will_say("holding ledger"));
@@ -189,8 +189,7 @@ TEST_F(InstalledSdkTest, ThePackageKnowsItsVersion) {
   const CommandResult refused = run_command({kEnv, "cmake", "-S", folder.path(), "-B",
                                              folder / "build", "-DCMAKE_PREFIX_PATH=" + prefix()});
   EXPECT_NE(refused.exit_code, 0);
-  EXPECT_NE(refused.err.find("with requested version \"0.2\""), std::string::npos)
-      << refused.err;
+  EXPECT_NE(refused.err.find("with requested version \"0.2\""), std::string::npos) << refused.err;
 }
 
 }  // namespace
