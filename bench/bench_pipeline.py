@@ -172,11 +172,13 @@ class Run:
     def counters(self):
         try:
             with urllib.request.urlopen(f"http://{self.http}/pipelines", timeout=5) as answer:
-                return json.load(answer)["counters"]
+                status = json.load(answer)
         except OSError:
             if self.process.poll() is not None:
                 sys.exit(f"the pipeline ended; see {self.folder}/log")
-            return {"received": 0, "applied": 0}
+            status = {}
+        # A pipeline that is starting has no counters yet.
+        return status.get("counters", {"received": 0, "applied": 0})
 
     def cpu_seconds(self):
         fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()

@@ -5,9 +5,14 @@ A file is run again when it, anything of ours that it includes, the schema, .cla
 itself has changed. Tests, fuzzers and benchmarks are left out: they would double the time, and the
 sanitizers run them anyway.
 
+Most of clang-tidy's time goes into the headers of libraries. So files of one layer are looked at
+together, as one source that includes them; where two of them cannot stand together (each has its own
+helper of the same name), they are taken apart again.
+
   tools/tidy.py BUILD_FOLDER [FILE...]    exit 1 when clang-tidy complains
 """
 
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -16,11 +21,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy-19")
 JOBS = os.cpu_count() or 2
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+TOGETHER = 8
 SKIPPED = re.compile(r"_(test|fuzz|bench)\.cc$")
 # The build's flags are g++'s, and its warnings are already errors there.
 EXTRA = ["-Wno-error", "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]
@@ -59,11 +66,39 @@ def key_of(path, command, common):
     return digest.hexdigest()
 
 
-def run(path, build):
+def tidy(folder, path):
     extra = [f"--extra-arg={flag}" for flag in EXTRA]
-    command = [TIDY, "--quiet", f"-p={build}", *extra, str(path)]
+    command = [TIDY, "--quiet", f"-p={folder}", *extra, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     return done.returncode, done.stdout + (done.stderr if done.returncode and not done.stdout else "")
+
+
+def batches(paths, flags):
+    """Files of one folder with the same flags, at most TOGETHER of them at once."""
+    groups = collections.defaultdict(list)
+    for path in paths:
+        groups[path.parent, flags[path]].append(path)
+    for group in groups.values():
+        for begin in range(0, len(group), TOGETHER):
+            yield group[begin:begin + TOGETHER]
+
+
+def run(batch, build, flags):
+    """Looks at the files together; yields (path, output) for each, without output when it is clean."""
+    if len(batch) == 1:
+        code, output = tidy(build, batch[0])
+        return [(batch[0], output if code else "")]
+    with tempfile.TemporaryDirectory() as folder:
+        together = pathlib.Path(folder) / "together.cc"
+        together.write_text("".join(f'#include "{path}"\n' for path in batch))
+        (pathlib.Path(folder) / "compile_commands.json").write_text(json.dumps([{
+            "directory": str(build), "file": str(together),
+            "command": f"{flags[batch[0]]} -c {together}"}]))
+        code, _ = tidy(folder, together)
+    if code == 0:
+        return [(path, "") for path in batch]
+    half = len(batch) // 2
+    return run(batch[:half], build, flags) + run(batch[half:], build, flags)
 
 
 def main():
@@ -83,14 +118,17 @@ def main():
     keys = {path: key_of(path, commands[path], common) for path in wanted}
     todo = [path for path in wanted if not (cache / keys[path]).exists()]
     print(f"clang-tidy: {len(todo)} of {len(wanted)} files to check", flush=True)
+    # A compile command without its source and output: the flags.
+    flags = {path: re.sub(r" (-o|-MF|-MT|-c) \S+| -MD", "", commands[path]) for path in todo}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        for path, (code, output) in zip(todo, pool.map(lambda p: run(p, build), todo)):
-            if code == 0:
-                (cache / keys[path]).touch()
-            else:
-                failed += 1
-                print(output, flush=True)
+        for results in pool.map(lambda batch: run(batch, build, flags), batches(todo, flags)):
+            for path, output in results:
+                if not output:
+                    (cache / keys[path]).touch()
+                else:
+                    failed += 1
+                    print(output, flush=True)
     if failed:
         print(f"clang-tidy: {failed} files with findings")
     return 1 if failed else 0
