@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "core/group/facts.h"
+#include "core/kv/facts.h"
+#include "core/stream/catalog.h"
 #include "server/shard/round_facts.h"
 
 namespace baton {
