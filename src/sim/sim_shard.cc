@@ -37,36 +37,37 @@ Result<Instant> SimShard::start(Instant wall) {
       open_file_journal(world_.disk, fmt::format("journal-{}", number_), world_.plan.journal);
   if (!journal.has_value()) return std::move(journal).error();
   recall((*journal)->next());
-  life->journal = std::make_unique<TappedJournal>(
+  auto tapped = std::make_unique<TappedJournal>(
       *std::move(journal), world_.plan.canary, [this](const Round& round) {
         rounds_.push_back({round.position, round.now, std::string(round.facts)});
         mirror_.apply(round, true);
       });
+  BATON_TRY(PartitionFolders partitions,
+            PartitionFolders::open(world_.disk, fmt::format("streams-{}", number_)));
+  life->log = std::make_unique<LocalLog>(std::move(tapped), std::move(partitions));
   life->store =
       std::make_unique<TappedStore>(std::make_unique<FakeStore>(media_), world_.plan.canary,
                                     random_.fork(fmt::format("store {}", lives_)));
   Shard::Options options = world_.plan.shard;
   options.machine.shard = number_;
   options.machine.shards = world_.plan.shards;
+  options.transfer = [this](const QueueEffects::Transfer& transfer) {
+    world_.host.transfer(number_, transfer);
+  };
   options.seed = random_.fork(fmt::format("ids {}", lives_)).next();
   ++lives_;
-  auto shard = Shard::recover(options,
-                              {.journal = *life->journal,
-                               .store = *life->store,
-                               .disk = world_.disk,
-                               .streams_folder = fmt::format("streams-{}", number_)},
-                              wall);
+  auto shard = Shard::recover(options, {.log = *life->log, .store = *life->store}, wall);
   if (!shard.has_value()) return std::move(shard).error();
   life->shard = *std::move(shard);
-  life->durable = durable_ = life->journal->next();
+  life->durable = durable_ = life->log->next();
   life_ = std::move(life);
   mirror_.compare(describe(), "after recovery");
   if (!rounds_.empty() && life_->shard->started_at() < rounds_.back().now) {
     world_.trace.fail("shard {}: broker time went back", number_);
   }
   world_.trace.note("shard {} started: boot {} next {} checkpointed {}", number_,
-                    life_->shard->boot(), life_->journal->next().value,
-                    life_->shard->checkpointed().value);
+                    life_->shard->boot(), life_->log->next().value,
+                    life_->shard->replica().checkpointed().value);
   return life_->shard->started_at();
 }
 
@@ -135,7 +136,7 @@ void SimShard::decide() {
 /// Returns false when the process died.
 bool SimShard::run_round() {
   Life& life = *life_;
-  if (life.journal->room().everything < world_.plan.shard.small_round_bytes) {
+  if (life.log->room().everything < world_.plan.shard.small_round_bytes) {
     later(milliseconds{5}, &SimShard::wake);
     return true;
   }
@@ -143,9 +144,8 @@ bool SimShard::run_round() {
       life.shard->round(life.calls, std::exchange(life.results, {}), world_.host.broker_now());
   check_round();
   if (!held.empty() || held.position >= life.durable) {
-    world_.trace.note("shard {} round {}: {} calls, {} deliveries, {} jobs", number_,
-                      held.position.value, held.calls.size(), held.deliveries.size(),
-                      held.jobs.size());
+    world_.trace.note("shard {} round {}: {} calls, {} answers, {} jobs", number_,
+                      held.position.value, held.calls.size(), held.answers(), held.jobs.size());
     life.held.push_back(std::move(held));
     begin_sync();
   }
@@ -179,11 +179,11 @@ void SimShard::arm_timer() {
 void SimShard::start_checkpoint() {
   Life& life = *life_;
   const bool early = world_.plan.canary == Canary::checkpoint_before_sync;
-  auto job = life.shard->next_checkpoint(early ? life.journal->next() : life.durable,
+  auto job = life.shard->next_checkpoint(early ? life.log->next() : life.durable,
                                          world_.host.broker_now());
   if (!job.has_value()) return;
   if (world_.plan.canary == Canary::trim_early) {
-    static_cast<void>(life.journal->trim(job->position));
+    static_cast<void>(life.log->trim(job->position));
   }
   life.checkpoint = std::move(job);
   soon(world_.plan.checkpoint_max, &SimShard::run_checkpoint);
@@ -223,21 +223,21 @@ void SimShard::finish_checkpoint(Position position) {
   world_.timeline.after(draw(random_, microseconds{1}, world_.plan.checkpoint_max),
                         [this, position, life = lives_] {
                           if (life != lives_ || life_ == nullptr) return;
-                          static_cast<void>(life_->journal->trim(position));
+                          static_cast<void>(life_->log->trim(position));
                           static_cast<void>(world_.host.crash_point("after a trim", 12));
                         });
 }
 
 void SimShard::keep_room() {
   Life& life = *life_;
-  if (life.preparing || life.journal->room().additions >= life.journal->round_bytes_max()) return;
+  if (life.preparing || life.log->room().additions >= life.log->round_bytes_max()) return;
   life.preparing = true;
   soon(world_.plan.job_max, &SimShard::prepare);
 }
 
 void SimShard::prepare() {
   Life& life = *life_;
-  const bool full = !life.journal->prepare().has_value();
+  const bool full = !life.log->prepare().has_value();
   if (full != life.disk_full) world_.trace.note("shard {} journal full: {}", number_, full);
   life.disk_full = full;
   wake();
@@ -260,10 +260,10 @@ void SimShard::sync() {
   const bool needed = life.batch.back().position >= life.durable;
   const bool skipped = world_.plan.canary == Canary::release_before_sync && random_.chance(2, 3);
   if (needed && !skipped) {
-    const Result<Position> durable = life.journal->sync();
+    const Result<Position> durable = life.log->sync();
     if (!durable.has_value()) return world_.host.crash("a sync failed");
     life.durable = durable_ = *durable;
-    if (life.shard->checkpoint_waits()) wake();
+    if (life.shard->replica().checkpoint_waits()) wake();
     if (world_.host.crash_point("after a sync", 4)) return;
   }
   release();
@@ -274,11 +274,9 @@ void SimShard::release() {
   Life& life = *life_;
   Held held = std::move(life.batch.front());
   life.batch.pop_front();
-  const auto last = world_.host.draw_last_answers(held.calls.size() + held.deliveries.size());
+  const auto last = world_.host.draw_last_answers(held.answers());
   held.release();
   if (last.has_value()) return world_.host.crash("between two answers");
-  for (const QueueEffects::Transfer& transfer : held.transfers)
-    world_.host.transfer(number_, transfer);
   const bool idle = life.jobs.empty();
   std::ranges::move(held.jobs, std::back_inserter(life.jobs));
   if (idle && !life.jobs.empty()) soon(world_.plan.job_max, &SimShard::run_job);
@@ -306,7 +304,7 @@ bool SimShard::is_quiet() const {
   return life.calls.empty() && life.results.empty() && life.held.empty() && life.batch.empty() &&
          life.jobs.empty() && !life.checkpoint.has_value() &&
          !life.checkpoint_written.has_value() && !life.shard->has_work() &&
-         life.shard->checkpointed() == life.journal->next();
+         life.shard->replica().checkpointed() == life.log->next();
 }
 
 std::string SimShard::leftover_rows() const {

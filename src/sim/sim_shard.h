@@ -74,7 +74,7 @@ class SimShard {
   /// Whether nothing is in progress, and the last checkpoint holds everything.
   [[nodiscard]] bool is_quiet() const;
   [[nodiscard]] std::vector<QueueDescription> describe() const {
-    return life_->shard->machine().list("");
+    return queues_of(life_->shard->replica().machines()).list("");
   }
   /// Names the rows left in the store, other than those of queues and their memory of ids.
   [[nodiscard]] std::string leftover_rows() const;
@@ -84,7 +84,7 @@ class SimShard {
  private:
   /// The memory of one process.
   struct Life {
-    std::unique_ptr<TappedJournal> journal;
+    std::unique_ptr<ShardLog> log;
     std::unique_ptr<CheckpointStore> store;
     std::unique_ptr<Shard> shard;
     Position durable;

@@ -117,22 +117,20 @@ class World {
  private:
   void start() {
     shard_.reset();
-    journal_.reset();
+    log_.reset();
     calls_.clear();
     held_.clear();
     results_.clear();
     checkpoint_.reset();
-    auto journal =
-        open_file_journal(disk_, "journal", {.segment_bytes = 8192 * 1024, .spares_max = 2});
-    ASSERT_TRUE(journal.has_value()) << to_string(journal.error()) << "; seed " << seed_;
-    journal_ = *std::move(journal);
+    auto log = open_local_log(disk_, "journal", "streams",
+                              {.segment_bytes = 8192 * 1024, .spares_max = 2});
+    ASSERT_TRUE(log.has_value()) << to_string(log.error()) << "; seed " << seed_;
+    log_ = *std::move(log);
     store_ = std::make_unique<FakeStore>(media_);
     Shard::Options options;
     options.checkpoint_interval = milliseconds{1500};
     options.small_round_bytes = 64 * 1024;
-    auto shard = Shard::recover(
-        options,
-        {.journal = *journal_, .store = *store_, .disk = disk_, .streams_folder = "streams"}, now_);
+    auto shard = Shard::recover(options, {.log = *log_, .store = *store_}, now_);
     ASSERT_TRUE(shard.has_value()) << to_string(shard.error()) << "; seed " << seed_;
     shard_ = *std::move(shard);
     now_ = std::max(now_, shard_->started_at());
@@ -240,14 +238,14 @@ class World {
   }
 
   void round() {
-    if (!journal_->prepare().has_value()) return;
+    if (!log_->prepare().has_value()) return;
     Held held = shard_->round(calls_, std::exchange(results_, {}), now_);
     held_.push_back(std::move(held));
   }
 
   void sync_partitions() {
     for (const Held& held : held_) {
-      for (const auto& partition : held.streams.unsynced) {
+      for (const auto& partition : held.unsynced) {
         ASSERT_TRUE(partition->sync().has_value());
       }
     }
@@ -258,13 +256,13 @@ class World {
     if (held_.empty()) return;
     sync_partitions();
     if (random_.chance(1, 10)) return;  // A crash may come between the two.
-    ASSERT_TRUE(journal_->sync().has_value());
-    durable_ = journal_->next();
+    ASSERT_TRUE(log_->sync().has_value());
+    durable_ = log_->next();
     for (Held& held : std::exchange(held_, {})) {
       held.release();
       for (StoreJob& job : held.jobs) jobs_.push_back(std::move(job));
-      for (const std::string& folder : held.streams.removed) {
-        ASSERT_TRUE(remove_partition(disk_, folder).has_value());
+      for (const PartitionName& name : held.removed) {
+        ASSERT_TRUE(log_->remove_partition(name).has_value());
       }
     }
   }
@@ -285,7 +283,7 @@ class World {
     ASSERT_TRUE(run_checkpoint_job(*store_, *checkpoint_).has_value());
     checkpoint_.reset();
     shard_->checkpoint_done(position, now_);
-    ASSERT_TRUE(journal_->trim(position).has_value());
+    ASSERT_TRUE(log_->trim(position).has_value());
   }
 
   void visit_consumer() {
@@ -452,7 +450,7 @@ class World {
   FakeDisk disk_;
   StreamSettings settings_;
   std::shared_ptr<FakeStoreMedia> media_;
-  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<ShardLog> log_;
   std::unique_ptr<FakeStore> store_;
   std::unique_ptr<Shard> shard_;
   std::deque<std::unique_ptr<Call>> calls_;

@@ -7,7 +7,8 @@
 #include "base/bytes.h"
 #include "core/queue/machine.h"
 
-/// Facts made true: the only code that changes the truth, live and in recovery alike.
+/// Facts made true: the only code that changes the truth, live and in recovery alike, but for the
+/// short cut of a turn (schedule.cc), which uses lease_one() of this file.
 namespace baton {
 
 void QueueMachine::apply(const QueueFact& fact, Instant now) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/progress.h"
 #include "base/random.h"
 #include "base/rows.h"
 #include "base/time.h"
@@ -71,21 +72,16 @@ struct Refill {
   bool exhausted = false;  // The range holds no more.
 };
 
-/// How far a command got.
-struct Progress {
-  enum class Kind : std::uint8_t { done, needs_rows, waits };
-  Kind kind = Kind::done;
-  RowRange rows;  // needs_rows: read these and resume.
-  Instant until;  // waits: resume then.
-};
-
 /// The shard a queue belongs to. A queue and its own dead-letter queue share one.
 std::uint64_t shard_of_queue(std::string_view name, std::uint64_t shards);
 
 /// All queues of one shard: who may work on which message. Pure: time and chance come in, facts and
 /// effects go out. Owned by one shard; not thread-safe.
 ///
-/// Truth (queues, messages, leases, dedup) changes only in apply(). Scheduling state (who is
+/// Truth (queues, messages, leases, dedup) changes only in apply(), with one short cut: a turn of
+/// deliver() leases each message as it finds it, by the function that apply() of its fact calls,
+/// and records one fact for all of them; it would have to find each message twice otherwise.
+/// Followers, which apply that fact, are compared with it in simulation. Scheduling state (who is
 /// connected with how much credit, whose turn it is, what is parked, which part of the truth is in
 /// memory) is not truth: it makes no facts, and a restart begins it afresh.
 ///

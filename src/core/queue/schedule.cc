@@ -115,7 +115,8 @@ bool QueueMachine::take_turn(Key& key, std::int64_t cost) {
   return true;
 }
 
-/// One consumer's turn: a batch, of a size that leaves something for the others.
+/// One consumer's turn: a batch, of a size that leaves something for the others. The short cut of
+/// QueueMachine: what is leased here is what apply() of the fact leases.
 std::size_t QueueMachine::run_turn(Queue& queue, Instant now) {
   Holder& holder = queue.with_capacity.front();
   BATON_ASSERT(holder.number.has_value());  // Else it would have no capacity.

@@ -89,10 +89,8 @@ class TurnBroker final : public Broker {
 
  private:
   void open() {
-    journal_ = *open_file_journal(disk_, "journal", {.segment_bytes = 8192 * 1024});
-    auto shard = Shard::recover(
-        {}, {.journal = *journal_, .store = store_, .disk = disk_, .streams_folder = "streams"},
-        now());
+    log_ = *open_local_log(disk_, "journal", "streams", {.segment_bytes = 8192 * 1024});
+    auto shard = Shard::recover({}, {.log = *log_, .store = store_}, now());
     if (!shard.has_value()) {
       ADD_FAILURE() << to_string(shard.error());
       std::abort();
@@ -101,19 +99,19 @@ class TurnBroker final : public Broker {
     shard_->begin_serving(now());
   }
   void round(std::deque<std::unique_ptr<Call>>& calls) {
-    ASSERT_TRUE(journal_->prepare().has_value());
+    ASSERT_TRUE(log_->prepare().has_value());
     Held held = shard_->round(calls, {}, now());
-    for (const auto& partition : held.streams.unsynced) ASSERT_TRUE(partition->sync().has_value());
-    ASSERT_TRUE(journal_->sync().has_value());
+    for (const auto& partition : held.unsynced) ASSERT_TRUE(partition->sync().has_value());
+    ASSERT_TRUE(log_->sync().has_value());
     held.release();
-    for (const std::string& folder : held.streams.removed) {
-      ASSERT_TRUE(remove_partition(disk_, folder).has_value());
+    for (const PartitionName& name : held.removed) {
+      ASSERT_TRUE(log_->remove_partition(name).has_value());
     }
   }
 
   FakeDisk disk_{1};
   FakeStore store_{std::make_shared<FakeStoreMedia>(2)};
-  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<ShardLog> log_;
   std::unique_ptr<Shard> shard_;
   std::atomic<std::int64_t> now_{1'700'000'000'000'000'000};
   std::atomic<std::uint64_t> tickets_{0};

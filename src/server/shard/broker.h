@@ -8,18 +8,17 @@
 #include <vector>
 
 #include "base/fsync_mode.h"
-#include "base/latency.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "core/queue/commands.h"
 #include "core/queue/token.h"
 #include "server/shard/kv_commands.h"
-#include "server/shard/kv_shard.h"
+#include "server/shard/shard_stats.h"
 #include "server/shard/stream_commands.h"
-#include "server/shard/stream_shard.h"
 
 namespace baton {
 
+/// One alternative for each machine of a shard, in the order of make_machines().
 using Command = std::variant<QueueCommand, StreamCommand, KvCommand>;
 
 /// A command on its way through a shard and back. The api layer derives from it; the shard fills in
@@ -35,36 +34,6 @@ class Call {
   virtual void complete() = 0;
 
   Command command;
-};
-
-/// Numbers of one shard since its start, for metrics. Read from any thread.
-struct ShardStats {
-  std::uint64_t rounds = 0;
-  std::uint64_t journal_bytes = 0;         // Written.
-  std::uint64_t journal_bytes_behind = 0;  // What a recovery would read now.
-  std::uint64_t syncs = 0;
-  std::uint64_t sync_ns = 0;
-  Latencies journal_syncs;
-  Latencies partition_syncs;
-  std::uint64_t checkpoints = 0;
-  std::uint64_t checkpoint_failures = 0;
-  std::uint64_t spilled_messages = 0;
-  std::uint64_t refills = 0;
-  std::uint64_t rows_missing = 0;  // Rows that should be in the checkpoint and are not: damage.
-  std::uint64_t commands_waiting = 0;
-  std::uint64_t payload_bytes = 0;  // In memory.
-  std::uint64_t enqueued = 0;
-  std::uint64_t delivered = 0;
-  std::uint64_t acked = 0;
-  std::uint64_t nacked = 0;
-  std::uint64_t lease_expired = 0;
-  std::uint64_t dead_lettered = 0;
-  std::uint64_t dropped = 0;
-  std::uint64_t deduplicated = 0;
-  std::uint64_t lease_lost = 0;
-  std::uint64_t boot = 0;
-  StreamStats streams;
-  KvStats kv;
 };
 
 /// A table of a shard's checkpoint, as `baton store inspect` shows it.

@@ -1,3 +1,4 @@
+#include "server/shard/queue_shard.h"
 #include "server/shard/shard.h"
 
 /// How large commands are: for the bounds of what waits, and of what a round writes.

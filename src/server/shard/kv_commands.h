@@ -123,11 +123,5 @@ inline const std::string& bucket_of(const KvCommand& command) {
 
 /// About how many bytes it takes in memory; never too few by much.
 std::size_t command_bytes(const KvCommand& command);
-/// The most that it adds to the journal: also those that read record the expiries they meet.
-std::size_t fact_bytes_max(const KvCommand& command);
-/// Whether it needs room that a full disk does not have. Removals use the reserve.
-bool adds_data(const KvCommand& command);
-/// Answers one that adds data and was not decided.
-void refuse(KvCommand& command, const Error& error);
 
 }  // namespace baton

@@ -1,6 +1,7 @@
 #include "server/shard/kv_shard.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/assert.h"
@@ -27,6 +28,18 @@ std::size_t keys_of(const KvCommand& command) {
   return 1;
 }
 
+/// The most that it adds to the journal: also those that read record the expiries they meet.
+std::size_t fact_bytes_max(const KvCommand& command) {
+  const std::size_t keys = std::min(keys_of(command), limits::kKvPageEntries);
+  return 2 * kSmall + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
+}
+
+/// Whether it needs room that a full disk does not have. Removals use the reserve.
+bool adds_data(const KvCommand& command) {
+  return std::holds_alternative<KvPutCommand>(command) ||
+         std::holds_alternative<CreateBucketCommand>(command);
+}
+
 /// Puts what came into `place`, or its error into `error`.
 template <class Value, class Place>
 void take(Result<Value> result, Place& place, std::optional<Error>& error) {
@@ -43,33 +56,55 @@ std::size_t command_bytes(const KvCommand& command) {
   return 2 * kSmall + limits::kKvKeyBytes + bytes_of(command);
 }
 
-std::size_t fact_bytes_max(const KvCommand& command) {
-  const std::size_t keys = std::min(keys_of(command), limits::kKvPageEntries);
-  return 2 * kSmall + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
-}
-
-bool adds_data(const KvCommand& command) {
-  return std::holds_alternative<KvPutCommand>(command) ||
-         std::holds_alternative<CreateBucketCommand>(command);
-}
-
-void refuse(KvCommand& command, const Error& error) {
-  if (auto* put = std::get_if<KvPutCommand>(&command)) put->error = error;
-  if (auto* create = std::get_if<CreateBucketCommand>(&command)) create->error = error;
-}
-
 KvShard::KvShard(KvMachine::Options options)
     : machine_(options, [this](const KvFact& fact) {
-        recorder_([&](Encoder& out) { encode(out, fact); });
+        // Every one of them is synced in every fsync mode.
+        facts_->add(fact, true);
       }) {}
 
-void KvShard::start(Recorder recorder) {
-  recorder_ = std::move(recorder);
-  recovered_ = machine_.totals();
+std::span<const Table> KvShard::tables() const {
+  static constexpr std::array kLoaded{tables::kKvBuckets, tables::kKvEntries};
+  return kLoaded;
 }
 
-void KvShard::execute(KvCommand& command, Instant now) {
-  std::visit([&](auto& wanted) { on(wanted, now); }, command);
+std::span<const FactSet* const> KvShard::facts() const {
+  static constexpr std::array kSets{&kKvFacts};
+  return kSets;
+}
+
+Status KvShard::apply(const FactFrame& frame, AppliedRows& /*rows*/, Instant /*now*/) {
+  BATON_TRY(KvFact fact, decode_kv_fact(frame));
+  machine_.apply(std::move(fact));
+  return {};
+}
+
+Status KvShard::apply_1(FactOwner /*owner*/, Decoder& in, AppliedRows& /*rows*/, Instant /*now*/) {
+  BATON_TRY(KvFact fact, decode_kv_fact_1(in));
+  machine_.apply(std::move(fact));
+  return {};
+}
+
+Status KvShard::start(std::uint64_t /*boot*/, RoundFacts& facts, Instant /*now*/) {
+  facts_ = &facts;
+  recovered_ = machine_.totals();
+  return {};
+}
+
+Demand KvShard::demand(const Command& command) const {
+  const auto& wanted = std::get<KvCommand>(command);
+  return {.room = adds_data(wanted) ? Demand::Room::addition : Demand::Room::reserve,
+          .bytes = fact_bytes_max(wanted)};
+}
+
+void KvShard::refuse(Command& command, const Error& error) const {
+  auto& refused = std::get<KvCommand>(command);
+  if (auto* put = std::get_if<KvPutCommand>(&refused)) put->error = error;
+  if (auto* create = std::get_if<CreateBucketCommand>(&refused)) create->error = error;
+}
+
+Progress KvShard::execute(Command& command, Instant now) {
+  std::visit([&](auto& wanted) { on(wanted, now); }, std::get<KvCommand>(command));
+  return {};
 }
 
 void KvShard::on(CreateBucketCommand& command, Instant now) {
@@ -180,29 +215,28 @@ void KvShard::on(KvUnwatchCommand& command, Instant now) {
   sinks_.erase(command.watch);
 }
 
-bool KvShard::expire(Instant now) {
+bool KvShard::tick(Instant now) {
   return machine_.expire(now, kExpiriesPerRound) == kExpiriesPerRound;
 }
 
-KvEffects KvShard::take_effects() {
-  KvEffects effects;
-  if (!machine_.has_effects()) return effects;
+void KvShard::take_effects(Held& held) {
+  if (!machine_.has_effects()) return;
+  std::vector<std::pair<std::shared_ptr<KvWatchSink>, KvWatchEffect>> told;
   for (KvWatchEffect& effect : machine_.take_effects()) {
     const auto sink = sinks_.find(effect.watch);
     BATON_ASSERT(sink != sinks_.end());
     const bool ended = effect.end.has_value();
-    effects.emplace_back(sink->second, std::move(effect));
+    told.emplace_back(sink->second, std::move(effect));
     if (ended) sinks_.erase(sink);
   }
-  return effects;
+  hold_told(std::move(told), held);
 }
 
-KvStats KvShard::stats() const {
-  KvStats stats{.totals = machine_.totals(), .watches = machine_.watches()};
-  stats.totals.changes_total -= recovered_.changes_total;
-  stats.totals.expired_total -= recovered_.expired_total;
-  stats.totals.fell_behind_total += compacted_total_;
-  return stats;
+void KvShard::add_stats(ShardStats& stats) const {
+  stats.kv = {.totals = machine_.totals(), .watches = machine_.watches()};
+  stats.kv.totals.changes_total -= recovered_.changes_total;
+  stats.kv.totals.expired_total -= recovered_.expired_total;
+  stats.kv.totals.fell_behind_total += compacted_total_;
 }
 
 }  // namespace baton

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,47 +11,34 @@
 #include "base/time.h"
 #include "core/kv/machine.h"
 #include "server/shard/kv_commands.h"
+#include "server/shard/machine.h"
 
 namespace baton {
 
-/// What a round has to tell watches once its facts are durable.
-using KvEffects = std::vector<std::pair<std::shared_ptr<KvWatchSink>, KvWatchEffect>>;
-
-/// Numbers since the start, for metrics.
-struct KvStats {
-  KvTotals totals;
-  std::uint64_t watches = 0;
-};
-
-/// The buckets of one shard, and who listens to their watches. Owned by the Shard and on its
-/// thread; starts no thread and reads no clock.
-class KvShard {
+/// The buckets of one shard, and who listens to their watches.
+class KvShard final : public ShardMachine {
  public:
-  /// Takes each fact as it happens; every one is synced in every fsync mode.
-  using Recorder = std::function<void(const std::function<void(Encoder&)>& fact)>;
-
   /// How many keys expire in one round at most: each is a fact with its key.
   static constexpr std::size_t kExpiriesPerRound = 1024;
 
   explicit KvShard(KvMachine::Options options);
 
-  // Recovery, in this order.
-  Status load(Table table, const Row& row) { return machine_.load(table, row); }
-  void apply(KvFact fact) { machine_.apply(std::move(fact)); }
-  void start(Recorder recorder);
+  [[nodiscard]] std::span<const Table> tables() const override;
+  Status load(Table table, const Row& row) override { return machine_.load(table, row); }
+  [[nodiscard]] std::span<const FactSet* const> facts() const override;
+  Status apply(const FactFrame& frame, AppliedRows& rows, Instant now) override;
+  Status apply_1(FactOwner owner, Decoder& in, AppliedRows& rows, Instant now) override;
+  void seal(CheckpointJob& job) override { machine_.append_changed_rows(job.rows); }
+  [[nodiscard]] std::uint64_t changed_bytes() const override { return machine_.changed_bytes(); }
 
-  // Live. `now` never goes back.
-  void execute(KvCommand& command, Instant now);
-  /// Expires what is due; true when there is more.
-  bool expire(Instant now);
-  [[nodiscard]] Instant next_deadline() const { return machine_.next_deadline(); }
-  KvEffects take_effects();
-
-  /// Puts the rows that changed since the last call.
-  void append_changed_rows(RowBatch& batch) { machine_.append_changed_rows(batch); }
-  [[nodiscard]] std::size_t changed_bytes() const { return machine_.changed_bytes(); }
-
-  [[nodiscard]] KvStats stats() const;
+  Status start(std::uint64_t boot, RoundFacts& facts, Instant now) override;
+  [[nodiscard]] Demand demand(const Command& command) const override;
+  void refuse(Command& command, const Error& error) const override;
+  Progress execute(Command& command, Instant now) override;
+  bool tick(Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override { return machine_.next_deadline(); }
+  void take_effects(Held& held) override;
+  void add_stats(ShardStats& stats) const override;
 
  private:
   void on(CreateBucketCommand& command, Instant now);
@@ -72,7 +58,7 @@ class KvShard {
   Result<KvPage> first_page(const KvWatchCommand& command, Instant now);
 
   KvMachine machine_;
-  Recorder recorder_;
+  RoundFacts* facts_ = nullptr;  // Once it decides.
   std::map<KvWatchId, std::shared_ptr<KvWatchSink>> sinks_;
   KvTotals recovered_;                 // What replay has counted.
   std::uint64_t compacted_total_ = 0;  // Watches that came too late to resume.

@@ -65,15 +65,13 @@ class KvShardTest : public testing::Test {
 
   void start() {
     shard_.reset();
-    journal_.reset();
-    auto journal = open_file_journal(disk_, "journal",
-                                     {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
-    ASSERT_TRUE(journal.has_value()) << to_string(journal.error());
-    journal_ = *std::move(journal);
+    log_.reset();
+    auto log = open_local_log(disk_, "journal", "streams",
+                              {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
+    ASSERT_TRUE(log.has_value()) << to_string(log.error());
+    log_ = *std::move(log);
     store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover(
-        options_,
-        {.journal = *journal_, .store = *store_, .disk = disk_, .streams_folder = "streams"}, now_);
+    auto shard = Shard::recover(options_, {.log = *log_, .store = *store_}, now_);
     ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
     shard_ = *std::move(shard);
     now_ = std::max(now_, shard_->started_at());
@@ -88,18 +86,18 @@ class KvShardTest : public testing::Test {
   Held decide() { return shard_->round(calls_, {}, now_); }
   void round() {
     Held held = decide();
-    ASSERT_TRUE(journal_->sync().has_value());
+    ASSERT_TRUE(log_->sync().has_value());
     held.release();
-    ASSERT_TRUE(journal_->prepare().has_value());
+    ASSERT_TRUE(log_->prepare().has_value());
   }
   void checkpoint() {
     shard_->request_checkpoint();
-    ASSERT_TRUE(journal_->sync().has_value());
-    const auto job = shard_->next_checkpoint(journal_->next(), now_);
+    ASSERT_TRUE(log_->sync().has_value());
+    const auto job = shard_->next_checkpoint(log_->next(), now_);
     ASSERT_TRUE(job.has_value());
     ASSERT_TRUE(run_checkpoint_job(*store_, *job).has_value());
     shard_->checkpoint_done(job->position, now_);
-    ASSERT_TRUE(journal_->trim(job->position).has_value());
+    ASSERT_TRUE(log_->trim(job->position).has_value());
   }
   void pass(Duration time) {
     now_ = now_ + time;
@@ -172,7 +170,7 @@ class KvShardTest : public testing::Test {
   FakeDisk disk_{1};
   std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
   Shard::Options options_;
-  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<ShardLog> log_;
   std::unique_ptr<FakeStore> store_;
   std::unique_ptr<Shard> shard_;
   std::deque<std::unique_ptr<Call>> calls_;

@@ -48,8 +48,9 @@ std::size_t default_shards() {
 
 /// Files that disagree are an error: assertions on what they hold end the process as damage does.
 Result<std::unique_ptr<Shard>> recover_shard(const Shard::Options& options,
-                                             const Shard::Parts& parts, Instant start) {
-  const ReadingFiles reading(parts.streams_folder.substr(0, parts.streams_folder.rfind('/')));
+                                             const Shard::Parts& parts, const std::string& folder,
+                                             Instant start) {
+  const ReadingFiles reading(folder);
   try {
     return Shard::recover(options, parts, start);
   } catch (const std::exception& thrown) {
@@ -103,62 +104,86 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
   std::vector<std::unique_ptr<Shard>> shards;
   Instant start = BrokerClock::wall();
   for (std::size_t number = 0; number < broker->folder_.shards(); ++number) {
-    BATON_TRY(std::unique_ptr<Shard> shard, broker->open_shard(number, start));
+    BATON_TRY(std::unique_ptr<Shard> shard,
+              broker->recover(number, broker->places_.emplace_back(), start));
     start = std::max(start, shard->started_at());
     shards.push_back(std::move(shard));
   }
   // A recovery takes time too: a clock that began before it would run late for this life, and what
   // it put off until an hour later would come early in the next.
   broker->clock_ = std::make_unique<BrokerClock>(std::max(start, BrokerClock::wall()));
-  for (const auto& shard : shards) shard->begin_serving(broker->clock_->now());
-  LocalBroker* const self = broker.get();
   for (std::size_t number = 0; number < shards.size(); ++number) {
-    broker->runners_.push_back(std::make_unique<ShardRunner>(
-        ShardRunner::Parts{.shard = std::move(shards[number]),
-                           .journal = *broker->journals_[number],
-                           .store = *broker->stores_[number],
-                           .disk = *broker->disk_,
-                           .clock = *broker->clock_,
-                           .fsync = broker->options_.fsync,
-                           .transfer = [self, number](const QueueEffects::Transfer& transfer) {
-                             self->transfer(number, transfer);
-                           }}));
+    broker->run(broker->places_[number], std::move(shards[number]));
   }
-  for (const auto& runner : broker->runners_) runner->start();
+  // All of them are there before one of them can send another a message.
+  for (const Place& place : broker->places_) place.runner->start();
   broker->running_ = true;
   return broker;
 }
 
-Result<std::unique_ptr<Shard>> LocalBroker::open_shard(std::size_t number, Instant start) {
-  BATON_TRY(auto journal, open_file_journal(*disk_, DataFolder::journal_of(options_.data, number),
-                                            options_.journal));
-  BATON_TRY(auto store, options_.open_store(DataFolder::checkpoint_of(options_.data, number)));
+/// Opens what the shard stands on, and rebuilds its state.
+Result<std::unique_ptr<Shard>> LocalBroker::recover(std::size_t number, Place& place,
+                                                    Instant start) {
+  BATON_TRY(place.log,
+            open_local_log(*disk_, DataFolder::journal_of(options_.data, number),
+                           DataFolder::streams_of(options_.data, number), options_.journal));
+  BATON_TRY(place.store, options_.open_store(DataFolder::checkpoint_of(options_.data, number)));
   Shard::Options shard = options_.shard;
   shard.machine.shard = number;
   shard.machine.shards = folder_.shards();
+  shard.transfer = [this, number](const QueueEffects::Transfer& leaving) {
+    transfer(number, leaving);
+  };
   // Ids must differ between shards and between lives; they need not be secret.
   shard.seed = static_cast<std::uint64_t>(start.ns) ^ (std::uint64_t{number} << 56U);
-  auto recovered = recover_shard(shard,
-                                 {.journal = *journal,
-                                  .store = *store,
-                                  .disk = *disk_,
-                                  .streams_folder = DataFolder::streams_of(options_.data, number)},
-                                 start);
+  const std::string folder = fmt::format("{}/shard-{}", options_.data, number);
+  auto recovered = recover_shard(shard, {.log = *place.log, .store = *place.store}, folder, start);
   if (!recovered.has_value()) {
     Error error = std::move(recovered).error();
-    error.text = fmt::format("'{}/shard-{}': {}", options_.data, number, error.text);
+    error.text = fmt::format("'{}': {}", folder, error.text);
     // To whoever starts a broker it is no limit of ours.
     if (error.code == Errc::resource_exhausted) error.code = Errc::io_error;
     return error;
   }
-  journals_.push_back(std::move(journal));
-  stores_.push_back(std::move(store));
   return *std::move(recovered);
+}
+
+void LocalBroker::run(Place& place, std::unique_ptr<Shard> shard) {
+  shard->begin_serving(clock_->now());
+  place.runner = std::make_unique<ShardRunner>(ShardRunner::Parts{.shard = std::move(shard),
+                                                                  .log = *place.log,
+                                                                  .store = *place.store,
+                                                                  .clock = *clock_,
+                                                                  .fsync = options_.fsync});
+  place.serving = place.runner.get();
+}
+
+void LocalBroker::close_shard(std::size_t number) {
+  const std::scoped_lock lock(places_mutex_);
+  Place& place = places_.at(number);
+  if (place.runner == nullptr) return;
+  place.runner->stop();
+  closed_.push_back(std::move(place.runner));
+  place.store.reset();
+  place.log.reset();
+}
+
+Status LocalBroker::open_shard(std::size_t number) {
+  const std::scoped_lock lock(places_mutex_);
+  Place& place = places_.at(number);
+  if (place.runner != nullptr) return {};
+  BATON_TRY(std::unique_ptr<Shard> shard, recover(number, place, clock_->now()));
+  run(place, std::move(shard));
+  place.runner->start();
+  return {};
 }
 
 Status LocalBroker::stop() {
   running_ = false;
-  for (const auto& runner : runners_) runner->stop();
+  const std::scoped_lock lock(places_mutex_);
+  for (const Place& place : places_) {
+    if (place.runner != nullptr) place.runner->stop();
+  }
   return {};
 }
 
@@ -167,17 +192,22 @@ bool LocalBroker::submit(std::unique_ptr<Call>& call, Admission admission) {
 }
 
 bool LocalBroker::submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) {
-  return runners_[shard]->submit(call, admission);
+  return places_[shard].serving.load()->submit(call, admission);
 }
 
 ConsumerNumber LocalBroker::next_consumer_number() { return ConsumerNumber{next_consumer_++}; }
 
 Ticket LocalBroker::next_ticket() { return Ticket{next_ticket_++}; }
 
-ShardStats LocalBroker::stats(std::size_t shard) const { return runners_[shard]->stats(); }
+ShardStats LocalBroker::stats(std::size_t shard) const {
+  return places_[shard].serving.load()->stats();
+}
 
 Status LocalBroker::checkpoint() {
-  for (const auto& runner : runners_) BATON_TRY_STATUS(runner->checkpoint());
+  const std::scoped_lock lock(places_mutex_);
+  for (const Place& place : places_) {
+    if (place.runner != nullptr) BATON_TRY_STATUS(place.runner->checkpoint());
+  }
   return {};
 }
 
@@ -226,20 +256,21 @@ void LocalBroker::retry_transfer(std::size_t from_shard, QueueEffects::Transfer 
 }
 
 std::vector<ShardInspection> LocalBroker::inspect() {
+  const std::scoped_lock lock(places_mutex_);
   std::vector<ShardInspection> inspections;
-  for (std::size_t number = 0; number < runners_.size(); ++number) {
-    ShardInspection inspection;
-    const auto tables = inspect_tables(*stores_[number]);
+  for (const Place& place : places_) {
+    ShardInspection& inspection = inspections.emplace_back();
+    if (place.runner == nullptr) continue;
+    const auto tables = inspect_tables(*place.store);
     if (tables.has_value()) inspection.tables = *tables;
-    const ShardRunner& runner = *runners_[number];
+    const ShardRunner& runner = *place.runner;
     inspection.checkpoint_position = runner.checkpointed().value;
-    inspection.journal_first = journals_[number]->first().value;
-    inspection.journal_next = journals_[number]->next().value;
+    inspection.journal_first = place.log->first().value;
+    inspection.journal_next = place.log->next().value;
     inspection.journal_durable = runner.durable().value;
-    inspection.journal_bytes = journals_[number]->bytes_since(runner.checkpointed());
+    inspection.journal_bytes = place.log->bytes_since(runner.checkpointed());
     inspection.boot = runner.stats().boot;
     inspection.format_version = kStoreFormat;
-    inspections.push_back(std::move(inspection));
   }
   return inspections;
 }

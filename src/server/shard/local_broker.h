@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "server/shard/clock.h"
 #include "server/shard/data_folder.h"
 #include "server/shard/shard.h"
+#include "server/shard/shard_log.h"
 #include "server/shard/shard_runner.h"
 #include "storage/disk/checkpoint_store.h"
 #include "storage/disk/disk.h"
@@ -46,9 +49,15 @@ class LocalBroker final : public Broker {
   /// threads. Calls that still wait are completed or dropped. Idempotent.
   Status stop();
 
+  /// Stops one shard and lets go of its files, while the others go on; calls to it are turned away.
+  /// Its clients are not told: whoever closes a shard ends their sessions. Idempotent.
+  void close_shard(std::size_t number);
+  /// Recovers a shard that was closed, and serves it again.
+  Status open_shard(std::size_t number);
+
   bool submit(std::unique_ptr<Call>& call, Admission admission) override;
   bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) override;
-  [[nodiscard]] std::size_t shards() const override { return runners_.size(); }
+  [[nodiscard]] std::size_t shards() const override { return places_.size(); }
   ConsumerNumber next_consumer_number() override;
   Ticket next_ticket() override;
   [[nodiscard]] ShardStats stats(std::size_t shard) const override;
@@ -60,8 +69,17 @@ class LocalBroker final : public Broker {
   [[nodiscard]] Instant now() const override;
 
  private:
+  /// What one shard has: its log, its store, and the threads that run it.
+  struct Place {
+    std::unique_ptr<ShardLog> log;
+    std::unique_ptr<CheckpointStore> store;
+    std::unique_ptr<ShardRunner> runner;
+    std::atomic<ShardRunner*> serving = nullptr;  // The runner, without a lock.
+  };
+
   explicit LocalBroker(BrokerOptions options);
-  Result<std::unique_ptr<Shard>> open_shard(std::size_t number, Instant start);
+  Result<std::unique_ptr<Shard>> recover(std::size_t number, Place& place, Instant start);
+  void run(Place& place, std::unique_ptr<Shard> shard);
   void transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer);
   void retry_transfer(std::size_t from_shard, QueueEffects::Transfer again);
 
@@ -69,10 +87,11 @@ class LocalBroker final : public Broker {
   std::unique_ptr<Disk> disk_;
   DataFolder folder_;
   SipKey token_key_{};
-  std::vector<std::unique_ptr<Journal>> journals_;
-  std::vector<std::unique_ptr<CheckpointStore>> stores_;
   std::unique_ptr<BrokerClock> clock_;
-  std::vector<std::unique_ptr<ShardRunner>> runners_;
+  std::mutex places_mutex_;  // Of opening, closing and looking into them.
+  std::deque<Place> places_;
+  // Runners of shards that were closed: somebody may be about to submit to one, and is told no.
+  std::vector<std::unique_ptr<ShardRunner>> closed_;
   std::atomic<std::uint64_t> next_consumer_{1};
   std::atomic<std::uint64_t> next_ticket_{1};
   std::atomic<bool> running_{false};

@@ -7,18 +7,10 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "server/shard/round_facts.h"
-#include "server/shard/row_merge.h"
 #include "server/shard/shard_facts.h"
 
 namespace baton {
 namespace {
-
-bool adds_data(const QueueCommand& command) {
-  return std::holds_alternative<EnqueueCommand>(command) ||
-         std::holds_alternative<TransferCommand>(command) ||
-         std::holds_alternative<CreateQueueCommand>(command);
-}
 
 Error no_room(Shard::Shortage shortage) {
   if (shortage == Shard::Shortage::files) {
@@ -38,101 +30,89 @@ Error too_large(std::size_t bytes, std::uint64_t bytes_max) {
                       bytes, bytes_max)};
 }
 
-/// At most what the command adds to its round; acks, leases and reads have room of their own.
-std::size_t added_bytes(const Command& command) {
-  if (const auto* kv = std::get_if<KvCommand>(&command)) return fact_bytes_max(*kv);
-  const auto* queue = std::get_if<QueueCommand>(&command);
-  return queue != nullptr && adds_data(*queue) ? command_bytes(*queue) : 0;
-}
-
-/// Answers a command that was not decided.
-void refuse(QueueCommand& command, const Error& error) {
-  if (auto* enqueue = std::get_if<EnqueueCommand>(&command)) {
-    enqueue->outcomes.assign(enqueue->messages.size(),
-                             {.id = {}, .duplicate = false, .error = error});
-  } else if (auto* create = std::get_if<CreateQueueCommand>(&command)) {
-    create->error = error;
-  } else if (auto* transfer = std::get_if<TransferCommand>(&command)) {
-    transfer->error = error;
-  }
-}
-
-/// Whether nothing of `range` is left after `rows`, which a scan of it answered. A scan ends before
-/// the row that would take it past its bytes, so a short answer says nothing by itself.
-Result<bool> is_exhausted(const CheckpointStore& store, RowRange range,
-                          const std::vector<Row>& rows) {
-  if (rows.empty()) return true;
-  if (rows.size() >= range.rows_max) return false;
-  range.begin = rows.back().key + '\0';
-  range.rows_max = 1;
-  BATON_TRY(const std::vector<Row> next, store.scan(range));
-  return next.empty();
-}
-
-/// All changes of a checkpoint but its position, each row at most once.
-RowBatch rows_of(const CheckpointJob& job) {
-  RowBatch rows;
-  append_rows(job.delta, rows);
-  for (const RowChange& change : job.rows.changes()) rows.add(change);
-  if (job.carried.empty()) return rows;
-  RowBatch all = surviving(job.carried, rows);
-  for (const RowChange& change : rows.changes()) all.add(change);
-  return all;
-}
-
-QueueCommand& queue_command(Call& call) { return std::get<QueueCommand>(call.command); }
-
-void refuse(Command& command, const Error& error) {
-  if (auto* queue = std::get_if<QueueCommand>(&command)) refuse(*queue, error);
-  if (auto* kv = std::get_if<KvCommand>(&command)) refuse(*kv, error);
-}
-
 }  // namespace
 
-void Held::release() {
-  // Calls first: a consumer's registration must be out before its first message.
-  for (std::unique_ptr<Call>& call : calls) call->complete();
-  calls.clear();
-  for (auto& [sink, messages] : deliveries) sink->deliver(std::move(messages));
-  deliveries.clear();
-  for (auto& [sink, reason] : closed) sink->close(reason);
-  closed.clear();
-  for (auto& [sink, effect] : streams.seats) sink->told(effect);
-  streams.seats.clear();
-  for (auto& [sink, effect] : watches) sink->told(effect);
-  watches.clear();
+Shard::Shard(const Options& options, ShardLog& log, std::unique_ptr<Replica> replica)
+    : options_(options), log_(log), replica_(std::move(replica)) {}
+
+std::unique_ptr<Replica> Shard::make_replica(const Options& options, const Parts& parts) {
+  const Replica::Options checkpoints{.checkpoint_journal_bytes = options.checkpoint_journal_bytes,
+                                     .checkpoint_delta_bytes = options.checkpoint_delta_bytes,
+                                     .checkpoint_interval = options.checkpoint_interval};
+  return std::make_unique<Replica>(checkpoints, parts.store, make_machines(options, parts.log));
 }
 
-Shard::Shard(Options options, const Parts& parts)
-    : options_(options),
-      journal_(parts.journal),
-      machine_(options.machine, options.seed),
-      streams_(parts.disk, parts.streams_folder, options.streams),
-      kv_(options.kv) {}
-
-void Shard::record(const QueueFact& fact) {
-  begin_facts(facts_);
-  Encoder out(facts_);
-  encode(out, fact);
-  always_sync_ = always_sync_ || std::holds_alternative<QueueCreated>(fact) ||
-                 std::holds_alternative<QueueUpdated>(fact) ||
-                 std::holds_alternative<QueueDeleted>(fact);
+Result<std::unique_ptr<Shard>> Shard::recover(const Options& options, const Parts& parts,
+                                              Instant now) {
+  auto replica = make_replica(options, parts);
+  BATON_TRY_STATUS(replica->load());
+  return lead(options, parts.log, std::move(replica), now);
 }
 
-void Shard::record(const std::function<void(Encoder&)>& fact, bool must_sync) {
-  begin_facts(facts_);
-  Encoder out(facts_);
-  fact(out);
-  always_sync_ = always_sync_ || must_sync;
+Result<std::unique_ptr<Shard>> Shard::lead(const Options& options, ShardLog& log,
+                                           std::unique_ptr<Replica> replica, Instant now) {
+  BATON_TRY_STATUS(replica->follow(log));
+  BATON_TRY_STATUS(replica->caught_up());
+  auto shard = std::unique_ptr<Shard>(new Shard(options, log, std::move(replica)));
+  BATON_TRY_STATUS(shard->boot_up(std::max(now, shard->replica_->now())));
+  return shard;
+}
+
+/// A new life: its boot number is durable before anybody is served under it.
+Status Shard::boot_up(Instant now) {
+  replica_->begin_boot(now);
+  started_at_ = now;
+  // On a full disk some room is enough: whoever acks, purges and deletes makes more.
+  Status prepared = log_.prepare();
+  if (!prepared.has_value() && log_.room().everything < options_.small_round_bytes) {
+    return prepared;
+  }
+  facts_.add(ShardFact(Booted{replica_->boot()}), true);
+  BATON_TRY_STATUS(append_and_sync(now));
+  for (const auto& machine : replica_->machines()) {
+    BATON_TRY_STATUS(machine->start(replica_->boot(), facts_, now));
+  }
+  BATON_TRY_STATUS(append_and_sync(now));
+  more_ = true;
+  return {};
+}
+
+Status Shard::append_facts(Instant now) {
+  return log_.append({.expected = replica_->position(),
+                      .epoch = replica_->boot(),
+                      .now = now,
+                      .facts = facts_.bytes()});
+}
+
+/// Makes what was decided outside of a round durable.
+Status Shard::append_and_sync(Instant now) {
+  if (facts_.bytes().empty()) return {};
+  BATON_TRY_STATUS(append_facts(now));
+  facts_.clear();
+  replica_->decided(log_.next());
+  BATON_TRY(const Position durable, log_.sync());
+  BATON_ASSERT(durable == log_.next());
+  return {};
+}
+
+void Shard::begin_serving(Instant now) {
+  for (const auto& machine : replica_->machines()) machine->begin_serving(now);
+}
+
+ShardMachine& Shard::machine_of(const Command& command) const {
+  return *replica_->machines().at(command.index());
 }
 
 Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreResult> results,
                   Instant now) {
-  BATON_ASSERT(now >= now_ && facts_.empty());
-  now_ = now;
+  BATON_ASSERT(now >= replica_->now() && facts_.bytes().empty());
+  replica_->set_now(now);
   Held held;
   more_ = false;
-  send_unspilled(held);
+  // Before anything else, so that no read of these rows overtakes them.
+  if (RowBatch rows = replica_->take_unspilled(); !rows.empty()) {
+    held.jobs.emplace_back(SpillJob{std::move(rows)});
+  }
   for (StoreResult& result : results) take_result(result, held, now);
   resume_waiting(held, now);
   std::ranges::move(std::exchange(deferred_, {}), std::back_inserter(retries_));
@@ -147,63 +127,47 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
       run_call(std::move(call), held, now);
     }
   }
-  more_ = machine_.expire(now, options_.round_deliveries);
-  more_ = machine_.deliver(now, options_.round_deliveries) || more_;
-  streams_.tick(now);
-  more_ = kv_.expire(now) || more_;
-  collect_effects(held);
+  for (const auto& machine : replica_->machines()) {
+    more_ = machine->tick(now) || more_;
+  }
+  for (const auto& machine : replica_->machines()) machine->take_effects(held);
+  count_spills(held);
   append(held, now);
   return held;
 }
 
 /// Whether the round being decided has not become so large that the command must wait for the next.
 bool Shard::round_takes(const Command& command) const {
-  return facts_.empty() || (facts_.size() < options_.round_bytes &&
-                            facts_.size() + added_bytes(command) <= addition_bytes_max());
+  const std::size_t decided = facts_.bytes().size();
+  if (decided == 0) return true;
+  return decided < options_.round_bytes &&
+         decided + machine_of(command).demand(command).bytes <= addition_bytes_max();
 }
 
 /// What one command can add to a round: a round is never divided between the journal's segments.
 std::uint64_t Shard::addition_bytes_max() const {
-  const std::uint64_t bytes = journal_.round_bytes_max();
+  const std::uint64_t bytes = log_.round_bytes_max();
   return bytes - std::min(bytes, options_.small_round_bytes);
 }
 
-/// Before anything else, so that no read of these rows overtakes them.
-void Shard::send_unspilled(Held& held) {
-  if (unspilled_.empty()) return;
-  RowBatch rows;
-  for (auto& [place, value] : std::exchange(unspilled_, {})) {
-    rows.put(Table{place.first}, place.second, std::move(value));
-  }
-  send_spill(std::move(rows), held);
-}
-
-void Shard::send_spill(RowBatch rows, Held& held) {
-  spill_bytes_behind_ += rows.bytes();
-  ++spills_sent_;
-  held.jobs.emplace_back(SpillJob{std::move(rows)});
-}
-
 void Shard::take_result(StoreResult& result, Held& held, Instant now) {
-  if (const auto* spilled = std::get_if<SpillDone>(&result)) {
-    spill_bytes_behind_ -= spilled->bytes;
-    ++spills_done_;
-  } else if (std::holds_alternative<SpillHeld>(result)) {
-    ++spills_done_;
-  } else if (const auto* brought = std::get_if<SpillBrought>(&result)) {
-    spill_bytes_behind_ -= brought->bytes;
-  } else if (const auto* refill = std::get_if<Refill>(&result)) {
-    ++stats_.refills;
-    machine_.refill(*refill, now);
-  } else if (const auto* read = std::get_if<ReadDone>(&result)) {
-    const auto entry = waiting_.find(read->waiting);
-    BATON_ASSERT(entry != waiting_.end());
-    std::unique_ptr<Call> call = std::move(entry->second.call);
-    waiting_.erase(entry);
-    const Progress progress =
-        machine_.resume(queue_command(*call), read->rows, read->exhausted, now);
-    proceed(std::move(call), progress, held);
+  if (replica_->take_spill_result(result)) return;
+  const auto& read = std::get<ReadDone>(result);
+  if (read.machine != nullptr) {
+    read.machine->take_rows(read, now);
+  } else {
+    resume(read.number, read.rows, read.exhausted, held, now);
   }
+}
+
+void Shard::resume(std::uint64_t number, const std::vector<Row>& rows, bool exhausted, Held& held,
+                   Instant now) {
+  const auto entry = waiting_.find(number);
+  BATON_ASSERT(entry != waiting_.end());
+  std::unique_ptr<Call> call = std::move(entry->second.call);
+  waiting_.erase(entry);
+  Progress progress = machine_of(call->command).resume(call->command, rows, exhausted, now);
+  proceed(std::move(call), std::move(progress), held);
 }
 
 void Shard::resume_waiting(Held& held, Instant now) {
@@ -211,66 +175,46 @@ void Shard::resume_waiting(Held& held, Instant now) {
   for (const auto& [number, waiting] : waiting_) {
     if (waiting.until <= now) due.push_back(number);
   }
-  for (const std::uint64_t number : due) {
-    std::unique_ptr<Call> call = std::move(waiting_.at(number).call);
-    waiting_.erase(number);
-    const Progress progress = machine_.resume(queue_command(*call), {}, false, now);
-    proceed(std::move(call), progress, held);
-  }
+  for (const std::uint64_t number : due) resume(number, {}, false, held, now);
 }
 
 void Shard::run_call(std::unique_ptr<Call> call, Held& held, Instant now) {
-  if (auto* stream = std::get_if<StreamCommand>(&call->command)) {
-    streams_.execute(*stream, now);
-    held.calls.push_back(std::move(call));
-  } else if (std::holds_alternative<KvCommand>(call->command)) {
-    run_kv_call(std::move(call), held, now);
-  } else {
-    run_queue_call(std::move(call), held, now);
-  }
+  ShardMachine& machine = machine_of(call->command);
+  const Demand demand = machine.demand(call->command);
+  if (!has_room(demand)) return turn_away(std::move(call), demand, held);
+  Progress progress = machine.execute(call->command, now);
+  proceed(std::move(call), std::move(progress), held);
 }
 
-void Shard::run_kv_call(std::unique_ptr<Call> call, Held& held, Instant now) {
-  auto& command = std::get<KvCommand>(call->command);
-  if (adds_data(command)) {
-    const bool fits = room_for(fact_bytes_max(command)) && !store_is_behind();
-    if (!fits) return turn_away(std::move(call), held);
-  } else if (journal_.room().everything <
-             facts_.size() + fact_bytes_max(command) + options_.small_round_bytes) {
-    // The reserve is nearly used up: the next checkpoint makes room.
+/// Whether what a command adds fits into prepared room, with the rest of its round.
+bool Shard::has_room(const Demand& demand) const {
+  const std::size_t decided = facts_.bytes().size();
+  const std::uint64_t needed = decided + demand.bytes + options_.small_round_bytes;
+  switch (demand.room) {
+    case Demand::Room::none: return true;
+    case Demand::Room::reserve: return log_.room().everything >= needed;
+    case Demand::Room::addition:
+      return decided + demand.bytes <= addition_bytes_max() && log_.room().additions >= needed &&
+             !store_is_behind();
+  }
+  return false;
+}
+
+/// What finds no room. On a full disk there is no telling when there will be some. What may use the
+/// reserve waits: the next checkpoint makes room.
+void Shard::turn_away(std::unique_ptr<Call> call, const Demand& demand, Held& held) {
+  const ShardMachine& machine = machine_of(call->command);
+  if (demand.room == Demand::Room::reserve) {
     deferred_.push_back(std::move(call));
-    return;
-  }
-  kv_.execute(command, now);
-  held.calls.push_back(std::move(call));
-}
-
-/// What adds data and finds no room. On a full disk there is no telling when there will be some.
-void Shard::turn_away(std::unique_ptr<Call> call, Held& held) {
-  const std::size_t bytes = added_bytes(call->command);
-  if (shortage_ != Shortage::none) {
-    refuse(call->command, no_room(shortage_));
+  } else if (shortage_ != Shortage::none) {
+    machine.refuse(call->command, no_room(shortage_));
     held.calls.push_back(std::move(call));
-  } else if (bytes > addition_bytes_max()) {
-    refuse(call->command, too_large(bytes, addition_bytes_max()));
+  } else if (demand.bytes > addition_bytes_max()) {
+    machine.refuse(call->command, too_large(demand.bytes, addition_bytes_max()));
     held.calls.push_back(std::move(call));
   } else {
     deferred_.push_back(std::move(call));
   }
-}
-
-void Shard::run_queue_call(std::unique_ptr<Call> call, Held& held, Instant now) {
-  QueueCommand& command = queue_command(*call);
-  if (adds_data(command) && (!room_for(command_bytes(command)) || store_is_behind())) {
-    return turn_away(std::move(call), held);
-  }
-  const Progress progress = machine_.execute(command, now);
-  if (auto* attach = std::get_if<AttachCommand>(&command)) {
-    if (!attach->error.has_value()) sinks_[attach->consumer] = attach->sink;
-  } else if (auto* detach = std::get_if<DetachCommand>(&command)) {
-    sinks_.erase(detach->consumer);
-  }
-  proceed(std::move(call), progress, held);
 }
 
 void Shard::proceed(std::unique_ptr<Call> call, Progress progress, Held& held) {
@@ -284,118 +228,56 @@ void Shard::proceed(std::unique_ptr<Call> call, Progress progress, Held& held) {
   if (progress.kind == Progress::Kind::waits) {
     waiting.until = progress.until;
   } else {
-    held.jobs.emplace_back(ReadJob{number, std::move(progress.rows)});
+    held.jobs.emplace_back(ReadJob{nullptr, number, std::move(progress.rows)});
   }
 }
 
 /// Taking more would only move the queue into memory.
 bool Shard::store_is_behind() const {
-  return spill_bytes_behind_ > options_.spill_behind_bytes ||
-         journal_.bytes_since(checkpointed_) > options_.journal_behind_bytes;
+  return replica_->spill_bytes_behind() > options_.spill_behind_bytes ||
+         log_.bytes_since(replica_->checkpointed()) > options_.journal_behind_bytes;
 }
 
-/// On a full disk a checkpoint is what makes room: of acks and purges, soon.
-Duration Shard::checkpoint_interval() const {
-  constexpr Duration kSoon = std::chrono::seconds{1};
-  return shortage_ == Shortage::disk ? std::min(kSoon, options_.checkpoint_interval)
-                                     : options_.checkpoint_interval;
-}
-
-/// Whether what a command adds fits into prepared room, with the rest of its round.
-bool Shard::room_for(std::size_t bytes) const {
-  return facts_.size() + bytes <= addition_bytes_max() &&
-         journal_.room().additions >= facts_.size() + bytes + options_.small_round_bytes;
-}
-
-void Shard::collect_effects(Held& held) {
-  QueueEffects effects = machine_.take_effects();
-  // Deliveries of one round to one consumer go out together.
-  std::unordered_map<ConsumerNumber, std::size_t> places;
-  for (QueueEffects::Grant& grant : effects.grants) {
-    const auto [place, added] = places.try_emplace(grant.consumer, held.deliveries.size());
-    if (added) held.deliveries.emplace_back(sinks_.at(grant.consumer), std::vector<Delivery>{});
-    held.deliveries[place->second].second.push_back(std::move(grant.delivery));
+void Shard::count_spills(const Held& held) {
+  for (const StoreJob& job : held.jobs) {
+    if (const auto* spill = std::get_if<SpillJob>(&job)) replica_->spill_sent(spill->rows.bytes());
   }
-  for (const QueueEffects::Closed& closed : effects.closed) {
-    const auto sink = sinks_.find(closed.consumer);
-    if (sink != sinks_.end()) held.closed.emplace_back(sink->second, closed.reason);
-  }
-  held.transfers = std::move(effects.transfers);
-  if (!effects.spill.empty()) {
-    stats_.spilled_messages += effects.spilled_messages;
-    send_spill(std::move(effects.spill), held);
-  }
-  for (QueueEffects::RefillRequest& request : effects.refills) {
-    held.jobs.emplace_back(RefillJob{std::move(request)});
-  }
-  stats_.rows_missing += effects.rows_missing;
-  held.streams = streams_.take_effects();
-  held.watches = kv_.take_effects();
 }
 
 void Shard::append(Held& held, Instant now) {
-  if (!facts_.empty()) {
-    const Status appended = journal_.append(journal_.next(), now, facts_);
+  if (const std::string& facts = facts_.bytes(); !facts.empty()) {
+    const Status appended = append_facts(now);
+    if (!appended.has_value() && appended.error().code == Errc::position_taken) {
+      fenced_ = true;
+      held = {};
+      return;
+    }
     // A round that was decided and cannot be written leaves memory ahead of the disk for good.
     if (!appended.has_value()) fatal("the journal cannot be written", appended.error());
     ++stats_.rounds;
-    stats_.journal_bytes += facts_.size();
+    stats_.journal_bytes += facts.size();
   }
+  replica_->decided(log_.next());
+  held.position = Position{log_.next().value - 1};
+  held.always_sync = facts_.must_sync();
   facts_.clear();
-  held.position = Position{journal_.next().value - 1};
-  held.always_sync = std::exchange(always_sync_, false);
 }
 
 Instant Shard::next_deadline() const {
-  Instant next =
-      std::min({machine_.next_deadline(), streams_.next_deadline(), kv_.next_deadline()});
+  Instant next = replica_->checkpoint_deadline(hurries());
+  for (const auto& machine : replica_->machines()) next = std::min(next, machine->next_deadline());
   for (const auto& [number, waiting] : waiting_) next = std::min(next, waiting.until);
-  if (delta_bytes() != 0 && !checkpoint_under_way()) {
-    next = std::min(next, checkpointed_at_ + checkpoint_interval());
-  }
   return next;
 }
 
 std::optional<CheckpointJob> Shard::next_checkpoint(Position durable, Instant now) {
-  if (!sealed_.has_value() && !writing_) {
-    const bool due = checkpoint_requested_ ||
-                     journal_.bytes_since(checkpointed_) >= options_.checkpoint_journal_bytes ||
-                     delta_bytes() >= options_.checkpoint_delta_bytes ||
-                     (delta_bytes() != 0 && now >= checkpointed_at_ + checkpoint_interval());
-    if (!due) return std::nullopt;
-    checkpoint_requested_ = false;
-    ++checkpoints_sealed_;
-    sealed_ = CheckpointJob{.carried = std::exchange(carried_, {}),
-                            .delta = machine_.seal(),
-                            .rows = {},
-                            .position = journal_.next(),
-                            .boot = boot_,
-                            .now = now_};
-    streams_.append_changed_rows(sealed_->rows);
-    kv_.append_changed_rows(sealed_->rows);
-    sealed_after_spill_ = spills_sent_;
-  }
-  // The store must never be ahead of the journal, nor a checkpoint ahead of the rows it builds on.
-  if (!sealed_.has_value() || durable < sealed_->position || spills_done_ < sealed_after_spill_) {
-    return std::nullopt;
-  }
-  writing_ = true;
-  return std::exchange(sealed_, std::nullopt);
+  return replica_->next_checkpoint(durable, log_.bytes_since(replica_->checkpointed()), hurries(),
+                                   now);
 }
 
 void Shard::checkpoint_done(Position position, Instant now) {
-  writing_ = false;
-  checkpointed_ = position;
-  checkpointed_at_ = now;
-  // One at a time: it is the last that was sealed, and has what those given up before it had.
-  checkpoints_done_ = checkpoints_sealed_;
+  replica_->checkpoint_done(position, now);
   ++stats_.checkpoints;
-}
-
-void Shard::checkpoint_given_up(const CheckpointJob& job) {
-  writing_ = false;
-  checkpoint_requested_ = true;
-  carried_ = rows_of(job);
 }
 
 void Shard::drop_waiting() {
@@ -405,53 +287,24 @@ void Shard::drop_waiting() {
 }
 
 Status Shard::finish(Instant now) {
-  BATON_ASSERT(facts_.empty());
-  const Status finished = streams_.finish();
-  const std::string facts = std::exchange(facts_, {});
-  BATON_TRY_STATUS(finished);
-  if (facts.empty()) return {};
-  BATON_TRY_STATUS(journal_.append(journal_.next(), std::max(now, now_), facts));
-  BATON_TRY_STATUS(journal_.sync());
-  return {};
+  BATON_ASSERT(facts_.bytes().empty());
+  Status finished;
+  for (const auto& machine : replica_->machines()) {
+    if (finished.has_value()) finished = machine->finish();
+  }
+  if (!finished.has_value()) {
+    facts_.clear();
+    return finished;
+  }
+  return append_and_sync(std::max(now, replica_->now()));
 }
 
 ShardStats Shard::stats() const {
   ShardStats stats = stats_;
-  const QueueStats& totals = machine_.totals();
-  stats.journal_bytes_behind = journal_.bytes_since(checkpointed_);
-  stats.payload_bytes = machine_.payload_bytes();
-  stats.enqueued = totals.enqueued_total;
-  stats.delivered = totals.delivered_total;
-  stats.acked = totals.acked_total;
-  stats.nacked = totals.nacked_total;
-  stats.lease_expired = totals.lease_expired_total;
-  stats.dead_lettered = totals.dead_lettered_total;
-  stats.dropped = totals.dropped_total;
-  stats.deduplicated = totals.deduplicated_total;
-  stats.lease_lost = machine_.lease_lost_total();
-  stats.boot = boot_;
-  stats.streams = streams_.stats();
-  stats.kv = kv_.stats();
+  stats.journal_bytes_behind = log_.bytes_since(replica_->checkpointed());
+  stats.boot = replica_->boot();
+  for (const auto& machine : replica_->machines()) machine->add_stats(stats);
   return stats;
-}
-
-Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job) {
-  if (const auto* spill = std::get_if<SpillJob>(&job)) {
-    BATON_TRY_STATUS(store.spill(spill->rows));
-    return StoreResult(SpillDone{spill->rows.bytes()});
-  }
-  const auto* refill = std::get_if<RefillJob>(&job);
-  const RowRange& range = refill != nullptr ? refill->request.range : std::get<ReadJob>(job).range;
-  BATON_TRY(std::vector<Row> rows, store.scan(range));
-  BATON_TRY(const bool exhausted, is_exhausted(store, range, rows));
-  if (refill != nullptr) return StoreResult(Refill{refill->request, std::move(rows), exhausted});
-  return StoreResult(ReadDone{std::get<ReadJob>(job).waiting, std::move(rows), exhausted});
-}
-
-Status run_checkpoint_job(CheckpointStore& store, const CheckpointJob& job) {
-  RowBatch batch = rows_of(job);
-  append_shard_state(batch, {.position = job.position, .boot = job.boot, .now = job.now});
-  return store.commit(batch);
 }
 
 }  // namespace baton

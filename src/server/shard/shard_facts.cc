@@ -14,6 +14,7 @@ namespace {
 // Kinds behind the first ones say what a reader shall do that does not know them.
 constexpr std::size_t kFirstKinds = 1;
 constexpr std::array<std::string_view, std::variant_size_v<ShardFact>> kNames{"Booted"};
+constexpr std::array<std::string_view, 1> kRecordNames{"BatchAppended"};
 
 constexpr std::string_view kPositionKey = "position";
 constexpr std::string_view kBootKey = "boot";
@@ -44,6 +45,39 @@ Result<ShardFact> decode_shard_fact_1(Decoder& in) {
   const std::uint8_t kind = in.u8();
   const Booted fact{in.varint()};
   if (!in.ok() || kind != 0) return Error{Errc::malformed, "a fact of the shard, format 1"};
+  return fact;
+}
+
+constinit const FactSet kRecordFacts{
+    .owner = FactOwner{5}, .name = "records", .kinds = kRecordNames};
+
+void encode(Encoder& out, const BatchAppended& fact) {
+  constexpr std::size_t kNumbers = 32;
+  out.varint(kRecordFacts.owner.value);
+  out.blob_of(kNumbers + fact.bytes.size(), [&] {
+    out.varint(kStoreFormat);  // Must be understood.
+    out.varint(fact.stream.value);
+    out.varint(fact.partition.value);
+    out.varint(static_cast<std::uint64_t>(fact.base_offset.value));
+    out.varint(static_cast<std::uint32_t>(fact.epoch.value));
+    out.blob(fact.bytes);
+  });
+}
+
+Result<BatchAppended> decode_batch_appended(const FactFrame& frame) {
+  Decoder in(frame.body);
+  in.varint();
+  BatchAppended fact;
+  fact.stream = StreamId{in.varint()};
+  const std::uint64_t partition = in.varint();
+  fact.partition = PartitionNumber{static_cast<std::uint32_t>(partition)};
+  fact.base_offset = Offset{static_cast<std::int64_t>(in.varint())};
+  const std::uint64_t epoch = in.varint();
+  fact.epoch = LeaderEpoch{static_cast<std::int32_t>(epoch)};
+  fact.bytes = in.blob();
+  skip_fields(in);
+  const bool fits = partition <= 0xffffffffU && epoch <= 0x7fffffffU && fact.base_offset.value >= 0;
+  if (!in.ok() || !fits) return unreadable_fact(kRecordFacts, frame, in);
   return fact;
 }
 

@@ -42,6 +42,19 @@ Result<ShardFact> decode_shard_fact(const FactFrame& frame);
 /// Reads one fact of format 1; fails with malformed.
 Result<ShardFact> decode_shard_fact_1(Decoder& in);
 
+/// A record batch was appended to a partition. Only logs whose rounds carry records have this fact.
+struct BatchAppended {
+  StreamId stream;
+  PartitionNumber partition;
+  Offset base_offset;  // What its first record got.
+  LeaderEpoch epoch;
+  std::string_view bytes;  // As the producer sent them.
+};
+extern const FactSet kRecordFacts;
+void encode(Encoder& out, const BatchAppended& fact);
+/// `bytes` of the answer are those of `frame`.
+Result<BatchAppended> decode_batch_appended(const FactFrame& frame);
+
 /// What the checkpoint says of the shard.
 struct ShardState {
   std::uint64_t format = kStoreFormat;  // Of the version that made the checkpoint.

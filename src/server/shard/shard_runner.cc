@@ -24,8 +24,8 @@ constexpr std::size_t kRoundsWaiting = 1;
 
 ShardRunner::ShardRunner(Parts parts)
     : parts_(std::move(parts)),
-      durable_(parts_.journal.next().value),
-      checkpointed_(parts_.shard->checkpointed().value),
+      durable_(parts_.log.next().value),
+      checkpointed_(parts_.shard->replica().checkpointed().value),
       synced_at_(parts_.clock.now()),
       spills_(parts_.store) {
   published_ = parts_.shard->stats();
@@ -43,7 +43,7 @@ bool ShardRunner::submit(std::unique_ptr<Call>& call, Broker::Admission admissio
   bool wake = false;
   {
     const std::scoped_lock lock(inbox_mutex_);
-    if (stopping_) return false;
+    if (stopping_ || deposed_) return false;
     if (admission == Broker::Admission::bounded &&
         (inbox_.size() >= limits::kCommandsWaiting ||
          inbox_bytes_ + bytes > limits::kCommandBytesWaiting)) {
@@ -62,7 +62,7 @@ Status ShardRunner::checkpoint() {
   if (stopping_) return Error{Errc::unavailable, "the broker is stopping"};
   const std::uint64_t wanted = ++checkpoints_wanted_;
   inbox_wake_.notify_one();
-  checkpoint_wake_.wait(lock, [&] { return checkpoints_made_ >= wanted || stopping_; });
+  checkpoint_wake_.wait(lock, [&] { return checkpoints_made_ >= wanted || stopping_ || deposed_; });
   if (checkpoints_made_ < wanted) return Error{Errc::unavailable, "the broker is stopping"};
   return {};
 }
@@ -98,19 +98,43 @@ void ShardRunner::stop() {
   spill_worker_.stop();
   checkpoint_worker_.stop();
   keeper_.stop();
+  if (!deposed_) finish();
+  // Whoever waits for these hears that they were dropped, while the broker is still whole.
+  parts_.shard->drop_waiting();
+  held_.clear();
+  calls_.clear();
+  inbox_.clear();
+  parts_.shard.reset();
+}
+
+void ShardRunner::finish() {
   if (const Status done = parts_.shard->finish(parts_.clock.now()); !done.has_value()) {
     spdlog::error("event=finish_failed error=\"{}\"", to_string(done.error()));
   }
-  // Whoever waits for these hears that they were dropped, while the broker is still whole.
-  parts_.shard->drop_waiting();
-  calls_.clear();
-  inbox_.clear();
+}
+
+/// What was decided and is not durable is void: nothing of it is let out.
+void ShardRunner::depose() {
+  {
+    const std::scoped_lock lock(inbox_mutex_);
+    if (std::exchange(deposed_, true)) return;
+  }
+  spdlog::warn("event=shard_deposed reason=\"another node appends to its log\"");
+  {
+    const std::scoped_lock lock(held_mutex_);
+    held_void_ = true;
+  }
+  inbox_wake_.notify_one();
+  checkpoint_wake_.notify_all();
+  held_taken_.notify_all();
+  held_wake_.notify_all();
+  if (parts_.deposed != nullptr) parts_.deposed();
 }
 
 bool ShardRunner::something_to_decide() const {
   return !inbox_.empty() || !results_.empty() || inbox_news_ || checkpoint_written_.has_value() ||
          checkpoint_given_up_ != nullptr || checkpoints_wanted_ > asked_ ||
-         (stopping_ && !last_checkpoint_) || gave_up_;
+         (stopping_ && !last_checkpoint_) || gave_up_ || deposed_;
 }
 
 void ShardRunner::wait_for_work(std::unique_lock<std::mutex>& lock) {
@@ -128,6 +152,7 @@ void ShardRunner::decide() {
   std::unique_lock lock(inbox_mutex_);
   while (true) {
     wait_for_work(lock);
+    if (deposed_) return;
     if (stopping_ && !last_checkpoint_) last_checkpoint_ = ++checkpoints_wanted_;
     if (last_checkpoint_ && (checkpoints_made_ >= *last_checkpoint_ || gave_up_)) return;
     inbox_news_ = false;
@@ -172,23 +197,23 @@ std::uint64_t ShardRunner::serve_checkpoints(std::uint64_t wanted) {
   if (wanted > asked_) {
     asked_ = wanted;
     // One that is sealed already may lack what came since: the next one counts.
-    asked_seal_ = shard.checkpoints_sealed() + 1;
+    asked_seal_ = shard.replica().checkpoints_sealed() + 1;
     shard.request_checkpoint();
   }
   start_checkpoint();
-  checkpoint_waits_ = shard.checkpoint_waits();
+  checkpoint_waits_ = shard.replica().checkpoint_waits();
   if (checkpoint_waits_ && parts_.fsync.kind != FsyncMode::Kind::always) {
     // Nobody else may be about to sync.
     Held nothing;
-    nothing.position = Position{parts_.journal.next().value - 1};
+    nothing.position = Position{parts_.log.next().value - 1};
     nothing.always_sync = true;
     hold(std::move(nothing));
   }
-  return shard.checkpoints_done() >= asked_seal_ ? asked_ : 0;
+  return shard.replica().checkpoints_done() >= asked_seal_ ? asked_ : 0;
 }
 
 void ShardRunner::run_round(std::vector<StoreResult> results) {
-  if (parts_.journal.room().everything < parts_.small_round_bytes) {
+  if (parts_.log.room().everything < parts_.small_round_bytes) {
     // Not even an ack can be journaled: wait for the keeper.
     std::this_thread::sleep_for(milliseconds{5});
     const std::scoped_lock lock(inbox_mutex_);
@@ -196,12 +221,13 @@ void ShardRunner::run_round(std::vector<StoreResult> results) {
     return;
   }
   Held held = parts_.shard->round(calls_, std::move(results), parts_.clock.now());
+  if (parts_.shard->fenced()) return depose();
   if (!held.empty() || held.position.value >= durable_.load()) hold(std::move(held));
 }
 
 void ShardRunner::hold(Held held) {
   std::unique_lock lock(held_mutex_);
-  held_taken_.wait(lock, [&] { return held_.size() < kRoundsWaiting; });
+  held_taken_.wait(lock, [&] { return held_.size() < kRoundsWaiting || held_void_; });
   held_.push_back(std::move(held));
   held_wake_.notify_one();
 }
@@ -216,13 +242,13 @@ void ShardRunner::start_checkpoint() {
 void ShardRunner::keep_room() {
   const std::scoped_lock lock(inbox_mutex_);
   // A prepared segment beside the reserve makes room for the largest round.
-  if (preparing_ || parts_.journal.room().additions >= parts_.journal.round_bytes_max()) return;
+  if (preparing_ || parts_.log.room().additions >= parts_.log.round_bytes_max()) return;
   preparing_ = true;
   keeper_.post([this] { prepare(); });
 }
 
 void ShardRunner::prepare() {
-  const Status prepared = parts_.journal.prepare();
+  const Status prepared = parts_.log.prepare();
   Shard::Shortage shortage = Shard::Shortage::none;
   if (!prepared.has_value()) {
     const bool files = prepared.error().code == Errc::resource_exhausted;
@@ -255,10 +281,11 @@ void ShardRunner::release() {
   const Duration patience = interval ? parts_.fsync.interval : Duration{kLookUp};
   while (auto batch = take_held(patience)) {
     sync_partitions(*batch);
-    if (!batch->empty() && sync_needed(*batch)) sync();
+    const bool needed = !batch->empty() && sync_needed(*batch);
+    if (needed && !sync()) return depose();
     for (Held& held : *batch) release_one(held);
     const bool idle = batch->empty() && interval;
-    if (idle && durable_.load() < parts_.journal.next().value) sync();
+    if (idle && durable_.load() < parts_.log.next().value && !sync()) return depose();
   }
 }
 
@@ -267,8 +294,8 @@ std::optional<std::deque<Held>> ShardRunner::take_held(Duration patience) {
   std::deque<Held> batch;
   {
     std::unique_lock lock(held_mutex_);
-    held_wake_.wait_for(lock, patience, [&] { return held_end_ || !held_.empty(); });
-    if (held_.empty() && held_end_) return std::nullopt;
+    held_wake_.wait_for(lock, patience, [&] { return held_end_ || held_void_ || !held_.empty(); });
+    if (held_void_ || (held_.empty() && held_end_)) return std::nullopt;
     batch = std::exchange(held_, {});
   }
   held_taken_.notify_one();
@@ -286,31 +313,43 @@ bool ShardRunner::sync_needed(const std::deque<Held>& batch) const {
   return must || due;
 }
 
-void ShardRunner::sync() {
+bool ShardRunner::sync() {
   const Instant before = parts_.clock.now();
-  const Result<Position> durable = sync_journal();
+  const Result<Position> durable = sync_log();
+  if (!durable.has_value() && durable.error().code == Errc::position_taken) return false;
   if (!durable.has_value()) fatal("the journal cannot be synced", durable.error());
   synced_at_ = parts_.clock.now();
   ++syncs_;
   sync_ns_ += static_cast<std::uint64_t>((synced_at_ - before).count());
   journal_syncs_.add(synced_at_ - before);
   durable_ = durable->value;
-  if (!checkpoint_waits_) return;
+  if (!checkpoint_waits_) return true;
   {
     const std::scoped_lock lock(inbox_mutex_);
     inbox_news_ = true;
   }
   inbox_wake_.notify_one();
+  return true;
 }
 
-/// Waits for a descriptor when there is none: what is written is not lost, and nobody is told yet.
-Result<Position> ShardRunner::sync_journal() {
-  Result<Position> durable = parts_.journal.sync();
-  if (durable.has_value() || durable.error().code != Errc::resource_exhausted) return durable;
-  spdlog::error("event=too_many_open_files error=\"{}\"", to_string(durable.error()));
-  while (!durable.has_value() && durable.error().code == Errc::resource_exhausted) {
+/// Waits while there is no descriptor, or while it is unknown what the log has: what is written is
+/// not lost, and nobody is told yet.
+Result<Position> ShardRunner::sync_log() {
+  const auto passes = [](const Result<Position>& durable) {
+    return !durable.has_value() && (durable.error().code == Errc::resource_exhausted ||
+                                    durable.error().code == Errc::unavailable);
+  };
+  Result<Position> durable = parts_.log.sync();
+  if (!passes(durable)) return durable;
+  const bool files = durable.error().code == Errc::resource_exhausted;
+  spdlog::error("event={} error=\"{}\"", files ? "too_many_open_files" : "log_outcome_unknown",
+                to_string(durable.error()));
+  while (passes(durable)) {
     std::this_thread::sleep_for(kRetryAfter);
-    durable = parts_.journal.sync();
+    const bool unknown = durable.error().code == Errc::unavailable;
+    // A broker that stops does not wait for an answer that may never come: nobody was told.
+    if (unknown && give_up_when_stopping()) return Error{Errc::position_taken, "it stops"};
+    durable = unknown ? parts_.log.settle() : parts_.log.sync();
   }
   return durable;
 }
@@ -319,7 +358,7 @@ Result<Position> ShardRunner::sync_journal() {
 void ShardRunner::sync_partitions(const std::deque<Held>& batch) {
   std::set<std::shared_ptr<StreamPartition>> partitions;
   for (const Held& held : batch) {
-    partitions.insert(held.streams.unsynced.begin(), held.streams.unsynced.end());
+    partitions.insert(held.unsynced.begin(), held.unsynced.end());
   }
   for (const auto& partition : partitions) {
     const Instant before = parts_.clock.now();
@@ -329,22 +368,21 @@ void ShardRunner::sync_partitions(const std::deque<Held>& batch) {
   }
 }
 
-void ShardRunner::remove_partitions(const std::vector<std::string>& folders) {
-  for (const std::string& folder : folders) {
-    const Status removed = remove_partition(parts_.disk, folder);
+void ShardRunner::remove_partitions(const std::vector<PartitionName>& names) {
+  for (const PartitionName& name : names) {
+    const Status removed = parts_.log.remove_partition(name);
     if (!removed.has_value()) {
-      spdlog::warn("event=remove_partition_failed folder=\"{}\" error=\"{}\"", folder,
-                   to_string(removed.error()));
+      spdlog::warn("event=remove_partition_failed stream={} partition={} error=\"{}\"",
+                   name.stream.value, name.partition.value, to_string(removed.error()));
     }
   }
 }
 
 void ShardRunner::release_one(Held& held) {
   held.release();
-  if (!held.streams.removed.empty()) {
-    keeper_.post([this, folders = std::move(held.streams.removed)] { remove_partitions(folders); });
+  if (!held.removed.empty()) {
+    keeper_.post([this, names = std::move(held.removed)] { remove_partitions(names); });
   }
-  for (const QueueEffects::Transfer& transfer : held.transfers) parts_.transfer(transfer);
   for (StoreJob& job : held.jobs) {
     auto shared = std::make_shared<const StoreJob>(std::move(job));
     store_worker_.post([this, shared] { run_job(*shared); });
@@ -418,7 +456,7 @@ void ShardRunner::note_store_full(bool full) {
 /// everything.
 bool ShardRunner::give_up_when_stopping() {
   const std::scoped_lock lock(inbox_mutex_);
-  if (!stopping_) return false;
+  if (!stopping_ && !deposed_) return false;
   gave_up_ = true;
   inbox_wake_.notify_one();
   return true;
@@ -450,7 +488,7 @@ void ShardRunner::run_checkpoint(const std::shared_ptr<const CheckpointJob>& sha
   checkpointed_ = job.position.value;
   const Position position = job.position;
   keeper_.post([this, position] {
-    if (const Status trimmed = parts_.journal.trim(position); !trimmed.has_value()) {
+    if (const Status trimmed = parts_.log.trim(position); !trimmed.has_value()) {
       spdlog::warn("event=journal_trim_failed error=\"{}\"", to_string(trimmed.error()));
     }
   });

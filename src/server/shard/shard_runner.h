@@ -13,10 +13,10 @@
 #include "server/shard/broker.h"
 #include "server/shard/clock.h"
 #include "server/shard/shard.h"
+#include "server/shard/shard_log.h"
 #include "server/shard/spill_buffer.h"
 #include "server/shard/worker.h"
 #include "storage/disk/checkpoint_store.h"
-#include "storage/journal/journal.h"
 
 namespace baton {
 
@@ -35,14 +35,14 @@ class ShardRunner {
  public:
   struct Parts {
     std::unique_ptr<Shard> shard;
-    Journal& journal;
+    ShardLog& log;
     CheckpointStore& store;
-    Disk& disk;
     const BrokerClock& clock;
     FsyncMode fsync;
     std::uint64_t small_round_bytes = Shard::kSmallRoundBytes;
-    /// Takes a message for another shard, once its leaving is durable.
-    std::function<void(const QueueEffects::Transfer&)> transfer;
+    /// The log has become another node's: this runner decides no more, and is to be stopped. Called
+    /// by one of its threads.
+    std::function<void()> deposed = {};
   };
 
   explicit ShardRunner(Parts parts);
@@ -55,7 +55,8 @@ class ShardRunner {
   bool submit(std::unique_ptr<Call>& call, Broker::Admission admission);
   /// Makes a checkpoint of everything that was submitted before, and waits for it.
   Status checkpoint();
-  /// Takes no more calls; does those it has, makes a last checkpoint, ends its threads. Idempotent.
+  /// Takes no more calls; does those it has, makes a last checkpoint, ends its threads. One that
+  /// was deposed drops its calls instead, and all that it has in memory. Idempotent.
   void stop();
   [[nodiscard]] ShardStats stats() const;
   [[nodiscard]] Position durable() const { return Position{durable_.load()}; }
@@ -78,13 +79,14 @@ class ShardRunner {
   void release();
   std::optional<std::deque<Held>> take_held(Duration patience);
   bool sync_needed(const std::deque<Held>& batch) const;
-  void sync();
-  Result<Position> sync_journal();
+  /// False when the shard is not this node's any more.
+  bool sync();
+  Result<Position> sync_log();
   void sync_partitions(const std::deque<Held>& batch);
   void release_one(Held& held);
 
   // Working.
-  void remove_partitions(const std::vector<std::string>& folders);
+  void remove_partitions(const std::vector<PartitionName>& names);
   void run_job(const StoreJob& job);
   void hold_spill(const SpillJob& job, const Error& error);
   void retry_spills();
@@ -93,6 +95,8 @@ class ShardRunner {
   void prepare();
   void note_store_full(bool full);
   bool give_up_when_stopping();
+  void depose();
+  void finish();
 
   Parts parts_;
   std::atomic<std::uint64_t> durable_;
@@ -111,6 +115,7 @@ class ShardRunner {
   std::uint64_t checkpoints_made_ = 0;
   bool inbox_news_ = false;  // Something else than calls: durability, room, a checkpoint.
   bool stopping_ = false;
+  bool deposed_ = false;
   // Why the journal's next segment cannot be made; and whether the disk has no room for the
   // checkpoint's rows.
   Shard::Shortage journal_shortage_ = Shard::Shortage::none;
@@ -127,6 +132,7 @@ class ShardRunner {
   std::condition_variable held_taken_;
   std::deque<Held> held_;
   bool held_end_ = false;
+  bool held_void_ = false;  // Nothing that is held will be let out.
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<std::uint64_t> sync_ns_{0};
   LatencyHistogram journal_syncs_;

@@ -44,15 +44,13 @@ class ShardTest : public testing::Test {
  protected:
   void start() {
     shard_.reset();
-    journal_.reset();
-    auto journal = open_file_journal(disk_, "journal",
-                                     {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
-    ASSERT_TRUE(journal.has_value()) << to_string(journal.error());
-    journal_ = *std::move(journal);
+    log_.reset();
+    auto log = open_local_log(disk_, "journal", "streams",
+                              {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
+    ASSERT_TRUE(log.has_value()) << to_string(log.error());
+    log_ = *std::move(log);
     store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover(
-        options_,
-        {.journal = *journal_, .store = *store_, .disk = disk_, .streams_folder = "streams"}, now_);
+    auto shard = Shard::recover(options_, {.log = *log_, .store = *store_}, now_);
     ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
     shard_ = *std::move(shard);
     now_ = std::max(now_, shard_->started_at());
@@ -66,7 +64,7 @@ class ShardTest : public testing::Test {
   /// One round, made durable and released. What it wants of the store is done before the next.
   void round() {
     Held held = shard_->round(calls_, std::exchange(results_, {}), now_);
-    ASSERT_TRUE(journal_->sync().has_value());
+    ASSERT_TRUE(log_->sync().has_value());
     held.release();
     for (StoreJob& job : held.jobs) waiting_jobs_.push_back(std::move(job));
     while (!waiting_jobs_.empty()) {
@@ -75,7 +73,7 @@ class ShardTest : public testing::Test {
       results_.push_back(*std::move(result));
       waiting_jobs_.pop_front();
     }
-    ASSERT_TRUE(journal_->prepare().has_value());
+    ASSERT_TRUE(log_->prepare().has_value());
   }
 
   void create(const std::string& queue, QueueSettingsPatch settings = {}) {
@@ -107,7 +105,7 @@ class ShardTest : public testing::Test {
   FakeDisk disk_{1};
   std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
   Shard::Options options_;
-  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<ShardLog> log_;
   std::unique_ptr<FakeStore> store_;
   std::unique_ptr<Shard> shard_;
   std::deque<std::unique_ptr<Call>> calls_;
@@ -157,7 +155,7 @@ TEST_F(ShardTest, AFullStoreDoesNotKeepAShardFromStarting) {
   calls_.clear();
   results_.clear();
   start();
-  EXPECT_EQ(shard_->machine().list("deep").at(0).stats.ready, 200U);
+  EXPECT_EQ(queues_of(shard_->replica().machines()).list("deep").at(0).stats.ready, 200U);
   round();
   EXPECT_FALSE(waiting_jobs_.empty()) << "nothing waits for room, so the test shows nothing";
 
@@ -179,7 +177,7 @@ TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
   shard_->set_shortage(Shard::Shortage::disk);
   EXPECT_LE(shard_->next_deadline(), now_ + seconds{1});
   now_ = now_ + seconds{1};
-  EXPECT_TRUE(shard_->next_checkpoint(journal_->next(), now_).has_value());
+  EXPECT_TRUE(shard_->next_checkpoint(log_->next(), now_).has_value());
 }
 
 // What is removed while the disk has no room must not be written first, or there never is any.
@@ -192,20 +190,20 @@ TEST_F(ShardTest, ACheckpointThatIsGivenUpGoesIntoTheNextOne) {
   round();
   ASSERT_EQ(consumer->got.size(), 3U);
   shard_->request_checkpoint();
-  auto given_up = shard_->next_checkpoint(journal_->next(), now_);
+  auto given_up = shard_->next_checkpoint(log_->next(), now_);
   ASSERT_TRUE(given_up.has_value());
-  EXPECT_FALSE(shard_->next_checkpoint(journal_->next(), now_).has_value()) << "one at a time";
+  EXPECT_FALSE(shard_->next_checkpoint(log_->next(), now_).has_value()) << "one at a time";
   shard_->checkpoint_given_up(*given_up);
 
   submit(AckCommand{.queue = "q", .tokens = {consumer->got[0].token}, .outcomes = {}});
   round();
-  const auto job = shard_->next_checkpoint(journal_->next(), now_);
+  const auto job = shard_->next_checkpoint(log_->next(), now_);
   ASSERT_TRUE(job.has_value()) << "it is due at once";
   EXPECT_GT(job->position, given_up->position);
   ASSERT_TRUE(run_checkpoint_job(*store_, *job).has_value());
   shard_->checkpoint_done(job->position, now_);
-  EXPECT_EQ(shard_->checkpoints_done(), shard_->checkpoints_sealed());
-  ASSERT_TRUE(journal_->trim(job->position).has_value());
+  EXPECT_EQ(shard_->replica().checkpoints_done(), shard_->replica().checkpoints_sealed());
+  ASSERT_TRUE(log_->trim(job->position).has_value());
 
   start();
   submit(DescribeQueueCommand{.queue = "q", .error = {}, .description = {}});
@@ -243,7 +241,7 @@ TEST_F(ShardTest, AnAdditionThatFindsNoRoomOnAFullDiskIsRefusedAndALeaseIsNot) {
   send("q", 1, 10);
   round();
   shard_->set_shortage(Shard::Shortage::disk);
-  const std::uint64_t room = journal_->room().additions;
+  const std::uint64_t room = log_->room().additions;
   send("q", 1, 10);
   for (std::uint64_t taken = 0; taken < room; taken += std::uint64_t{1} << 20U) {
     send("q", 1, std::uint64_t{1} << 20U);
@@ -255,7 +253,7 @@ TEST_F(ShardTest, AnAdditionThatFindsNoRoomOnAFullDiskIsRefusedAndALeaseIsNot) {
     held.release();
     held = shard_->round(calls_, {}, now_);
   }
-  ASSERT_TRUE(journal_->sync().has_value());
+  ASSERT_TRUE(log_->sync().has_value());
   held.release();
   std::size_t refused = 0;
   for (const QueueCommand& command : ended_) {

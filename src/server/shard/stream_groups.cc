@@ -249,7 +249,7 @@ void StreamShard::collect_seats() {
     const auto sink = sinks_.find(member->connection);
     if (sink == sinks_.end()) continue;
     if (auto alive = sink->second.lock(); alive != nullptr) {
-      effects_.seats.emplace_back(std::move(alive), std::move(effect));
+      told_.emplace_back(std::move(alive), std::move(effect));
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "server/shard/stream_shard.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -67,13 +68,10 @@ std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> check_batches(
 
 }  // namespace
 
-StreamShard::StreamShard(Disk& disk, std::string folder, Options options)
-    : disk_(disk),
-      folder_(std::move(folder)),
+StreamShard::StreamShard(ShardLog& log, Options options)
+    : log_(log),
       options_(options),
-      coordinator_({}, [this](const CoordinatorFact& fact) {
-        recorder_([&](Encoder& out) { encode(out, fact); }, true);
-      }) {}
+      coordinator_({}, [this](const CoordinatorFact& fact) { facts_->add(fact, true); }) {}
 
 Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber number) {
   return {Errc::partition_not_found,
@@ -81,27 +79,85 @@ Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber n
                       number.value, stream.partitions())};
 }
 
+std::span<const Table> StreamShard::tables() const {
+  static constexpr std::array kLoaded{tables::kStreams, tables::kStreamProducers, tables::kGroups};
+  return kLoaded;
+}
+
+std::span<const FactSet* const> StreamShard::facts() const {
+  static constexpr std::array kSets{&kStreamFacts, &kCoordinatorFacts, &kRecordFacts};
+  return kSets;
+}
+
 Status StreamShard::load(Table table, const Row& row) {
   return table == tables::kGroups ? coordinator_.load(row) : catalog_.load(table, row);
 }
 
-Status StreamShard::start(std::uint64_t boot, Recorder recorder, Instant now) {
-  recorder_ = std::move(recorder);
+Status StreamShard::apply(const FactFrame& frame, AppliedRows& /*rows*/, Instant now) {
+  if (frame.owner == kRecordFacts.owner) {
+    BATON_TRY(const BatchAppended fact, decode_batch_appended(frame));
+    return store(fact, now);
+  }
+  if (frame.owner == kCoordinatorFacts.owner) {
+    BATON_TRY(const CoordinatorFact fact, decode_coordinator_fact(frame));
+    coordinator_.apply(fact);
+    return {};
+  }
+  BATON_TRY(const StreamFact fact, decode_stream_fact(frame));
+  catalog_.apply(fact);
+  return {};
+}
+
+Status StreamShard::apply_1(FactOwner owner, Decoder& in, AppliedRows& /*rows*/, Instant /*now*/) {
+  if (owner == kCoordinatorFacts.owner) {
+    BATON_TRY(const CoordinatorFact fact, decode_coordinator_fact_1(in));
+    coordinator_.apply(fact);
+    return {};
+  }
+  BATON_TRY(const StreamFact fact, decode_stream_fact_1(in));
+  catalog_.apply(fact);
+  return {};
+}
+
+/// Stores what another node appended: the same bytes at the same offset, or this copy is not one.
+Status StreamShard::store(const BatchAppended& fact, Instant now) {
+  const StreamInfo* const stream = catalog_.find(fact.stream);
+  if (stream == nullptr) return Error{Errc::store_corrupt, "records of a stream that is unknown"};
+  BATON_TRY(const auto partition, open(*stream, fact.partition, now));
+  const Offset end = partition->log().next();
+  // The files may be ahead of the checkpoint that the rounds are applied to.
+  if (fact.base_offset < end) return {};
+  BATON_TRY(const CheckedBatch batch,
+            check_batch(fact.bytes, {.bytes_max = stream->settings.batch_bytes_max}, now));
+  BATON_TRY(const auto outcomes, partition->log().append({&batch, 1}, fact.epoch, now));
+  if (outcomes.front().verdict != ProducerVerdict::append ||
+      outcomes.front().base_offset != fact.base_offset) {
+    return Error{
+        Errc::store_corrupt,
+        fmt::format("partition {} of stream '{}' ends at offset {}, but the log puts the "
+                    "next record at {}",
+                    fact.partition.value, stream->name, end.value, fact.base_offset.value)};
+  }
+  partition->publish_all();
+  return {};
+}
+
+Status StreamShard::start(std::uint64_t boot, RoundFacts& facts, Instant now) {
+  facts_ = &facts;
   epoch_ = LeaderEpoch{static_cast<std::int32_t>(boot & 0x7fffffffU)};
   catalog_.start([this](const StreamFact& fact) {
     const bool must_sync = !std::holds_alternative<PartitionSynced>(fact);
-    recorder_([&](Encoder& out) { encode(out, fact); }, must_sync);
+    facts_->add(fact, must_sync);
   });
-  BATON_TRY_STATUS(disk_.make_folder(folder_));
   for (const auto& [id, stream] : catalog_.all()) {
     for (std::uint32_t number = 0; number < stream.partitions(); ++number) {
       const PartitionNumber partition{number};
-      BATON_TRY(const auto files, disk_.list(folder_of(id, partition)));
+      BATON_TRY(const bool used, log_.has_partition({id, partition}));
       // One that nobody has used yet is made by its first use.
-      if (files.empty() && stream.synced[number] == Offset{0}) continue;
+      if (!used && stream.synced[number] == Offset{0}) continue;
       BATON_TRY(const auto opened, open(stream, partition, now));
       // What opening found is durable now: from here on, its loss is damage.
-      catalog_.note_synced(id, partition, opened->synced_end());
+      note_synced({id, partition}, opened->synced_end());
     }
   }
   for (const auto& [id, partitions] : catalog_.deleted()) remove_files(id, partitions);
@@ -113,7 +169,7 @@ Status StreamShard::start(std::uint64_t boot, Recorder recorder, Instant now) {
 
 void StreamShard::remove_files(StreamId stream, std::uint32_t partitions) {
   for (std::uint32_t number = 0; number < partitions; ++number) {
-    effects_.removed.push_back(folder_of(stream, PartitionNumber{number}));
+    removed_.push_back({stream, PartitionNumber{number}});
   }
 }
 
@@ -136,14 +192,10 @@ void StreamShard::clamp_offsets(Instant now) {
   }
 }
 
-std::string StreamShard::folder_of(StreamId stream, PartitionNumber partition) const {
-  return fmt::format("{}/{}-{}", folder_, stream.value, partition.value);
-}
-
 Result<std::shared_ptr<StreamPartition>> StreamShard::open(const StreamInfo& stream,
                                                            PartitionNumber number, Instant now) {
   if (number.value >= stream.partitions()) return no_such_partition(stream, number);
-  const PartitionKey key{stream.id, number};
+  const PartitionName key{stream.id, number};
   if (const auto known = partitions_.find(key); known != partitions_.end()) return known->second;
   PartitionLog::Opening opening;
   opening.options.segment_bytes = stream.settings.segment_bytes;
@@ -155,7 +207,7 @@ Result<std::shared_ptr<StreamPartition>> StreamShard::open(const StreamInfo& str
     spdlog::error("event=records_damaged stream=\"{}\" partition={} where=\"{}\"", name,
                   number.value, text);
   };
-  BATON_TRY(auto log, PartitionLog::open(disk_, folder_of(stream.id, number), opening));
+  BATON_TRY(auto log, log_.open_partition(key, opening));
   for (const auto& [name, producer] : stream.producers)
     log->fence(producer.id, producer.epoch, now);
   if (const auto damage = log->describe().read_only; damage.has_value()) {
@@ -168,8 +220,9 @@ Result<std::shared_ptr<StreamPartition>> StreamShard::open(const StreamInfo& str
   return partition;
 }
 
-void StreamShard::execute(StreamCommand& command, Instant now) {
-  std::visit([&](auto& wanted) { on(wanted, now); }, command);
+Progress StreamShard::execute(Command& command, Instant now) {
+  std::visit([&](auto& wanted) { on(wanted, now); }, std::get<StreamCommand>(command));
+  return {};
 }
 
 void StreamShard::on(CreateStreamCommand& command, Instant now) {
@@ -204,7 +257,7 @@ void StreamShard::on(DeleteStreamCommand& command, Instant /*now*/) {
   }
   coordinator_.delete_stream(command.stream);
   for (std::uint32_t number = 0; number < removed->partitions(); ++number) {
-    const PartitionKey key{removed->id, PartitionNumber{number}};
+    const PartitionName key{removed->id, PartitionNumber{number}};
     const auto known = partitions_.find(key);
     if (known == partitions_.end()) continue;
     known->second->close();
@@ -300,14 +353,20 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
     if (outcome.verdict != ProducerVerdict::append) continue;
     ++stats_.batches;
     stats_.bytes += checked[i].bytes().size();
+    if (log_.rounds_carry_records()) {
+      carry({stream.id, number, outcome.base_offset, epoch_, checked[i].bytes()});
+    }
   }
   mark_unsynced(*partition, stream, now);
 }
 
+/// Tells those who follow.
+void StreamShard::carry(const BatchAppended& fact) { facts_->add(fact, false); }
+
 /// A duplicate waits for the sync as well: its first self may still be on its way to the disk.
 void StreamShard::mark_unsynced(const std::shared_ptr<StreamPartition>& partition,
                                 const StreamInfo& stream, Instant now) {
-  const PartitionKey key{stream.id, partition->number()};
+  const PartitionName key{stream.id, partition->number()};
   const FsyncMode& mode = stream.settings.fsync;
   // Nobody syncs under `never`: there is nothing to wait for and note.
   if (mode.kind != FsyncMode::Kind::never) {
@@ -315,8 +374,8 @@ void StreamShard::mark_unsynced(const std::shared_ptr<StreamPartition>& partitio
     to_note_[key] = partition;
   }
   if (mode.kind == FsyncMode::Kind::always) {
-    if (std::ranges::find(effects_.unsynced, partition) == effects_.unsynced.end()) {
-      effects_.unsynced.push_back(partition);
+    if (std::ranges::find(unsynced_, partition) == unsynced_.end()) {
+      unsynced_.push_back(partition);
     }
     return;
   }
@@ -338,11 +397,12 @@ void StreamShard::on(OpenPartitionCommand& command, Instant now) {
   }
 }
 
-void StreamShard::tick(Instant now) {
+bool StreamShard::tick(Instant now) {
   coordinator_.expire(now);
   sync_due(now);
   if (now >= note_at_) note_synced(now);
   if (now >= retention_at_) drop_old_segments(now);
+  return false;
 }
 
 void StreamShard::sync_due(Instant now) {
@@ -352,15 +412,20 @@ void StreamShard::sync_due(Instant now) {
       continue;
     }
     const auto known = partitions_.find(due->first);
-    if (known != partitions_.end()) effects_.unsynced.push_back(known->second);
+    if (known != partitions_.end()) unsynced_.push_back(known->second);
     due = sync_at_.erase(due);
   }
+}
+
+/// Where rounds carry the records, they are what is durable, and each node's files are its own.
+void StreamShard::note_synced(const PartitionName& name, Offset end) {
+  if (!log_.rounds_carry_records()) catalog_.note_synced(name.stream, name.partition, end);
 }
 
 void StreamShard::note_synced(Instant now) {
   for (auto entry = to_note_.begin(); entry != to_note_.end();) {
     const Offset end = entry->second->synced_end();
-    catalog_.note_synced(entry->first.first, entry->first.second, end);
+    note_synced(entry->first, end);
     const bool all = end >= entry->second->log().next();
     entry = all ? to_note_.erase(entry) : std::next(entry);
   }
@@ -370,7 +435,7 @@ void StreamShard::note_synced(Instant now) {
 Status StreamShard::finish() {
   for (const auto& [key, partition] : partitions_) {
     BATON_TRY_STATUS(partition->sync());
-    catalog_.note_synced(key.first, key.second, partition->synced_end());
+    note_synced(key, partition->synced_end());
   }
   return {};
 }
@@ -378,16 +443,16 @@ Status StreamShard::finish() {
 void StreamShard::drop_old_segments(Instant now) {
   retention_at_ = now + options_.retention_interval;
   for (const auto& [key, partition] : partitions_) {
-    const StreamInfo* const stream = catalog_.find(key.first);
+    const StreamInfo* const stream = catalog_.find(key.stream);
     BATON_ASSERT(stream != nullptr);
     // Also of one that keeps everything: its producers are forgotten here.
     const auto dropped = partition->log().drop_old_segments(now);
     if (!dropped.has_value()) {
       spdlog::warn("event=retention_failed stream=\"{}\" partition={} error=\"{}\"", stream->name,
-                   key.second.value, to_string(dropped.error()));
+                   key.partition.value, to_string(dropped.error()));
     } else if (!dropped->empty()) {
       spdlog::info("event=segments_dropped stream=\"{}\" partition={} segments={} first={}",
-                   stream->name, key.second.value, dropped->size(), dropped->back().next.value);
+                   stream->name, key.partition.value, dropped->size(), dropped->back().next.value);
     }
   }
 }
@@ -399,27 +464,28 @@ Instant StreamShard::next_deadline() const {
   return next;
 }
 
-StreamEffects StreamShard::take_effects() {
+void StreamShard::take_effects(Held& held) {
   collect_seats();
-  return std::exchange(effects_, {});
+  held.unsynced = std::exchange(unsynced_, {});
+  held.removed = std::exchange(removed_, {});
+  hold_told(std::exchange(told_, {}), held);
 }
 
-void StreamShard::append_changed_rows(RowBatch& batch) {
-  catalog_.append_changed_rows(batch);
-  coordinator_.append_changed_rows(batch);
+void StreamShard::seal(CheckpointJob& job) {
+  catalog_.append_changed_rows(job.rows);
+  coordinator_.append_changed_rows(job.rows);
 }
 
-std::size_t StreamShard::changed_bytes() const {
+std::uint64_t StreamShard::changed_bytes() const {
   constexpr std::size_t kGroupRowBytes = 128;
   return catalog_.changed_bytes() + kGroupRowBytes * coordinator_.changed_groups().size();
 }
 
-StreamStats StreamShard::stats() const {
-  StreamStats stats = stats_;
-  stats.streams = catalog_.all().size();
-  stats.damages = *damages_;
-  stats.groups = coordinator_.totals();
-  return stats;
+void StreamShard::add_stats(ShardStats& stats) const {
+  stats.streams = stats_;
+  stats.streams.streams = catalog_.all().size();
+  stats.streams.damages = *damages_;
+  stats.streams.groups = coordinator_.totals();
 }
 
 }  // namespace baton

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -16,81 +15,51 @@
 #include "base/time.h"
 #include "core/group/machine.h"
 #include "core/stream/catalog.h"
+#include "server/shard/machine.h"
 #include "server/shard/shard_facts.h"
+#include "server/shard/shard_log.h"
 #include "server/shard/stream_commands.h"
 #include "server/shard/stream_partition.h"
-#include "storage/disk/disk.h"
 
 namespace baton {
 
-/// What a round wants done with streams once its facts are durable.
-struct StreamEffects {
-  /// To be synced before the round's calls are told.
-  std::vector<std::shared_ptr<StreamPartition>> unsynced;
-  std::vector<std::pair<std::shared_ptr<SeatSink>, CoordinatorEffects::Effect>> seats;
-  /// Folders of deleted partitions: their files may go.
-  std::vector<std::string> removed;
-
-  [[nodiscard]] bool empty() const { return unsynced.empty() && seats.empty() && removed.empty(); }
-};
-
-/// Numbers since the start, for metrics.
-struct StreamStats {
-  std::uint64_t streams = 0;
-  std::uint64_t batches = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t duplicates = 0;
-  std::uint64_t refused = 0;
-  std::uint64_t partitions_read_only = 0;
-  std::uint64_t damages = 0;  // That readers met.
-  CoordinatorTotals groups;
-};
-
 /// The streams of one shard: their catalog, their logs, and who has the seats of their groups.
-/// Owned by the Shard and on its thread; starts no thread and reads no clock.
 ///
 /// A partition's segments are its own journal: records never pass through the shard's. That holds
 /// what the catalog and the coordinator say, and each partition's synced end, which is told late: a
 /// log that ends before it is damaged, one that ends behind it is not.
-class StreamShard {
+class StreamShard final : public ShardMachine {
  public:
-  /// Takes the bytes of each fact, and whether it must be synced in every fsync mode.
-  using Recorder = std::function<void(const std::function<void(Encoder&)>& fact, bool must_sync)>;
   struct Options {
     Duration retention_interval = std::chrono::seconds{10};
     Duration synced_note_interval = std::chrono::seconds{1};
   };
 
-  /// `folder` holds a folder for each partition, and is made when there is something to put in it.
-  StreamShard(Disk& disk, std::string folder, Options options);
+  StreamShard(ShardLog& log, Options options);
 
-  // Recovery, in this order.
-  Status load(Table table, const Row& row);
-  void apply(const StreamFact& fact) { catalog_.apply(fact); }
-  void apply(const CoordinatorFact& fact) { coordinator_.apply(fact); }
-  /// Opens the logs; removes what deleted streams left behind. Then the shard serves.
-  Status start(std::uint64_t boot, Recorder recorder, Instant now);
+  [[nodiscard]] std::span<const Table> tables() const override;
+  Status load(Table table, const Row& row) override;
+  [[nodiscard]] std::span<const FactSet* const> facts() const override;
+  Status apply(const FactFrame& frame, AppliedRows& rows, Instant now) override;
+  Status apply_1(FactOwner owner, Decoder& in, AppliedRows& rows, Instant now) override;
+  void seal(CheckpointJob& job) override;
+  [[nodiscard]] std::uint64_t changed_bytes() const override;
 
-  // Live. `now` never goes back.
-  void execute(StreamCommand& command, Instant now);
+  /// Opens the logs; removes what deleted streams left behind.
+  Status start(std::uint64_t boot, RoundFacts& facts, Instant now) override;
+  [[nodiscard]] Demand demand(const Command& /*command*/) const override { return {}; }
+  void refuse(Command& /*command*/, const Error& /*error*/) const override {}
+  Progress execute(Command& command, Instant now) override;
   /// What is due: retention, synced ends, leases of nodes.
-  void tick(Instant now);
-  [[nodiscard]] Instant next_deadline() const;
-  StreamEffects take_effects();
-
-  /// The shard stops in order: makes every partition durable to its end, and notes that end, so
-  /// that damage found by the next start is not taken for a torn tail.
-  Status finish();
-
-  /// Puts the rows that changed since the last call.
-  void append_changed_rows(RowBatch& batch);
-  [[nodiscard]] std::size_t changed_bytes() const;
-
-  [[nodiscard]] StreamStats stats() const;
+  bool tick(Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override;
+  void take_effects(Held& held) override;
+  /// Makes every partition durable to its end, and notes that end, so that damage found by the next
+  /// start is not taken for a torn tail.
+  Status finish() override;
+  void add_stats(ShardStats& stats) const override;
 
  private:
-  using PartitionKey = std::pair<StreamId, PartitionNumber>;
-
   void on(CreateStreamCommand& command, Instant now);
   void on(UpdateStreamCommand& command, Instant now);
   void on(DeleteStreamCommand& command, Instant now);
@@ -125,6 +94,9 @@ class StreamShard {
   void clamp_offsets(Instant now);
   void remove_files(StreamId stream, std::uint32_t partitions);
   void note_synced(Instant now);
+  void note_synced(const PartitionName& name, Offset end);
+  Status store(const BatchAppended& fact, Instant now);
+  void carry(const BatchAppended& fact);
   void sync_due(Instant now);
   void drop_old_segments(Instant now);
   void collect_seats();
@@ -136,23 +108,24 @@ class StreamShard {
   [[nodiscard]] std::shared_ptr<StreamPartition> find_partition(const GroupId& group) const;
   [[nodiscard]] GroupReport report(GroupDescription group) const;
   [[nodiscard]] std::uint64_t lag_of(const GroupId& group, std::optional<GroupOffset> offset) const;
-  [[nodiscard]] std::string folder_of(StreamId stream, PartitionNumber partition) const;
 
-  Disk& disk_;
-  std::string folder_;
+  ShardLog& log_;
   Options options_;
-  Recorder recorder_;
+  RoundFacts* facts_ = nullptr;  // Once it decides.
   LeaderEpoch epoch_;
   StreamCatalog catalog_;
   Coordinator coordinator_;
-  std::map<PartitionKey, std::shared_ptr<StreamPartition>> partitions_;
+  std::map<PartitionName, std::shared_ptr<StreamPartition>> partitions_;
   std::map<ConnectionId, std::weak_ptr<SeatSink>> sinks_;
-  StreamEffects effects_;
+  // Of the round being decided.
+  std::vector<std::shared_ptr<StreamPartition>> unsynced_;
+  std::vector<std::pair<std::shared_ptr<SeatSink>, CoordinatorEffects::Effect>> told_;
+  std::vector<PartitionName> removed_;
   // Written since their synced end was last noted.
-  std::map<PartitionKey, std::shared_ptr<StreamPartition>> to_note_;
+  std::map<PartitionName, std::shared_ptr<StreamPartition>> to_note_;
   Instant note_at_ = Instant::never();
   // Under `interval`: when each is to be synced.
-  std::map<PartitionKey, Instant> sync_at_;
+  std::map<PartitionName, Instant> sync_at_;
   Instant retention_at_ = Instant::never();
   std::uint32_t next_spread_ = 0;  // Where records go that may go anywhere.
   StreamStats stats_;

@@ -46,15 +46,13 @@ class StreamShardTest : public testing::Test {
 
   void start() {
     shard_.reset();
-    journal_.reset();
-    auto journal = open_file_journal(disk_, "journal",
-                                     {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
-    ASSERT_TRUE(journal.has_value()) << to_string(journal.error());
-    journal_ = *std::move(journal);
+    log_.reset();
+    auto log = open_local_log(disk_, "journal", "streams",
+                              {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
+    ASSERT_TRUE(log.has_value()) << to_string(log.error());
+    log_ = *std::move(log);
     store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover(
-        {}, {.journal = *journal_, .store = *store_, .disk = disk_, .streams_folder = "streams"},
-        now_);
+    auto shard = Shard::recover({}, {.log = *log_, .store = *store_}, now_);
     ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
     shard_ = *std::move(shard);
     now_ = std::max(now_, shard_->started_at());
@@ -68,13 +66,13 @@ class StreamShardTest : public testing::Test {
   }
   void round() {
     Held held = shard_->round(calls_, {}, now_);
-    for (const auto& partition : held.streams.unsynced) ASSERT_TRUE(partition->sync().has_value());
-    ASSERT_TRUE(journal_->sync().has_value());
+    for (const auto& partition : held.unsynced) ASSERT_TRUE(partition->sync().has_value());
+    ASSERT_TRUE(log_->sync().has_value());
     held.release();
-    for (const std::string& folder : held.streams.removed) {
-      ASSERT_TRUE(remove_partition(disk_, folder).has_value());
+    for (const PartitionName& name : held.removed) {
+      ASSERT_TRUE(log_->remove_partition(name).has_value());
     }
-    ASSERT_TRUE(journal_->prepare().has_value());
+    ASSERT_TRUE(log_->prepare().has_value());
   }
   void pass(Duration time) {
     now_ = now_ + time;
@@ -181,7 +179,7 @@ class StreamShardTest : public testing::Test {
 
   FakeDisk disk_{1};
   std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
-  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<ShardLog> log_;
   std::unique_ptr<FakeStore> store_;
   std::unique_ptr<Shard> shard_;
   std::deque<std::unique_ptr<Call>> calls_;
@@ -258,7 +256,7 @@ TEST_F(StreamShardTest, FilesOfADeletedStreamGoAtTheNextStartIfTheyCouldNotBefor
   calls_.push_back(std::make_unique<DoneCall>(
       StreamCommand(DeleteStreamCommand{.stream = "s", .error = {}}), done_));
   Held held = shard_->round(calls_, {}, now_);
-  ASSERT_TRUE(journal_->sync().has_value());
+  ASSERT_TRUE(log_->sync().has_value());
   held = {};
   crash();
   round();

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <future>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "server/shard/broker.h"
+
+/// For tests: one command through a running broker or shard, and back.
+namespace baton {
+
+/// Tells a promise its command; one that is dropped breaks the promise.
+class PromisedCall final : public Call {
+ public:
+  PromisedCall(Command wanted, std::promise<Command> promise)
+      : Call(std::move(wanted)), promise_(std::move(promise)) {}
+  void complete() override { promise_.set_value(std::move(command)); }
+
+ private:
+  std::promise<Command> promise_;
+};
+
+/// Executes `command`, one of the kind `Machine`, and waits. False when the broker turns it away,
+/// or drops it.
+template <class Machine, class Wanted>
+bool execute_on(Broker& broker, Wanted& command) {
+  std::promise<Command> promise;
+  std::future<Command> done = promise.get_future();
+  std::unique_ptr<Call> call =
+      std::make_unique<PromisedCall>(Machine(std::move(command)), std::move(promise));
+  if (!broker.submit(call, Broker::Admission::reserved)) return false;
+  try {
+    command = std::get<Wanted>(std::get<Machine>(done.get()));
+  } catch (const std::future_error&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace baton

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "server/shard/shard_log.h"
+
+namespace baton {
+
+/// The rounds that several nodes share: one order, and one epoch that only grows.
+struct SharedRounds {
+  struct Entry {
+    Position position;
+    std::uint64_t epoch = 0;
+    Instant now;
+    std::string facts;
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+
+  /// Stores it if it comes next and nobody appended under a greater epoch.
+  bool store(const Entry& entry);
+  [[nodiscard]] Position next() const { return Position{entries.size() + 1}; }
+
+  std::vector<Entry> entries;
+  std::vector<Entry> on_their_way;  // Requests that nobody waits for any more; they may arrive.
+};
+
+/// How often things go wrong, in percent.
+struct SharedLogFaults {
+  std::uint64_t request_lost = 0;
+  std::uint64_t answer_lost = 0;
+  std::uint64_t read_short = 0;
+};
+
+/// One node's hold on a log that several nodes share, in memory. Answers get lost, and requests,
+/// which may arrive later; reads end early.
+class SharedLog final : public ShardLog {
+ public:
+  SharedLog(std::shared_ptr<SharedRounds> rounds, PartitionFolders partitions, Random random,
+            SharedLogFaults faults)
+      : rounds_(std::move(rounds)),
+        partitions_(std::move(partitions)),
+        random_(random),
+        faults_(faults),
+        next_(rounds_->next()) {}
+
+  [[nodiscard]] std::uint64_t round_bytes_max() const override { return std::uint64_t{1} << 24U; }
+  [[nodiscard]] Position first() const override { return Position{1}; }
+  /// After what this node appended, or read.
+  [[nodiscard]] Position next() const override { return next_; }
+  Status append(const NewRound& round) override;
+  Result<Position> sync() override;
+  Result<Position> settle() override;
+  Status read(Position from, const std::function<Status(const Round&)>& visit) const override;
+  Status trim(Position /*before*/) override { return {}; }
+  [[nodiscard]] std::uint64_t bytes_since(Position from) const override;
+  [[nodiscard]] Journal::Room room() const override {
+    return {round_bytes_max(), round_bytes_max()};
+  }
+  Status prepare() override { return {}; }
+  [[nodiscard]] bool rounds_carry_records() const override { return true; }
+  Result<std::unique_ptr<PartitionLog>> open_partition(
+      const PartitionName& name, const PartitionLog::Opening& opening) override {
+    return partitions_.open_partition(name, opening);
+  }
+  [[nodiscard]] Result<bool> has_partition(const PartitionName& name) const override {
+    return partitions_.has_partition(name);
+  }
+  Status remove_partition(const PartitionName& name) override {
+    return partitions_.remove_partition(name);
+  }
+
+ private:
+  Result<Position> send();
+  void deliver_late();
+
+  std::shared_ptr<SharedRounds> rounds_;
+  PartitionFolders partitions_;
+  mutable Random random_;
+  SharedLogFaults faults_;
+  std::deque<SharedRounds::Entry> taken_;  // And not known to be durable.
+  bool fenced_ = false;
+  mutable Position next_;
+};
+
+}  // namespace baton
