@@ -38,6 +38,25 @@ struct QueueSettings {
   std::map<std::string, Throttle> throttles{};                    // Added; rate 0 removes.
 };
 
+/// Calls `visit(name, value)` with each setting that is one value, so with all but weights and
+/// throttles, under the name of its field on the wire.
+template <class Settings, class Visit>
+void for_each_setting(Settings& settings, const Visit& visit) {
+  visit("visibility_timeout_ms", settings.visibility_timeout);
+  visit("max_attempts", settings.max_attempts);
+  visit("dead_letter_queue", settings.dead_letter_queue);
+  visit("retry_delay_ms", settings.retry_delay);
+  visit("retry_delay_max_ms", settings.retry_delay_max);
+  visit("release_on_disconnect", settings.release_on_disconnect);
+  visit("payload_bytes_max", settings.payload_bytes_max);
+  visit("messages_max", settings.messages_max);
+  visit("bytes_max", settings.bytes_max);
+  visit("retention_ms", settings.retention);
+  visit("dedup_window_ms", settings.dedup_window);
+  visit("dedup_ids_max", settings.dedup_ids_max);
+  visit("fairness_cost", settings.fairness_cost);
+}
+
 struct QueueStats {
   std::uint64_t ready = 0;
   std::uint64_t leased = 0;

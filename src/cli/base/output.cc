@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -63,27 +65,18 @@ std::string_view state_word(client::MessageState state) {
   }
 }
 
+Json json_of(std::chrono::milliseconds value) { return value.count(); }
+Json json_of(client::FairnessCost value) { return cost_name(value); }
+template <class T>
+Json json_of(const T& value) {
+  return value;
+}
+
 Json to_json(const client::QueueSettings& settings) {
   Json out = Json::object();
-  const auto put = [&out](std::string_view name, const auto& value) {
-    if (value) out[std::string(name)] = *value;
-  };
-  const auto put_ms = [&out](std::string_view name, const auto& value) {
-    if (value) out[std::string(name)] = value->count();
-  };
-  put_ms("visibility_timeout_ms", settings.visibility_timeout);
-  put("max_attempts", settings.max_attempts);
-  put("dead_letter_queue", settings.dead_letter_queue);
-  put_ms("retry_delay_ms", settings.retry_delay);
-  put_ms("retry_delay_max_ms", settings.retry_delay_max);
-  put("release_on_disconnect", settings.release_on_disconnect);
-  put("payload_bytes_max", settings.payload_bytes_max);
-  put("messages_max", settings.messages_max);
-  put("bytes_max", settings.bytes_max);
-  put_ms("retention_ms", settings.retention);
-  put_ms("dedup_window_ms", settings.dedup_window);
-  put("dedup_ids_max", settings.dedup_ids_max);
-  if (settings.fairness_cost) out["fairness_cost"] = cost_name(*settings.fairness_cost);
+  client::for_each_setting(settings, [&](const char* name, const auto& value) {
+    if (value) out[name] = json_of(*value);
+  });
   out["weights"] = Json::object();
   for (const auto& [key, weight] : settings.weights) out["weights"][key] = weight;
   out["throttles"] = Json::object();
@@ -280,6 +273,33 @@ std::string describe_payload(std::string_view payload) {
   return out;
 }
 
+namespace {
+
+// The settings that describe() words with care. It shows any other as its name and its value.
+const std::set<std::string> kDescribed{
+    "visibility_timeout_ms", "max_attempts", "dead_letter_queue", "retry_delay_ms",
+    "retry_delay_max_ms",    "bytes_max",    "payload_bytes_max", "release_on_disconnect",
+    "messages_max",          "retention_ms", "dedup_window_ms",   "dedup_ids_max",
+    "fairness_cost"};
+
+/// "lock_timeout_ms" is shown as "lock timeout".
+std::string label_of(std::string name) {
+  if (name.ends_with("_ms")) name.resize(name.size() - 3);
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+std::string text_of(std::chrono::milliseconds value) { return duration_text(value); }
+std::string text_of(bool value) { return value ? "yes" : "no"; }
+template <std::unsigned_integral Number>
+std::string text_of(Number value) {
+  return format_count(value);
+}
+std::string text_of(const std::string& value) { return printable(value); }
+std::string text_of(client::FairnessCost value) { return std::string(cost_name(value)); }
+
+}  // namespace
+
 std::string describe(const client::QueueInfo& queue) {
   const auto& settings = queue.settings;
   const auto& stats = queue.stats;
@@ -302,6 +322,9 @@ std::string describe(const client::QueueInfo& queue) {
   line("dedup window", fmt::format("{}, at most {} ids", duration_text(settings.dedup_window),
                                    limit_text(settings.dedup_ids_max, format_count)));
   line("fairness cost", settings.fairness_cost == client::FairnessCost::byte ? "byte" : "message");
+  client::for_each_setting(settings, [&](const std::string& name, const auto& value) {
+    if (value && !kDescribed.contains(name)) line(label_of(name), text_of(*value));
+  });
   for (const auto& [key, weight] : settings.weights) {
     line("weight", fmt::format("{}={}", printable(key), weight));
   }

@@ -40,21 +40,64 @@ void fill(const NewMessage& message, v1::NewMessage& out) {
   if (message.expires_after.count() != 0) out.set_expires_after_ms(ms(message.expires_after));
 }
 
+// A setting's field in the wire schema, found by its name.
+const google::protobuf::FieldDescriptor* field_named(const char* name) {
+  return v1::QueueSettings::descriptor()->FindFieldByName(name);
+}
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+using Wire = v1::QueueSettings;
+
+void set(const Reflection& how, Wire& out, const FieldDescriptor* field, std::uint64_t value) {
+  how.SetUInt64(&out, field, value);
+}
+void set(const Reflection& how, Wire& out, const FieldDescriptor* field, std::uint32_t value) {
+  how.SetUInt32(&out, field, value);
+}
+void set(const Reflection& how, Wire& out, const FieldDescriptor* field, bool value) {
+  how.SetBool(&out, field, value);
+}
+void set(const Reflection& how, Wire& out, const FieldDescriptor* field, const std::string& value) {
+  how.SetString(&out, field, value);
+}
+void set(const Reflection& how, Wire& out, const FieldDescriptor* field, FairnessCost value) {
+  how.SetEnumValue(&out, field, static_cast<int>(value));
+}
+void set(const Reflection& how, Wire& out, const FieldDescriptor* field,
+         std::chrono::milliseconds value) {
+  how.SetUInt64(&out, field, ms(value));
+}
+
+void get(const Reflection& how, const Wire& in, const FieldDescriptor* field,
+         std::uint64_t& value) {
+  value = how.GetUInt64(in, field);
+}
+void get(const Reflection& how, const Wire& in, const FieldDescriptor* field,
+         std::uint32_t& value) {
+  value = how.GetUInt32(in, field);
+}
+void get(const Reflection& how, const Wire& in, const FieldDescriptor* field, bool& value) {
+  value = how.GetBool(in, field);
+}
+void get(const Reflection& how, const Wire& in, const FieldDescriptor* field, std::string& value) {
+  value = how.GetString(in, field);
+}
+void get(const Reflection& how, const Wire& in, const FieldDescriptor* field, FairnessCost& value) {
+  value = static_cast<FairnessCost>(how.GetEnumValue(in, field));
+}
+void get(const Reflection& how, const Wire& in, const FieldDescriptor* field,
+         std::chrono::milliseconds& value) {
+  value = duration(how.GetUInt64(in, field));
+}
+
 QueueSettings from_proto(const v1::QueueSettings& in) {
   QueueSettings out;
-  if (in.has_visibility_timeout_ms()) out.visibility_timeout = duration(in.visibility_timeout_ms());
-  if (in.has_max_attempts()) out.max_attempts = in.max_attempts();
-  if (in.has_dead_letter_queue()) out.dead_letter_queue = in.dead_letter_queue();
-  if (in.has_retry_delay_ms()) out.retry_delay = duration(in.retry_delay_ms());
-  if (in.has_retry_delay_max_ms()) out.retry_delay_max = duration(in.retry_delay_max_ms());
-  if (in.has_release_on_disconnect()) out.release_on_disconnect = in.release_on_disconnect();
-  if (in.has_payload_bytes_max()) out.payload_bytes_max = in.payload_bytes_max();
-  if (in.has_messages_max()) out.messages_max = in.messages_max();
-  if (in.has_bytes_max()) out.bytes_max = in.bytes_max();
-  if (in.has_retention_ms()) out.retention = duration(in.retention_ms());
-  if (in.has_dedup_window_ms()) out.dedup_window = duration(in.dedup_window_ms());
-  if (in.has_dedup_ids_max()) out.dedup_ids_max = in.dedup_ids_max();
-  if (in.has_fairness_cost()) out.fairness_cost = static_cast<FairnessCost>(in.fairness_cost());
+  const Reflection& how = *v1::QueueSettings::GetReflection();
+  for_each_setting(out, [&](const char* name, auto& value) {
+    const FieldDescriptor* const field = field_named(name);
+    if (how.HasField(in, field)) get(how, in, field, value.emplace());
+  });
   for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
   for (const auto& [key, throttle] : in.throttles()) {
     out.throttles.emplace(key, Throttle{.rate = throttle.rate(), .burst = throttle.burst()});
@@ -121,19 +164,9 @@ void to_proto(const Extension& item, v1::ExtendItem& out) {
 }
 
 void to_proto(const QueueSettings& in, v1::QueueSettings& out) {
-  if (in.visibility_timeout) out.set_visibility_timeout_ms(ms(*in.visibility_timeout));
-  if (in.max_attempts) out.set_max_attempts(*in.max_attempts);
-  if (in.dead_letter_queue) out.set_dead_letter_queue(*in.dead_letter_queue);
-  if (in.retry_delay) out.set_retry_delay_ms(ms(*in.retry_delay));
-  if (in.retry_delay_max) out.set_retry_delay_max_ms(ms(*in.retry_delay_max));
-  if (in.release_on_disconnect) out.set_release_on_disconnect(*in.release_on_disconnect);
-  if (in.payload_bytes_max) out.set_payload_bytes_max(*in.payload_bytes_max);
-  if (in.messages_max) out.set_messages_max(*in.messages_max);
-  if (in.bytes_max) out.set_bytes_max(*in.bytes_max);
-  if (in.retention) out.set_retention_ms(ms(*in.retention));
-  if (in.dedup_window) out.set_dedup_window_ms(ms(*in.dedup_window));
-  if (in.dedup_ids_max) out.set_dedup_ids_max(*in.dedup_ids_max);
-  if (in.fairness_cost) out.set_fairness_cost(static_cast<v1::FairnessCost>(*in.fairness_cost));
+  for_each_setting(in, [&](const char* name, const auto& value) {
+    if (value) set(*v1::QueueSettings::GetReflection(), out, field_named(name), *value);
+  });
   for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
   for (const auto& [key, throttle] : in.throttles) {
     v1::Throttle& wire = (*out.mutable_throttles())[key];

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/grpc/queue_settings.h"
 #include "server/session/bounds.h"
 #include "server/session/limits.h"
 
@@ -21,81 +22,6 @@ Status check_items(std::string_view field, int count) {
   if (items <= limits::kBatchItems) return {};
   return Error{Errc::invalid_argument,
                fmt::format("{} has {} items; the limit is {}", field, items, limits::kBatchItems)};
-}
-
-Result<FairnessCost> fairness_cost(v1::FairnessCost cost) {
-  switch (cost) {
-    case v1::FAIRNESS_COST_MESSAGE: return FairnessCost::message;
-    case v1::FAIRNESS_COST_BYTE: return FairnessCost::byte;
-    default:
-      return Error{Errc::invalid_argument,
-                   fmt::format("fairness_cost is {}; it may be 1 (message) or 2 (byte)",
-                               static_cast<int>(cost))};
-  }
-}
-
-// The longest time a field may name before a queue's own rules look at it.
-constexpr Duration kAnySetting = limits::kRetentionMax;
-
-Status patch_durations(const v1::QueueSettings& in, QueueSettingsPatch& out) {
-  if (in.has_visibility_timeout_ms()) {
-    BATON_TRY(out.visibility_timeout,
-              convert_ms("visibility_timeout_ms", in.visibility_timeout_ms(), kAnySetting));
-  }
-  if (in.has_retry_delay_ms()) {
-    BATON_TRY(out.retry_delay, convert_ms("retry_delay_ms", in.retry_delay_ms(), kAnySetting));
-  }
-  if (in.has_retry_delay_max_ms()) {
-    BATON_TRY(out.retry_delay_max,
-              convert_ms("retry_delay_max_ms", in.retry_delay_max_ms(), kAnySetting));
-  }
-  if (in.has_retention_ms()) {
-    BATON_TRY(out.retention, convert_ms("retention_ms", in.retention_ms(), kAnySetting));
-  }
-  if (in.has_dedup_window_ms()) {
-    BATON_TRY(out.dedup_window, convert_ms("dedup_window_ms", in.dedup_window_ms(), kAnySetting));
-  }
-  return {};
-}
-
-Status patch_keys(const v1::QueueSettings& in, QueueSettingsPatch& out) {
-  if (in.weights().size() > limits::kWeightsPerQueue) {
-    return over_limit("number of weights", in.weights().size(), limits::kWeightsPerQueue);
-  }
-  for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
-  if (in.throttles().size() > limits::kThrottlesPerQueue) {
-    return over_limit("number of throttles", in.throttles().size(), limits::kThrottlesPerQueue);
-  }
-  for (const auto& [key, throttle] : in.throttles()) {
-    // NaN passes every comparison below.
-    if (std::isnan(throttle.rate())) {
-      return Error{Errc::invalid_argument, fmt::format("rate of throttle '{}' is no number", key)};
-    }
-    out.throttles.emplace(key, ThrottleRate{.rate = throttle.rate(), .burst = throttle.burst()});
-  }
-  return {};
-}
-
-Result<QueueSettingsPatch> convert_settings(const v1::QueueSettings& in) {
-  QueueSettingsPatch out;
-  BATON_TRY_STATUS(patch_durations(in, out));
-  BATON_TRY_STATUS(patch_keys(in, out));
-  if (in.has_max_attempts()) out.max_attempts = in.max_attempts();
-  if (in.has_dead_letter_queue()) {
-    if (!in.dead_letter_queue().empty()) {
-      BATON_TRY_STATUS(validate_queue_name(in.dead_letter_queue()));
-    }
-    out.dead_letter_queue = in.dead_letter_queue();
-  }
-  if (in.has_release_on_disconnect()) out.release_on_disconnect = in.release_on_disconnect();
-  if (in.has_payload_bytes_max()) out.payload_bytes_max = in.payload_bytes_max();
-  if (in.has_messages_max()) out.messages_max = in.messages_max();
-  if (in.has_bytes_max()) out.bytes_max = in.bytes_max();
-  if (in.has_dedup_ids_max()) out.dedup_ids_max = in.dedup_ids_max();
-  if (in.has_fairness_cost() && in.fairness_cost() != v1::FAIRNESS_COST_UNSPECIFIED) {
-    BATON_TRY(out.fairness_cost, fairness_cost(in.fairness_cost()));
-  }
-  return out;
 }
 
 Result<NewMessage> convert_message(v1::NewMessage& in) {

@@ -3,39 +3,12 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "server/grpc/queue_settings.h"
 #include "server/grpc/status.h"
 #include "server/session/limits.h"
 
 namespace baton {
 namespace {
-
-std::uint64_t to_ms(Duration duration) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
-}
-
-void describe_settings(const QueueSettings& in, v1::QueueSettings& out) {
-  out.set_visibility_timeout_ms(to_ms(in.visibility_timeout));
-  out.set_max_attempts(in.max_attempts);
-  out.set_dead_letter_queue(in.dead_letter_queue);
-  out.set_retry_delay_ms(to_ms(in.retry_delay));
-  out.set_retry_delay_max_ms(to_ms(in.retry_delay_max));
-  out.set_release_on_disconnect(in.release_on_disconnect);
-  out.set_payload_bytes_max(in.payload_bytes_max);
-  out.set_messages_max(in.messages_max);
-  out.set_bytes_max(in.bytes_max);
-  out.set_retention_ms(to_ms(in.retention));
-  out.set_dedup_window_ms(to_ms(in.dedup_window));
-  out.set_dedup_ids_max(in.dedup_ids_max);
-  out.set_fairness_cost(in.fairness_cost == FairnessCost::byte ? v1::FAIRNESS_COST_BYTE
-                                                               : v1::FAIRNESS_COST_MESSAGE);
-  for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
-  for (const auto& [key, throttle] : in.throttles) {
-    v1::Throttle& shown = (*out.mutable_throttles())[key];
-    shown.set_rate(throttle.rate);
-    shown.set_burst(throttle.burst);
-  }
-}
 
 void describe_stats(const QueueStats& in, v1::QueueStats& out) {
   out.set_ready(in.ready);

@@ -1,0 +1,132 @@
+#include "server/grpc/queue_settings.h"
+
+#include <chrono>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "server/session/bounds.h"
+
+namespace baton {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+
+// The longest time a field may name before a queue's own rules look at it.
+constexpr Duration kAnySetting = limits::kRetentionMax;
+
+/// The field of one setting, in one message.
+struct Field {
+  const FieldDescriptor& of;
+  const Reflection& reflection = *v1::QueueSettings::GetReflection();
+};
+
+Field field_of(std::uint64_t number) {
+  const auto* const found =
+      v1::QueueSettings::descriptor()->FindFieldByNumber(static_cast<int>(number));
+  BATON_ASSERT(found != nullptr);
+  return {.of = *found};
+}
+
+Status get(const Field& field, const v1::QueueSettings& in, std::optional<Duration>& out) {
+  BATON_TRY(out,
+            convert_ms(field.of.name(), field.reflection.GetUInt64(in, &field.of), kAnySetting));
+  return {};
+}
+Status get(const Field& field, const v1::QueueSettings& in, std::optional<std::uint64_t>& out) {
+  out = field.reflection.GetUInt64(in, &field.of);
+  return {};
+}
+Status get(const Field& field, const v1::QueueSettings& in, std::optional<std::uint32_t>& out) {
+  out = field.reflection.GetUInt32(in, &field.of);
+  return {};
+}
+Status get(const Field& field, const v1::QueueSettings& in, std::optional<bool>& out) {
+  out = field.reflection.GetBool(in, &field.of);
+  return {};
+}
+Status get(const Field& field, const v1::QueueSettings& in, std::optional<std::string>& out) {
+  out = field.reflection.GetString(in, &field.of);
+  return {};
+}
+Status get(const Field& field, const v1::QueueSettings& in, std::optional<FairnessCost>& out) {
+  switch (const int cost = field.reflection.GetEnumValue(in, &field.of); cost) {
+    case v1::FAIRNESS_COST_UNSPECIFIED: return {};
+    case v1::FAIRNESS_COST_MESSAGE: out = FairnessCost::message; return {};
+    case v1::FAIRNESS_COST_BYTE: out = FairnessCost::byte; return {};
+    default:
+      return Error{Errc::invalid_argument,
+                   fmt::format("fairness_cost is {}; it may be 1 (message) or 2 (byte)", cost)};
+  }
+}
+
+void set(const Field& field, v1::QueueSettings& out, Duration value) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(value).count();
+  field.reflection.SetUInt64(&out, &field.of, static_cast<std::uint64_t>(ms));
+}
+void set(const Field& field, v1::QueueSettings& out, std::uint64_t value) {
+  field.reflection.SetUInt64(&out, &field.of, value);
+}
+void set(const Field& field, v1::QueueSettings& out, std::uint32_t value) {
+  field.reflection.SetUInt32(&out, &field.of, value);
+}
+void set(const Field& field, v1::QueueSettings& out, bool value) {
+  field.reflection.SetBool(&out, &field.of, value);
+}
+void set(const Field& field, v1::QueueSettings& out, const std::string& value) {
+  field.reflection.SetString(&out, &field.of, value);
+}
+void set(const Field& field, v1::QueueSettings& out, FairnessCost value) {
+  field.reflection.SetEnumValue(&out, &field.of, static_cast<int>(value));
+}
+static_assert(static_cast<int>(FairnessCost::message) == v1::FAIRNESS_COST_MESSAGE);
+static_assert(static_cast<int>(FairnessCost::byte) == v1::FAIRNESS_COST_BYTE);
+
+Status convert_keys(const v1::QueueSettings& in, QueueSettingsPatch& out) {
+  if (in.weights().size() > limits::kWeightsPerQueue) {
+    return over_limit("number of weights", in.weights().size(), limits::kWeightsPerQueue);
+  }
+  for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
+  if (in.throttles().size() > limits::kThrottlesPerQueue) {
+    return over_limit("number of throttles", in.throttles().size(), limits::kThrottlesPerQueue);
+  }
+  for (const auto& [key, throttle] : in.throttles()) {
+    // NaN passes every comparison below.
+    if (std::isnan(throttle.rate())) {
+      return Error{Errc::invalid_argument, fmt::format("rate of throttle '{}' is no number", key)};
+    }
+    out.throttles.emplace(key, ThrottleRate{.rate = throttle.rate(), .burst = throttle.burst()});
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<QueueSettingsPatch> convert_settings(const v1::QueueSettings& in) {
+  QueueSettingsPatch out;
+  Status converted;
+  for_each_queue_setting([&](const auto& setting) {
+    const Field field = field_of(setting.number);
+    if (!converted.has_value() || !field.reflection.HasField(in, &field.of)) return;
+    converted = get(field, in, out.*setting.patch);
+  });
+  BATON_TRY_STATUS(converted);
+  BATON_TRY_STATUS(convert_keys(in, out));
+  return out;
+}
+
+void describe_settings(const QueueSettings& in, v1::QueueSettings& out) {
+  for_each_queue_setting(
+      [&](const auto& setting) { set(field_of(setting.number), out, in.*setting.value); });
+  for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
+  for (const auto& [key, throttle] : in.throttles) {
+    v1::Throttle& shown = (*out.mutable_throttles())[key];
+    shown.set_rate(throttle.rate);
+    shown.set_burst(throttle.burst);
+  }
+}
+
+}  // namespace baton

@@ -1,0 +1,43 @@
+#include "server/grpc/queue_settings.h"
+
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/queue/format_samples.h"
+
+namespace baton {
+namespace {
+
+// A setting of core's table without a field, or a field without a setting, would be lost in
+// silence.
+TEST(QueueSettingsOnTheWire, EverySettingHasItsFieldAndEveryFieldItsSetting) {
+  std::set<int> numbers{14, 15};  // Weights and throttles are maps.
+  for_each_queue_setting([&]<class T>(const QueueSetting<T>& setting) {
+    const auto number = static_cast<int>(setting.number);
+    const auto* const field = v1::QueueSettings::descriptor()->FindFieldByNumber(number);
+    ASSERT_NE(field, nullptr) << setting.name;
+    const std::string unit = std::is_same_v<T, Duration> ? "_ms" : "";
+    EXPECT_EQ(field->name(), std::string(setting.name) + unit);
+    EXPECT_TRUE(numbers.insert(number).second) << setting.name;
+  });
+  EXPECT_EQ(static_cast<int>(numbers.size()), v1::QueueSettings::descriptor()->field_count());
+}
+
+TEST(QueueSettingsOnTheWire, WhatIsDescribedIsTakenBackAsItWas) {
+  for (const QueueSettings& settings : {QueueSettings{}, format_samples::settings()}) {
+    v1::QueueSettings wire;
+    describe_settings(settings, wire);
+    const Result<QueueSettingsPatch> patch = convert_settings(wire);
+    ASSERT_TRUE(patch.has_value()) << to_string(patch.error());
+    EXPECT_EQ(patched({}, *patch), settings);
+  }
+}
+
+TEST(QueueSettingsOnTheWire, AbsentSettingsAreAbsent) {
+  EXPECT_EQ(convert_settings({}).value(), QueueSettingsPatch{});
+}
+
+}  // namespace
+}  // namespace baton
