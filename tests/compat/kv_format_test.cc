@@ -8,6 +8,7 @@
 
 #include "compat/golden.h"
 #include "core/kv/facts.h"
+#include "core/kv/machine.h"
 #include "core/kv/rows.h"
 #include "paths.h"
 
@@ -132,6 +133,21 @@ TEST_P(KvGolden, OldRowsMeanWhatTheyMeant) {
   EXPECT_EQ(entry->created_revision, Revision{7});
   EXPECT_EQ(entry->version, 3U);
   EXPECT_EQ(entry->expires_at, kAt);
+}
+
+// The first checkpoint converts: a bucket that came from a row of format 1 is written anew, and no
+// other bucket is.
+TEST_P(KvGolden, ABucketOfFormat1IsWrittenAnewByTheNextCheckpoint) {
+  KvMachine machine({}, [](const KvFact&) {});
+  ASSERT_TRUE(
+      machine.load(tables::kKvBuckets, {bytes("row.bucket.key"), bytes("row.bucket")}).has_value());
+  RowBatch rows;
+  machine.append_changed_rows(rows);
+  std::string written;
+  for (const RowChange& change : rows.changes()) {
+    if (change.key == bytes("row.bucket.key")) written = change.value;
+  }
+  EXPECT_EQ(to_hex(written), GetParam() == 1 ? to_hex(today().at("row.bucket")) : "");
 }
 
 // The numbers of tables and layers are on the disk as well.

@@ -9,6 +9,7 @@
 
 #include "compat/golden.h"
 #include "core/queue/format_samples.h"
+#include "core/queue/machine.h"
 #include "paths.h"
 
 namespace baton::format_samples {
@@ -190,6 +191,21 @@ TEST_P(QueueGolden, OldLeasesQueuesAndDedupIdsAreReadable) {
   ASSERT_TRUE(dedup.has_value());
   EXPECT_EQ(dedup->id, id());
   EXPECT_EQ(dedup->seen, kEnqueued);
+}
+
+// The first checkpoint converts: a queue that came from a row of format 1 is written anew, and no
+// other queue is.
+TEST_P(QueueGolden, AQueueOfFormat1IsWrittenAnewByTheNextCheckpoint) {
+  QueueMachine machine({}, 1);
+  ASSERT_TRUE(machine.load(tables::kQueues, {"orders", bytes("row.queues.value")}).has_value());
+  machine.loaded();
+  RowBatch rows;
+  append_rows(machine.seal(), rows);
+  std::string written;
+  for (const RowChange& change : rows.changes()) {
+    if (change.table == tables::kQueues) written = change.value;
+  }
+  EXPECT_EQ(to_hex(written), GetParam() == 1 ? to_hex(today().at("row.queues.value")) : "");
 }
 
 TEST_P(QueueGolden, OldMessagesAreReadable) {

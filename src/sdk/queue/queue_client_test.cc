@@ -1,6 +1,8 @@
 #include <baton/queue_client.h>
 
 #include <array>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -47,6 +49,17 @@ TEST(QueueClient, SettingsSurviveTheWay) {
   EXPECT_FALSE(queue->settings.max_attempts.has_value());
   EXPECT_EQ(queue->settings.weights.at("vip"), 4U);
   EXPECT_EQ(queue->settings.throttles.at("api"), (Throttle{.rate = 2.5, .burst = 9}));
+}
+
+// A field that for_each_setting() leaves out would never reach the broker.
+TEST(QueueClient, EveryFieldOfTheWireIsASetting) {
+  std::set<std::string> names{"weights", "throttles"};
+  QueueSettings settings;
+  for_each_setting(settings, [&](const char* name, const auto& /*value*/) {
+    EXPECT_NE(v1::QueueSettings::descriptor()->FindFieldByName(name), nullptr) << name;
+    names.insert(name);
+  });
+  EXPECT_EQ(static_cast<int>(names.size()), v1::QueueSettings::descriptor()->field_count());
 }
 
 TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
