@@ -29,7 +29,7 @@ constexpr std::uint32_t kPartitions = 4;
 constexpr auto kStream = "ORDERS";
 constexpr stores::ServerOptions kServer{.kind = stores::Kind::nats};
 
-/// Ends as a killed process would, and not by stop().
+/// Ends as a killed process would, without stop().
 class CrashingSource : public Source {
  public:
   explicit CrashingSource(NatsSourceOptions options)
@@ -38,7 +38,7 @@ class CrashingSource : public Source {
   Status commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) override {
     return inner_->commit(partition, epoch, next);
   }
-  // Does not pause, and so holds much that is not acknowledged.
+  // Does not pause, and so has many unacknowledged messages.
   Result<Findings> check() override { return inner_->check(); }
   Status stop(milliseconds /*timeout*/) override {
     inner_.reset();
@@ -92,7 +92,7 @@ class NatsSourceTest : public ::testing::Test {
     const std::scoped_lock lock(log_mutex_);
     return log_;
   }
-  /// So many to each partition.
+  /// Publishes `count` messages to each partition.
   void publish(int count) {
     auto publisher = NatsPublisher::open(server_->member(0).address(), kStream);
     ASSERT_TRUE(publisher.has_value());
@@ -115,7 +115,7 @@ class NatsSourceTest : public ::testing::Test {
     const auto until = e2e::Clock::now() + time;
     EXPECT_TRUE(eventually([&] { return e2e::Clock::now() > until; }));
   }
-  /// By partition: up to where its one consumer is acknowledged.
+  /// By partition: up to where its one consumer has acknowledged.
   std::map<std::uint32_t, std::uint64_t> floors() {
     std::map<std::uint32_t, std::uint64_t> result;
     const auto stream = NatsStream::connect(server_->member(0).address(), kStream).value();
@@ -165,7 +165,7 @@ TEST_F(NatsSourceTest, EveryMessageEndsOnceAndIsAcknowledged) {
   EXPECT_EQ(log().find("! "), std::string::npos) << log();
   expect_floors_at_the_end();
 
-  // Whoever comes next goes on there.
+  // The next consumer continues there.
   publish(10);
   NatsSource next(options());
   EngineRun again(next, sink_, letters_);
@@ -227,8 +227,7 @@ TEST_F(NatsSourceTest, AnotherMemberComesAndGoesUnderLoad) {
   expect_floors_at_the_end();
 }
 
-// The acknowledgements are waited for longer than anybody would: nobody but the new owner brings
-// the messages back.
+// The acknowledgement timeout is longer than the test: only the new owner brings the messages back.
 TEST_F(NatsSourceTest, WhatAKilledMemberHeldComesAtOnce) {
   publish(500);
   MemorySink stuck;
@@ -242,7 +241,7 @@ TEST_F(NatsSourceTest, WhatAKilledMemberHeldComesAtOnce) {
     EngineRun crashing(source, stuck, letters_);
     EXPECT_TRUE(eventually([&] { return crashing.counters().received == published(); })) << log();
     run = std::make_unique<EngineRun>(survivor, sink_, letters_);
-    // It has its share, and the other one has still its own.
+    // It has its share, and the other one still has its own.
     EXPECT_TRUE(eventually([&] { return sink_.size() == 1'000; })) << log();
     (void)crashing.stop();
     killed = e2e::Clock::now();
@@ -303,14 +302,14 @@ TEST_F(NatsSourceTest, AServerThatIsKilledLosesNothing) {
   EXPECT_TRUE(eventually([&] { return sink_.size() == published(); }, seconds{30})) << log();
   EXPECT_EQ(run.stop().value(), Ending::drained) << log();
   EXPECT_EQ(sink_.values().size(), published());
-  // Unless the leases were gone as well, nothing had to come again.
+  // Unless the leases were lost as well, no message had to come again.
   if (log().find("lost") == std::string::npos) {
     EXPECT_EQ(run.counters().received, published()) << log();
   }
   expect_floors_at_the_end();
 }
 
-// As if they had been lost on their way. An acknowledgement of a later one would cover them.
+// As if they had been lost in transit. Acknowledging a later one would cover them.
 TEST_F(NatsSourceTest, AMissingDeliveryIsFetchedAgain) {
   NatsSource source(options());
   EngineRun run(source, sink_, letters_);
@@ -344,7 +343,7 @@ TEST_F(NatsSourceTest, AMissingDeliveryIsFetchedAgain) {
   expect_floors_at_the_end();
 }
 
-/// Answers what a sink with marks of its own might.
+/// Answers as a sink with its own marks might.
 class MarkedListener : public SourceListener {
  public:
   std::optional<std::int64_t> assigned(std::uint32_t /*partition*/, std::uint64_t /*epoch*/,

@@ -45,7 +45,7 @@ class RunLog {
     const std::string line =
         log_line(std::chrono::system_clock::now(), warning ? "warning" : "info",
                  fmt::format("event=pipeline text={}", log_value(text)), json_);
-    // The progress of a terminal is wiped away, and drawn again below.
+    // The progress line of a terminal is erased, and drawn again below.
     const bool wipes = !json_ && ::isatty(STDERR_FILENO) != 0;
     fmt::print(stderr, "{}{}\n", wipes ? "\r\x1b[K" : "", line);
   }
@@ -89,15 +89,15 @@ ExitCode exit_code_of(pipeline::Ending ending) {
 }
 
 void print_end(const RunFlags& flags, const Pipeline& pipeline, pipeline::Ending ending) {
-  // Records are all that goes where records go.
+  // If records go to standard output, nothing else does.
   const pipeline::Endpoint& sink = pipeline.config().sink.endpoint;
   std::FILE* const target = pipeline::sink_kind(sink).owns_stdout ? stderr : stdout;
   fmt::print(target, "{}\n",
              end_text(Output(flags.json), pipeline.config().name, ending, pipeline.running()));
 }
 
-/// A call that hangs, of a sink above all, ends by its own time-out, which may be longer than
-/// anybody's patience. What it leaves behind is what a crash would, and that comes again.
+/// A call that hangs, above all in a sink, ends by its own timeout, which may be longer than a
+/// user's patience. Ending the process leaves what a crash would, and those records come again.
 void end_in_time(const RunFlags& flags, const Pipeline& pipeline, pipeline::Ending by_then,
                  const std::stop_token& ended) {
   constexpr std::chrono::seconds kGrace{3};
@@ -116,8 +116,8 @@ void end_in_time(const RunFlags& flags, const Pipeline& pipeline, pipeline::Endi
   std::_Exit(static_cast<int>(exit_code_of(early.value_or(by_then))));
 }
 
-/// Waits until everything is there; nothing: it is. A question to something that hangs may take
-/// long, and nobody who interrupts has to wait for its end.
+/// Waits until source, sink and dead letters are available; nullopt then. A call to something that
+/// hangs may take long, and an interrupt does not wait for its end.
 std::optional<Result<pipeline::Ending>> wait_for_start(const RunFlags& flags, Pipeline& pipeline) {
   const std::jthread watcher([&](const std::stop_token& ended) {
     while (!is_interrupted()) {
@@ -139,7 +139,7 @@ std::optional<Result<pipeline::Ending>> wait_for_start(const RunFlags& flags, Pi
   return std::nullopt;
 }
 
-/// Until a signal, an outage that is too long, or the end of the source.
+/// Runs until a signal, an outage that is too long, or the end of the source.
 Result<pipeline::Ending> run_until_interrupted(const RunFlags& flags, Pipeline& pipeline) {
   Engine& engine = pipeline.engine();
   std::stop_source stop;
@@ -179,8 +179,8 @@ ExitCode run_run(const RunFlags& flags) {
   auto pipeline = open_pipeline(flags);
   if (!pipeline.has_value()) return out.fail("pipeline run", pipeline.error());
   const PipelineConfig& config = (*pipeline)->config();
-  // First of all: whoever asks is told what is waited for, and a port in use stops nothing
-  // half-way.
+  // Started first: the status shows what is waited for, and a port in use is reported before
+  // anything else has begun.
   std::unique_ptr<pipeline::StatusServer> server;
   if (config.http != "off") {
     auto started = pipeline::StatusServer::start(config.http, config.name, **pipeline);
@@ -206,7 +206,7 @@ void add_pipeline_run(CLI::App& pipeline, Action& action) {
       {"run",
        "Run a pipeline until SIGTERM or SIGINT, which drain it; SIGHUP reads the config again. "
        "Exits with 0 when everything was drained, with 7 when not, and with 75 when the source or "
-       "the sink was out for longer than max_outage, or the sink has another owner.",
+       "the sink was unavailable for longer than max_outage, or the sink has another owner.",
        "baton pipeline run config.yaml --workers 8"},
       flags, run_run, action);
   verb->add_option("CONFIG", flags->file, "The config file.")->required()->type_name("");

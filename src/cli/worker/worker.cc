@@ -41,7 +41,7 @@ Result<client::SecurityOptions> store_security(const std::string& store,
   secure::Settings complete = given;
   secure::take_tls_variables(complete, url.tls ? secure::Scheme::tls : secure::Scheme::plain,
                              environment);
-  // A login of the environment is for those who have logins.
+  // The login of the environment is for stores that have logins.
   if (url.kind->has_logins) secure::take_login_variables(complete, environment);
   return secure::load(complete, url.tls);
 }

@@ -70,7 +70,7 @@ Result<KvFact> decode_kv_fact(Decoder& in);
 /// Reads one fact of format 1; fails with malformed.
 Result<KvFact> decode_kv_fact_1(Decoder& in);
 
-/// Parts that facts and rows share. Decoding checks limits; what is out of them fails the decoder.
+/// Parts that facts and rows share. Decoding checks limits; a value outside fails the decoder.
 void encode(Encoder& out, const KvSettings& settings);
 KvSettings decode_kv_settings(Decoder& in);
 KvSettings decode_kv_settings_1(Decoder& in);

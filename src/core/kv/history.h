@@ -10,14 +10,14 @@ namespace baton {
 /// The newest changes of one bucket, each revision exactly one place after the one before it.
 /// Pure. Owned by the bucket; not thread-safe.
 ///
-/// It is no truth: rows do not hold it. After a restart it begins at the checkpoint's revision and
+/// It is not truth: rows do not hold it. After a restart it begins at the checkpoint's revision and
 /// grows with the facts since; who resumes from before that is told so and lists again.
 class KvHistory {
  public:
   /// Knows nothing of `floor` and before.
   void begin(Revision floor);
   /// Adds the change that follows on last(), and forgets the oldest ones past the bucket's bounds.
-  /// Always keeps the newest, however large: whoever is only one change behind can go on.
+  /// Always keeps the newest, however large: a watch that is one change behind can go on.
   void append(KvChange change, const KvSettings& settings);
 
   /// Everything after this one is here.

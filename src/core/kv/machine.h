@@ -23,19 +23,19 @@
 namespace baton {
 
 /// A write. Each one sets the time-to-live anew, or clears it: renewing a lease is a write like any
-/// other, with a revision of its own, so that whoever compares with the former one fails.
+/// other, with a revision of its own, so that a comparison with the former one fails.
 struct KvWrite {
   std::string bucket;
   std::string key;
   std::string value;
-  std::optional<Revision> expected;  // None: whatever is there. 0: nothing may be there.
-  std::optional<Duration> ttl;       // None: it stays.
+  std::optional<Revision> expected;  // Absent: any revision. 0: the key must not exist.
+  std::optional<Duration> ttl;       // Absent: the key stays.
 };
 
 struct KvRemoval {
   std::string bucket;
   std::string key;
-  std::optional<Revision> expected;  // None: whatever is there.
+  std::optional<Revision> expected;  // Absent: any revision.
 };
 
 /// How a write or removal ended.
@@ -47,7 +47,7 @@ struct KvOutcome {
   };
   Verdict verdict = Verdict::done;
   Revision revision;   // Of the change; when there was none, of the bucket.
-  KvEntryRef current;  // Of a refusal: the key as it is; null: there is none.
+  KvEntryRef current;  // Of a refusal: the key as it is; null if it is absent.
 };
 
 struct KvListing {
@@ -70,7 +70,7 @@ struct KvWatchRequest {
   KvWatchId watch;
   std::string bucket;
   KvFilter filter;
-  std::optional<Revision> after;  // The last one seen. None: only what is to come.
+  std::optional<Revision> after;  // The last one seen. Absent: only new changes.
   std::uint64_t credit = 0;       // Changes, and
   std::int64_t credit_bytes = limits::kKvWatchCreditBytesMax;  // bytes of keys and values.
   std::string session;  // A key whose holder is behind this watch; empty: none.
@@ -135,7 +135,7 @@ class KvMachine {
   [[nodiscard]] std::vector<KvBucketDescription> list_buckets() const;
 
   // Keys. `now` never goes back. Those that only read may record expiries.
-  /// Null: there is no such key.
+  /// Null if there is no such key.
   Result<KvEntryRef> get(std::string_view bucket, std::string_view key, Instant now);
   Result<KvOutcome> put(KvWrite write, Instant now);
   Result<KvOutcome> remove(const KvRemoval& removal, Instant now);
@@ -144,14 +144,14 @@ class KvMachine {
   // Watches. They make no facts; a restart ends them all.
   /// What follows comes as effects, beginning with one that confirms it or ends it.
   Status watch(const KvWatchRequest& request);
-  /// The watch has worked off so much. Unknown ones are fine: it has ended meanwhile.
+  /// Returns this much credit to the watch. An unknown one has ended meanwhile, and is ignored.
   void grant(KvWatchId watch, std::uint64_t changes,
              std::int64_t bytes = limits::kKvWatchCreditBytesMax);
   /// Lets an effect say how far the watch is, even when there is nothing to send.
   void report(KvWatchId watch) { watches_.report(watch); }
   /// Ended by its client. Nothing more is sent.
   void unwatch(KvWatchId watch);
-  /// Ended without a word. If it named a session that is there, the others hear of it.
+  /// The watch ended without a goodbye. If its session key exists, the others get session_lost.
   void watch_broken(KvWatchId watch, Instant now);
   [[nodiscard]] bool has_effects() const { return watches_.has_effects(); }
   /// What has gathered since the last call, grouped by watch.

@@ -25,7 +25,7 @@ using Step = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
 
 struct Client {
   std::string prefix;
-  std::optional<KvWatchId> watch;  // None: it does not watch now.
+  std::optional<KvWatchId> watch;  // Absent: it does not watch now.
   Revision after;                  // Where the watch began.
   std::uint64_t credit = 0;        // Granted in all since then.
   std::vector<Seen> sent;

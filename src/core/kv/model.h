@@ -51,7 +51,7 @@ class Model {
     gone.expires_at = Instant::never();
     changes.push_back({kind, gone});
   }
-  /// The key as it is at `now`; null: there is none.
+  /// The key as it is at `now`; null if there is none.
   const KvEntry* live(const std::string& key, Instant now) {
     const auto entry = keys.find(key);
     if (entry == keys.end()) return nullptr;

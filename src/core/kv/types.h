@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kKvBytesPerShard = 2048 * kMiB;
 using BucketId = Strong<struct BucketIdTag>;
 
 /// Counts the changes of a bucket: one more with every put, removal and expiry, and never one
-/// twice under the bucket's name, not even when the bucket is deleted and made again. 0 is no
+/// twice under the bucket's name, not even when the bucket is deleted and made again. 0 is not a
 /// revision: "must not exist" in a compare-and-set, "from the beginning" in a watch.
 using Revision = Strong<struct RevisionTag>;
 

@@ -9,7 +9,7 @@ namespace baton {
 bool KvWatches::add(KvWatchId id, BucketId bucket, Watch watch, const KvHistory& history,
                     Revision after) {
   BATON_ASSERT(!buckets_of_.contains(id));
-  // Past the end: whoever saw that revision saw it in another life of the data.
+  // Past the end: a client that saw that revision saw it in another life of the data.
   if (after < history.floor() || after > history.last()) {
     end(id, KvWatchEnd::fell_behind, history.last());
     return false;

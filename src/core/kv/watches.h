@@ -26,8 +26,8 @@ struct KvFilter {
   }
 };
 
-/// Who watches which bucket, and what each is to be told next. Pure, and not durable. Owned by one
-/// KvMachine; not thread-safe.
+/// The watches of each bucket, and what each is to be told next. Pure, and not durable. Owned by
+/// one KvMachine; not thread-safe.
 ///
 /// A watch has no buffer of its own: one without credit is a place in its bucket's history, from
 /// which it goes on when credit comes. So a slow watch costs a few bytes, and what it may lag is

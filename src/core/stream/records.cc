@@ -47,7 +47,7 @@ class RecordDecoder {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<std::uint8_t>(*at_++);
-      // One bit is left for the tenth byte: more would be lost without a word.
+      // One bit is left for the tenth byte: more would be lost silently.
       if (shift == 63 && byte > 1) break;
       value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
       if ((byte & 0x80U) == 0) return unzigzag(value);
@@ -91,7 +91,7 @@ RecordHeader read_header(RecordDecoder& in) {
   return header;
 }
 
-// Walks them once, so that whoever takes them later cannot fail.
+// Walks them once, so that reading them later cannot fail.
 RecordHeaders read_headers(RecordDecoder& in) {
   const std::int64_t count = in.varint();
   if (count < 0 || count > static_cast<std::int64_t>(limits::kRecordHeadersMax)) in.fail();

@@ -12,7 +12,7 @@ namespace baton {
 /// How long a partition keeps its records. What is not set has no limit.
 struct RetentionRules {
   std::optional<Duration> age = {};         // By the records' own timestamps.
-  std::optional<std::uint64_t> bytes = {};  // At least so much is kept, if it is there.
+  std::optional<std::uint64_t> bytes = {};  // At least this much is kept, if it is there.
 
   bool operator==(const RetentionRules&) const = default;
 };

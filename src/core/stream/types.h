@@ -11,7 +11,7 @@ namespace baton {
 using Offset = Strong<struct OffsetTag, std::int64_t>;
 /// The time of a record: milliseconds since 1970, as its producer set it.
 using TimestampMs = Strong<struct TimestampMsTag, std::int64_t>;
-/// Which life of the partition's leader wrote a batch. Kept for those who read the files.
+/// Which life of the partition's leader wrote a batch. Kept for tools that read the files.
 using LeaderEpoch = Strong<struct LeaderEpochTag, std::int32_t>;
 
 /// An idempotent producer, as InitProducer named it.

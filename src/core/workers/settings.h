@@ -11,7 +11,7 @@
 
 namespace baton::partition {
 
-/// Of leases and everything else.
+/// Upper bound of leases and all other times.
 constexpr Duration kTimingMax = std::chrono::hours(24);
 
 struct Timing {
@@ -20,7 +20,7 @@ struct Timing {
   Duration resync = std::chrono::seconds(5);
   Duration drain = std::chrono::seconds(30);
   Duration static_grace = std::chrono::seconds(30);
-  Duration reclaim_grace{0};  // Before a worker works again on a partition that it has just left.
+  Duration reclaim_grace{0};  // Pause before a worker takes back a partition that it has just left.
 
   /// The longest wait for one request: two of them fit between heartbeats.
   [[nodiscard]] Duration request_timeout() const {
@@ -34,12 +34,12 @@ enum class Profile : std::uint8_t { standard, reference, fast };
 Timing timing_of(Profile profile, bool slow_failover);
 Result<Profile> parse_profile(std::string_view name);
 
-/// Bugs to plant, for the simulation that must find them.
+/// Bugs to plant; the simulation must find them.
 enum class Mutant : std::uint8_t {
   none,
   deadline_from_reply,        // Counts the lease from the reply, not from the sending.
-  evict_without_cas,          // Takes a silent session for dead without writing so.
-  wall_clock_expiry,          // Believes the time in the other's document.
+  evict_without_cas,          // Treats a silent session as dead without writing that.
+  wall_clock_expiry,          // Trusts the time in the other's document.
   hand_over_before_stopping,  // Names the next owner while still at work.
   no_self_fencing,            // Goes on after its own deadline.
   plan_on_partial_snapshot,   // Plans before it has seen all sessions.
@@ -52,19 +52,19 @@ struct Settings {
   std::uint32_t partitions = 0;
   std::uint32_t weight = 1;
   bool static_id = false;
-  /// The sink checks epochs: work may go on past the deadline, and a broken connection is reason
-  /// enough to evict.
+  /// Whether the sink checks epochs: work may go on past the deadline, and a broken connection is
+  /// enough reason to evict.
   bool fenced = false;
   Timing timing;
   std::string host;  // For people.
-  /// From the clock the machine is given to the wall clock, for people.
+  /// From the machine's clock to the wall clock, for people.
   Duration wall_offset{0};
-  /// A name never used before, for each life of the worker.
+  /// Makes a name never used before, for each life of the worker.
   std::function<std::string()> incarnation;
   Mutant mutant = Mutant::none;
 };
 
-/// Names the field and the limit.
+/// Fails with the name of the field and the limit.
 Status check(const Settings& settings);
 
 }  // namespace baton::partition

@@ -48,7 +48,7 @@ partition::Timing to_timing(const WorkerTiming& timing) {
 }
 
 bool has_slow_failover(const std::string& store_url) {
-  const auto url = coord::parse_store_url(store_url);  // Who opens it says what is wrong with it.
+  const auto url = coord::parse_store_url(store_url);  // Opening it reports what is wrong.
   return url && url->kind->slow_failover;
 }
 
@@ -63,7 +63,7 @@ std::string chance() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-/// A name of letters, digits, _ and -, as long as one may be.
+/// A name of letters, digits, _ and -, of the greatest length allowed.
 std::string made_up_id() {
   std::string host = host_name().substr(0, 32);
   for (char& c : host) {
@@ -72,7 +72,7 @@ std::string made_up_id() {
   return fmt::format("{}-{}-{}", host, ::getpid(), chance().substr(0, 4));
 }
 
-/// Shorter ones would keep the store busy with nothing but them.
+/// Shorter intervals would keep the store busy with heartbeats alone.
 baton::Status check_interval(std::string_view name, Duration interval) {
   if (interval >= kWorkerIntervalMin) return {};
   return baton::Error{Errc::invalid_argument,
@@ -106,8 +106,8 @@ baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
   return settings;
 }
 
-/// The bytes of the largest document that the group will have, if the others' names are as long as
-/// ours: each partition in the first chunk is on its way from one owner to the next.
+/// The bytes of the largest document that the group will have, if the names of all workers are as
+/// long as ours: each partition in the first chunk is moving from one owner to the next.
 std::size_t largest_document(const partition::Settings& settings) {
   constexpr auto kMostTime = partition::WallTime(std::numeric_limits<std::int64_t>::max());
   const partition::SessionId session =

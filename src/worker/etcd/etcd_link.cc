@@ -177,8 +177,8 @@ Result<const EtcdLink::Member*> EtcdLink::reach(const Deadline& deadline, Patien
       return Error{Errc::unavailable,
                    fmt::format("cannot reach etcd at {}", fmt::join(addresses, ","))};
     }
-    // Whoever waits for one channel makes gRPC work for all of them; nobody else does. In slices
-    // only if another one may be faster: very short ones get gRPC nowhere.
+    // Only waiting for a channel makes gRPC work, and then on all of them. In slices only if
+    // another channel may be faster: in very short slices gRPC makes no progress.
     const Member& first = members_[current_];
     const auto wait =
         members_.size() > 1 ? std::min(deadline.left(), limits::kConnectPoll) : deadline.left();

@@ -119,7 +119,7 @@ std::string unfit_setting(const json& config, const NatsBucket& bucket) {
     }
   }
   for (const char* limit : {"max_msgs", "max_bytes"}) {
-    // Full, it must refuse what is new: by default NATS drops the oldest, whoever's lease it is.
+    // A full bucket must refuse new keys: by default NATS drops the oldest, even a held lease.
     const std::int64_t most = config.value(limit, std::int64_t{-1});
     if (most > 0 && config.value("discard", "old") != "new") {
       return fmt::format("{} is {}, so that discard must be \"new\", and it is {}", limit, most,

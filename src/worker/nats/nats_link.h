@@ -116,7 +116,7 @@ struct NatsRetire {
 };
 using NatsSubscription = std::unique_ptr<natsSubscription, NatsRetire>;
 
-/// One whose messages are asked for, of which so many may wait; -1: any number.
+/// A subscription that is polled; at most this many messages and bytes may wait; -1: any number.
 Result<NatsSubscription> nats_subscribe(const std::shared_ptr<NatsLink>& link,
                                         const std::string& subject, int messages_max = -1,
                                         int bytes_max = -1);

@@ -190,7 +190,7 @@ void NatsWatch::show(natsMsg* message, std::uint64_t revision) {
 void NatsWatch::show_in_snapshot(WatchEvent event) {
   awaited_.erase(event.entry.key);
   const bool is_there = event.kind == WatchEvent::Kind::put;
-  // Keys that were gone before the watch began are nobody's business.
+  // Keys that were removed before the watch began are not reported.
   const bool is_news =
       is_there ? (shown_.insert(event.entry.key), true) : shown_.erase(event.entry.key) != 0;
   if (is_news) callback_(std::move(event));

@@ -43,7 +43,7 @@ TEST(StoreUrl, TheSchemeSaysWhetherItIsTls) {
   EXPECT_EQ(to_string(parse_store_url("etcds://a:1/x").value()), "etcds://a:1/x");
 }
 
-// Whoever types a URL by hand must be told which part of it is wrong.
+// A person who types a URL by hand must be told which part of it is wrong.
 TEST(StoreUrl, ErrorsNameThePart) {
   EXPECT_EQ(error_of("127.0.0.1:7470"),
             "store \"127.0.0.1:7470\": it begins with none of baton://, nats:// and etcd://");

@@ -50,8 +50,8 @@ using WatchCallback = std::function<void(WatchEvent)>;
 
 struct WatchOptions {
   std::string prefix{};
-  /// The key whose holder is behind this watch (broker only): when the connection breaks without a
-  /// word, the other watchers get session_lost. Empty: none.
+  /// The key that stands for the owner of this watch (broker only): when the connection breaks
+  /// without a goodbye, the other watches get session_lost. Empty: no such key.
   std::string session{};
 };
 
@@ -103,8 +103,8 @@ struct StoreOptions {
   /// For one who only looks: changes nothing. A bucket that is not there is an error
   /// (bucket_not_found; etcd has none, only keys), and there is no self-test.
   bool to_read = false;
-  /// NATS: a removal leaves a trace, which watches need and listings have to read. Who lists a
-  /// trace that is older than this takes it away.
+  /// NATS: a removal leaves a tombstone, which watches need and listings have to read. Tombstones
+  /// older than this are removed by the next list().
   Duration traces_kept = std::chrono::minutes(1);
   /// The largest value that will be written: the self-test makes sure that the store takes it.
   std::size_t value_bytes = 0;

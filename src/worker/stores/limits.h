@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Bounds of the stores that are no option of their user.
+/// Bounds of the stores that are not options.
 namespace baton::coord::limits {
 
 using std::chrono::milliseconds;
@@ -27,13 +27,13 @@ inline constexpr milliseconds kWatchSilence{3'000};
 
 /// Before asking again a server that cannot answer yet.
 inline constexpr milliseconds kRetryPause{20};
-/// How often it is looked whether a connection is there.
+/// Poll interval while waiting for a connection.
 inline constexpr milliseconds kConnectPoll{20};
 
-/// NATS: so many keys of a list are read at the same time.
+/// NATS: how many keys of a list are read at the same time.
 inline constexpr std::size_t kReadersOfList = 8;
 
-/// The self-test: so many threads race in each of its rounds.
+/// The self-test: how many threads race in each of its rounds.
 inline constexpr std::size_t kRacers = 4;
 inline constexpr int kRaceRounds = 3;
 

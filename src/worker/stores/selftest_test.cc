@@ -125,7 +125,7 @@ TEST(SelfTest, AStoreThatBreaksItsPromisesIsRefused) {
             "memory:// is not fit for leases: it shows what was just removed");
 }
 
-// Not a verdict on the store: whoever opens it tries again.
+// Not a verdict on the store: the caller opens it again.
 TEST(SelfTest, ALostAnswerIsPassedOnAndLeavesNothing) {
   MemoryStore store(MemoryStore::Flaw::loses_an_answer);
 

@@ -35,7 +35,7 @@ struct StoreKind {
   /// Watches hear of it when the connection behind a session breaks.
   bool tells_of_lost_sessions = false;
 
-  /// The scheme that is written for it; null: it has none with TLS.
+  /// The scheme that is written for it; null if it has none with TLS.
   [[nodiscard]] constexpr const Scheme* scheme(bool tls) const {
     for (const Scheme& one : schemes) {
       if (!one.name.empty() && one.tls == tls) return &one;
@@ -46,7 +46,7 @@ struct StoreKind {
 
 /// What opens a kind of store.
 struct StoreAdapter {
-  /// Whether the login is one that the store can take. Null: any is.
+  /// Whether the store accepts a login of this form. Null if it accepts any.
   Status (*check_login)(const client::SecurityOptions& security) = nullptr;
   Result<std::unique_ptr<KvStore>> (*open)(const StoreUrl& url, const StoreOptions& options,
                                            const Deadline& deadline) = nullptr;
@@ -55,7 +55,7 @@ struct StoreAdapter {
 /// A row of the registry.
 struct StoreRow {
   const StoreKind* kind = nullptr;
-  const StoreAdapter* adapter = nullptr;  // Null: switched off in this build.
+  const StoreAdapter* adapter = nullptr;  // Null if switched off in this build.
 };
 
 }  // namespace baton::coord
