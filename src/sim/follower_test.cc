@@ -356,7 +356,8 @@ class FollowerWorld {
     return *builder.finish(Compression::none, std::nullopt);
   }
 
-  /// Nobody asks any more: whoever leads and still can, finishes; then all of them must be equal.
+  /// Nobody asks any more: a node that leads and still can, finishes its work; then all nodes must
+  /// be equal.
   void settle() {
     // An owner that appends nothing does not hear that it is none any more.
     for (const auto& node : nodes_) {
