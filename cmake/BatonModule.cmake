@@ -95,9 +95,7 @@ function(baton_test target label)
     target_compile_definitions(${target} PRIVATE
       BATON_TESTDATA="${CMAKE_CURRENT_SOURCE_DIR}/testdata")
   endif()
-  if(NOT BATON_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)  # A quarter of the time to compile; what they test is optimized.
-  endif()
+  target_compile_options(${target} PRIVATE -O0)  # A quarter of the time to compile; what they test is optimized.
   target_link_libraries(${target} PRIVATE baton_warnings GTest::gtest GTest::gtest_main
                                           rapidcheck rapidcheck_gtest Threads::Threads)
   add_test(NAME ${target} COMMAND ${target} --gtest_brief=1
