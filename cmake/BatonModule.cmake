@@ -15,8 +15,8 @@ add_custom_target(unit)
 # Of these, the layers that decide and decode, which compile fast: `./dev check` runs them under the
 # sanitizers. `./dev test --long` does so with everything.
 add_custom_target(core)
-set(BATON_CORE base core/lease core/queue core/stream core/group core/kv core/workers storage/disk storage/journal
-               storage/log pipeline/flow pipeline/schema pipeline/engine sim)
+set(BATON_CORE base core/lease core/queue core/stream core/group core/kv core/workers cluster/loglet
+               storage/disk storage/journal storage/log pipeline/flow pipeline/schema pipeline/engine sim)
 
 function(baton_module layer)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;LIBS;TEST_DEPS")

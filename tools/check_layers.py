@@ -61,7 +61,7 @@ POSIX = re.compile(
 
 # Pure: no clock, no thread, no lock, no file, no socket, no logging.
 PURE = {"core/lease", "core/queue", "core/stream", "core/group", "core/kv", "core/workers",
-        "pipeline/flow", "pipeline/schema", "pipeline/orders"}
+        "cluster/loglet", "pipeline/flow", "pipeline/schema", "pipeline/orders"}
 PURE_MAY_DEPEND_ON = {"base", "core/lease"}
 PURE_MAY_ALSO = {"pipeline/orders": {"pipeline/schema"}}
 IMPURE_HEADERS = re.compile(
