@@ -77,12 +77,13 @@ TEST_F(StartOnAFullDisk, EverythingIsDeliveredAndTheRoomComesBack) {
   disk.fill(std::uintmax_t{200} << 20U);
   const std::uint64_t confirmed = fill();
   fmt::print("{} messages fit\n", confirmed);
-  // Each of RocksDB's files may be in the middle of a megabyte that it was granted before. What is
-  // left is less than the broker keeps free, so to the broker the disk is full.
-  disk.fill(24'000'000);
+  disk.fill(0);
   EXPECT_EQ(drain("jobs", 100), 100U);
-  broker_.kill();
-  ASSERT_TRUE(broker_.start()) << broker_.log();
+  for (int life = 0; life < 3; ++life) {
+    broker_.kill();
+    disk.fill(0);  // What the dead broker's open files held is free now.
+    ASSERT_TRUE(broker_.start()) << life << broker_.log();
+  }
   EXPECT_EQ(drain("small", 20), 20U) << broker_.log();
   EXPECT_EQ(drain("jobs", confirmed - 100), confirmed - 100) << broker_.log();
   EXPECT_EQ(broker_.depth("jobs"), 0U);

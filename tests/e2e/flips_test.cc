@@ -48,7 +48,8 @@ std::string flip(const std::string& path, std::mt19937_64& random) {
 /// The kind of a file: each kind gets its share of the flips.
 std::string kind_of(const fs::path& path) {
   const std::string name = path.filename().string();
-  if (name.ends_with(".spare") || name == "LOCK" || name.starts_with("LOG")) return {};
+  if (name.ends_with(".spare") || name == "RESERVE") return {};
+  if (name == "LOCK" || name.starts_with("LOG")) return {};
   if (name.starts_with("OPTIONS") || name == "IDENTITY") return {};
   if (name.starts_with("MANIFEST")) return "MANIFEST";
   if (path.string().find("/checkpoint/") != std::string::npos && name.ends_with(".log")) return {};

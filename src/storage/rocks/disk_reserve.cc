@@ -10,13 +10,12 @@
 namespace baton {
 namespace {
 
-// A table file asks for space at its beginning and after each of these many bytes.
-constexpr std::uint64_t kAskBytes = std::uint64_t{1} << 20U;
 // Poll interval of a thread that waits for space.
 constexpr std::chrono::milliseconds kLookAgain{20};
 
-/// A table file in the making. Used by one RocksDB thread at a time.
-class TableFile final : public rocksdb::FSWritableFileOwnerWrapper {
+/// A file that RocksDB writes: it asks for room before every write. Used by one RocksDB thread at a
+/// time.
+class WrittenFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   struct Place {
     std::string path;
@@ -24,8 +23,10 @@ class TableFile final : public rocksdb::FSWritableFileOwnerWrapper {
     std::shared_ptr<DiskReserve> reserve;
   };
 
-  TableFile(std::unique_ptr<rocksdb::FSWritableFile> file, Place place)
-      : FSWritableFileOwnerWrapper(std::move(file)), place_(std::move(place)) {}
+  WrittenFile(std::unique_ptr<rocksdb::FSWritableFile> file, Place place)
+      : FSWritableFileOwnerWrapper(std::move(file)),
+        place_(std::move(place)),
+        is_table_(std::string_view(place_.path).ends_with(".sst")) {}
 
   rocksdb::IOStatus Append(const rocksdb::Slice& bytes, const rocksdb::IOOptions& options,
                            rocksdb::IODebugContext* debug) override {
@@ -39,27 +40,50 @@ class TableFile final : public rocksdb::FSWritableFileOwnerWrapper {
     if (!granted.ok()) return granted;
     return FSWritableFileOwnerWrapper::Append(bytes, options, verification, debug);
   }
+  /// RocksDB would set megabytes aside here, out of the room that others are to have.
+  void PrepareWrite(std::size_t, std::size_t, const rocksdb::IOOptions&,
+                    rocksdb::IODebugContext*) override {}
 
  private:
   rocksdb::IOStatus ask(std::uint64_t bytes) {
-    if (bytes > granted_bytes_) {
-      // RocksDB writes compactions at low priority and flushes at high.
-      const bool compaction = GetIOPriority() == rocksdb::Env::IO_LOW;
-      rocksdb::IOStatus status = place_.reserve->wait_for(
-          {.use = compaction ? DiskReserve::Use::compaction : DiskReserve::Use::rows,
-           .path = place_.path,
-           .bytes = bytes},
-          *place_.files);
-      if (!status.ok()) return status;
-      granted_bytes_ = bytes + kAskBytes;
-    }
-    granted_bytes_ -= bytes;
-    return rocksdb::IOStatus::OK();
+    rocksdb::IOStatus status = place_.reserve->wait_for(
+        {.use = use(),
+         .path = place_.path,
+         .bytes = bytes,
+         .allocate = [&] { return Allocate(end_, bytes, rocksdb::IOOptions(), nullptr); }},
+        *place_.files);
+    if (status.ok()) end_ += bytes;
+    return status;
+  }
+  [[nodiscard]] DiskReserve::Use use() {
+    if (!is_table_) return DiskReserve::Use::record;
+    // RocksDB writes compactions at low priority and flushes at high.
+    return GetIOPriority() == rocksdb::Env::IO_LOW ? DiskReserve::Use::compaction
+                                                   : DiskReserve::Use::rows;
   }
 
   Place place_;
-  std::uint64_t granted_bytes_ = 0;
+  bool is_table_;
+  std::uint64_t end_ = 0;  // How much was asked for: each byte is asked for once, in order.
 };
+
+/// RocksDB's LOG: lines that find no room are left out. RocksDB would write the next line after a
+/// failed one, which is what its assertion is against.
+class LogFile final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+
+  using FSWritableFileOwnerWrapper::Append;
+  rocksdb::IOStatus Append(const rocksdb::Slice& bytes, const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* debug) override {
+    FSWritableFileOwnerWrapper::Append(bytes, options, debug).PermitUncheckedError();
+    return rocksdb::IOStatus::OK();
+  }
+  void PrepareWrite(std::size_t, std::size_t, const rocksdb::IOOptions&,
+                    rocksdb::IODebugContext*) override {}
+};
+
+bool is_log(std::string_view path) { return path.substr(path.rfind('/') + 1).starts_with("LOG"); }
 
 /// RocksDB does not pass errno on, only its text.
 bool has_too_many_files(const rocksdb::IOStatus& status) {
@@ -78,12 +102,20 @@ class ReservedDisk final : public rocksdb::FileSystemWrapper {
                                     rocksdb::IODebugContext* debug) override {
     rocksdb::IOStatus status =
         open([&] { return FileSystemWrapper::NewWritableFile(path, options, result, debug); });
-    if (status.ok() && std::string_view(path).ends_with(".sst")) {
-      *result = std::make_unique<TableFile>(
+    if (status.ok() && is_log(path)) {
+      *result = std::make_unique<LogFile>(std::move(*result));
+    } else if (status.ok()) {
+      *result = std::make_unique<WrittenFile>(
           std::move(*result),
-          TableFile::Place{.path = path, .files = target_, .reserve = reserve_});
+          WrittenFile::Place{.path = path, .files = target_, .reserve = reserve_});
     }
     return status;
+  }
+  /// The wrapped file system would open the LOG without asking us.
+  rocksdb::IOStatus NewLogger(const std::string& path, const rocksdb::IOOptions& options,
+                              std::shared_ptr<rocksdb::Logger>* result,
+                              rocksdb::IODebugContext* debug) override {
+    return rocksdb::FileSystem::NewLogger(path, options, result, debug);
   }
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
                                         const rocksdb::FileOptions& options,
@@ -136,16 +168,36 @@ class Waiting {
 
 }  // namespace
 
-rocksdb::IOStatus DiskReserve::wait_for(const Request& request, rocksdb::FileSystem& files) {
-  const bool rows = request.use == Use::rows;
-  const std::uint64_t wanted = (rows ? bytes_ : 2 * bytes_) + request.bytes;
-  std::optional<Waiting> waiting;
-  for (;;) {
+DiskReserve::DiskReserve(std::uint64_t bytes, std::shared_ptr<rocksdb::FileSystem> files,
+                         const std::string& folder)
+    : bytes_(bytes), file_(std::move(files), folder) {}
+
+rocksdb::IOStatus DiskReserve::take(const Request& request, rocksdb::FileSystem& files) const {
+  if (request.use != Use::record) {
+    const std::uint64_t left = request.use == Use::rows ? bytes_ : 2 * bytes_;
     std::uint64_t free_bytes = 0;
     rocksdb::IOStatus status =
         files.GetFreeSpace(request.path, rocksdb::IOOptions(), &free_bytes, nullptr);
-    if (!status.ok() || free_bytes >= wanted) return status;
-    if (!waiting.has_value()) waiting.emplace(rows ? rows_waiting_ : compactions_waiting_);
+    if (!status.ok()) return status;
+    if (free_bytes < left + request.bytes) return rocksdb::IOStatus::NoSpace(request.path);
+  }
+  rocksdb::IOStatus allocated = request.allocate();
+  // Not every file system can set room aside; such a one says so by another error.
+  return allocated.IsNoSpace() ? allocated : rocksdb::IOStatus::OK();
+}
+
+rocksdb::IOStatus DiskReserve::wait_for(const Request& request, rocksdb::FileSystem& files) {
+  std::optional<Waiting> waiting;
+  for (;;) {
+    rocksdb::IOStatus taken = take(request, files);
+    if (!taken.IsNoSpace()) return taken;
+    if (request.use == Use::record) {
+      if (file_.give(request.bytes)) continue;
+      if (!open_) return taken;
+    }
+    if (!waiting.has_value()) {
+      waiting.emplace(request.use == Use::compaction ? compactions_waiting_ : rows_waiting_);
+    }
     std::unique_lock lock(mutex_);
     if (closing_.wait_for(lock, kLookAgain, [&] { return closed_; })) {
       return rocksdb::IOStatus::NoSpace("the store closes while it waits for space", request.path);

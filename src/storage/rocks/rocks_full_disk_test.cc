@@ -1,5 +1,6 @@
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 #include <rocksdb/file_system.h>
 #include <rocksdb/system_clock.h>
 
+#include "base/random.h"
 #include "storage/disk/checkpoint_store_contract.h"
 #include "storage/rocks/rocks_store.h"
 #include "storage/rocks/temp_folder.h"
@@ -21,17 +23,22 @@ using contract::kMessages;
 using contract::kState;
 
 constexpr std::int64_t kReserve = 64 << 10U;
+constexpr std::int64_t kNever = std::int64_t{1} << 50U;
 
 /// How many more bytes the disk accepts.
 struct Space {
   std::atomic<std::int64_t> left = std::int64_t{1} << 40U;
   std::atomic<bool> lists_refused = false;  // Writes of manifests fail, whatever space is left.
+  /// After this many more bytes another process takes all that is left.
+  std::atomic<std::int64_t> before_others = kNever;
 
   rocksdb::IOStatus take(std::size_t bytes) {
     const auto wanted = static_cast<std::int64_t>(bytes);
     std::int64_t now = left;
     while (now >= wanted) {
-      if (left.compare_exchange_weak(now, now - wanted)) return rocksdb::IOStatus::OK();
+      if (!left.compare_exchange_weak(now, now - wanted)) continue;
+      if ((before_others -= wanted) < 0) left = 0;
+      return rocksdb::IOStatus::OK();
     }
     return rocksdb::IOStatus::NoSpace("No space left on device", "simulated");
   }
@@ -42,6 +49,7 @@ class SmallFile final : public rocksdb::FSWritableFileOwnerWrapper {
   SmallFile(const std::string& path, std::unique_ptr<rocksdb::FSWritableFile> file,
             std::shared_ptr<Space> space)
       : FSWritableFileOwnerWrapper(std::move(file)),
+        path_(path),
         is_list_(path.find("/MANIFEST-") != std::string::npos),
         space_(std::move(space)) {}
 
@@ -57,6 +65,18 @@ class SmallFile final : public rocksdb::FSWritableFileOwnerWrapper {
     if (!taken.ok()) return taken;
     return FSWritableFileOwnerWrapper::Append(bytes, options, verification, debug);
   }
+  rocksdb::IOStatus Allocate(std::uint64_t, std::uint64_t bytes, const rocksdb::IOOptions&,
+                             rocksdb::IODebugContext*) override {
+    if (space_->left >= static_cast<std::int64_t>(bytes)) return rocksdb::IOStatus::OK();
+    return rocksdb::IOStatus::NoSpace("No space left on device", "simulated");
+  }
+  rocksdb::IOStatus Truncate(std::uint64_t size, const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override {
+    const std::uint64_t before = std::filesystem::file_size(path_);
+    rocksdb::IOStatus status = FSWritableFileOwnerWrapper::Truncate(size, options, debug);
+    if (status.ok()) space_->left += static_cast<std::int64_t>(before - size);
+    return status;
+  }
 
  private:
   rocksdb::IOStatus take(std::size_t bytes) {
@@ -64,6 +84,7 @@ class SmallFile final : public rocksdb::FSWritableFileOwnerWrapper {
     return space_->take(bytes);
   }
 
+  std::string path_;
   bool is_list_;
   std::shared_ptr<Space> space_;
 };
@@ -79,6 +100,14 @@ class SmallDisk final : public rocksdb::FileSystemWrapper {
                                     rocksdb::IODebugContext* debug) override {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     rocksdb::IOStatus status = FileSystemWrapper::NewWritableFile(name, options, &file, debug);
+    if (status.ok()) *result = std::make_unique<SmallFile>(name, std::move(file), space_);
+    return status;
+  }
+  rocksdb::IOStatus ReopenWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                       rocksdb::IODebugContext* debug) override {
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    rocksdb::IOStatus status = FileSystemWrapper::ReopenWritableFile(name, options, &file, debug);
     if (status.ok()) *result = std::make_unique<SmallFile>(name, std::move(file), space_);
     return status;
   }
@@ -112,21 +141,34 @@ class RocksFullDisk : public testing::Test {
  public:
   RocksFullDisk() : space(std::make_shared<Space>()), env_(space) {}
 
+  std::string path(const std::string& name) { return folder_ / name; }
+  Result<std::unique_ptr<RocksStore>> try_open(const std::string& name) {
+    return open_rocks_store(path(name), contract::kTables,
+                            {.cache_bytes = 1U << 20U,
+                             .write_buffer_bytes = 64U << 10U,
+                             .write_buffers_bytes_max = 128U << 10U,
+                             .disk_reserve_bytes = kReserve,
+                             .env = &env_});
+  }
   std::unique_ptr<RocksStore> open(const std::string& name) {
-    auto store = open_rocks_store(folder_ / name, contract::kTables,
-                                  {.cache_bytes = 1U << 20U,
-                                   .write_buffer_bytes = 64U << 10U,
-                                   .write_buffers_bytes_max = 128U << 10U,
-                                   .disk_reserve_bytes = kReserve,
-                                   .env = &env_});
+    auto store = try_open(name);
     if (!store.has_value()) {
       ADD_FAILURE() << to_string(store.error());
       std::abort();
     }
     return std::move(*store);
   }
-  void make_space() { space->left = std::int64_t{1} << 40U; }
+  void make_space() {
+    space->before_others = kNever;
+    space->left = std::int64_t{1} << 40U;
+  }
 
+  /// Bytes that no compression makes smaller.
+  std::string random_bytes(std::size_t count) {
+    std::string bytes(count, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random_.next());
+    return bytes;
+  }
   static RowBatch position(const std::string& text) {
     RowBatch batch;
     for (const Table table : {kMessages, kIds, kState}) batch.put(table, "position", text);
@@ -156,6 +198,7 @@ class RocksFullDisk : public testing::Test {
  private:
   TempFolder folder_;
   SmallDiskEnv env_;
+  Random random_{1};
 };
 
 TEST_F(RocksFullDisk, CommitsWorkAgainWhenSpaceIsBack) {
@@ -248,6 +291,42 @@ TEST_F(RocksFullDisk, AListOfFilesThatDoesNotFitEndsTheStoreButLosesNothing) {
   }
 }
 
+// No reserve of the disk's free space helps here: the space goes between the look and the write.
+TEST_F(RocksFullDisk, WhenOthersTakeTheDiskInTheMiddleOfAWriteTheStoreWaits) {
+  auto store = open("store");
+  int refused = 0;
+  bool done = false;
+  for (std::int64_t cut = 0; !done; cut += 20'000) {
+    RowBatch rows = position(std::to_string(cut));
+    for (int i = 0; i < 20; ++i) {
+      rows.put(kMessages, "row" + std::to_string(i), random_bytes(20'000));
+    }
+    space->before_others = cut;
+    const Status committed = store->commit(rows);
+    done = committed.has_value() && space->left > 0;
+    if (!committed.has_value()) {
+      ++refused;
+      ASSERT_EQ(committed.error().code, Errc::disk_full) << to_string(committed.error());
+    }
+    make_space();
+    const Status again = commit_with_space(*store, std::to_string(cut));
+    ASSERT_TRUE(again.has_value()) << cut << ": " << to_string(again.error());
+  }
+  EXPECT_GT(refused, 10);
+  store.reset();
+  EXPECT_EQ(contract::keys(*open("store"), contract::whole(kMessages)).size(), 21U);
+}
+
+TEST_F(RocksFullDisk, OpensWithNothingLeftAgainAndAgain) {
+  ASSERT_TRUE(open("store")->commit(position("1")).has_value());
+  space->left = 0;
+  for (int life = 0; life < 10; ++life) EXPECT_EQ(position_in(*open("store")), "1");
+  make_space();
+  ASSERT_TRUE(commit_with_space(*open("store"), "2").has_value());
+  space->left = 0;
+  EXPECT_EQ(position_in(*open("store")), "2");
+}
+
 TEST_F(RocksFullDisk, OpeningOnAFullDiskSaysSo) {
   space->left = 0;
   TempFolder folder;
@@ -255,6 +334,23 @@ TEST_F(RocksFullDisk, OpeningOnAFullDiskSaysSo) {
   const auto store = open_rocks_store(folder / "store", contract::kTables, {.env = &env});
   ASSERT_FALSE(store.has_value());
   EXPECT_EQ(store.error().code, Errc::disk_full) << to_string(store.error());
+  EXPECT_EQ(store.error().text,
+            "the disk of " + folder / "store" +
+                " is full: opening the store takes 1024 KiB, and 0 KiB are left (free that much, "
+                "and start again; nothing is lost)");
+}
+
+// A store of a former version has no reserve file, and the disk is full when it gets one.
+TEST_F(RocksFullDisk, WithoutItsReserveAStoreThatFindsNoRoomIsRefusedAndLosesNothing) {
+  ASSERT_TRUE(open("store")->commit(position("1")).has_value());
+  std::filesystem::remove(path("store") + "/RESERVE");
+  space->left = 500'000;
+  const auto refused = try_open("store");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::disk_full) << to_string(refused.error());
+  EXPECT_NE(refused.error().text.find(path("store")), std::string::npos);
+  make_space();
+  EXPECT_EQ(position_in(*open("store")), "1");
 }
 
 }  // namespace

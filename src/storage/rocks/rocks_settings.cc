@@ -71,8 +71,10 @@ rocksdb::DBOptions rocks_db_options(const RocksOptions& options) {
   db.keep_log_file_num = 4;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  // Every commit appends to the manifest; it is rewritten when it is larger than this.
-  db.max_manifest_file_size = 16 * kMib;
+  // Every commit appends to the manifest; it is rewritten when it is larger than this. An opening
+  // store writes a new one, for which the reserve file has room (kReserveFileBytes). Ten thousand
+  // tables take less.
+  db.max_manifest_file_size = 2 * kMib;
   return db;
 }
 

@@ -35,6 +35,8 @@ namespace {
 constexpr std::size_t kReadaheadBytes = std::size_t{256} << 10U;
 // The key of the commits' number, in RocksDB's default family, which is not one of our tables.
 constexpr const char* kCommitKey = "commit";
+// The reserve file's length: room for opening several times over (see opening_bytes).
+constexpr std::uint64_t kReserveFileBytes = std::uint64_t{4} << 20U;
 // Shortest pause between two checks of a thread that waits for RocksDB's threads.
 constexpr std::chrono::microseconds kPauseMin{200};
 constexpr std::chrono::microseconds kPauseMax{20000};
@@ -133,7 +135,10 @@ class Store final : public RocksStore {
   /// Reads the number of the folder's last commit. Called once, before anything else.
   Status begin() {
     BATON_TRY(commits_, last_commit_in_files());
-    if (reserve_ != nullptr) reserve_->set_open();
+    if (reserve_ != nullptr) {
+      reserve_->set_open();
+      refill();
+    }
     return {};
   }
 
@@ -142,6 +147,7 @@ class Store final : public RocksStore {
     const std::uint64_t number = ++commits_;
     BATON_TRY_STATUS(write(batch, number));
     BATON_TRY_STATUS(flush(number));
+    refill();
     merge_files();
     return {};
   }
@@ -265,6 +271,9 @@ class Store final : public RocksStore {
     }
   }
 
+  /// Without room the reserve file stays as long as it is; the next commit tries again.
+  void refill() const { reserve_->file().grow_to(kReserveFileBytes).PermitUncheckedError(); }
+
   /// Not while the disk is short of room: merging would wait for room.
   void merge_files() const {
     if (reserve_->rows_wait() || reserve_->compactions_wait()) return;
@@ -386,6 +395,20 @@ Descriptors describe(const std::vector<std::string>& families, const RocksOption
   return descriptors;
 }
 
+/// RocksDB must find room for what it writes while it opens: see DiskReserve. The reserve file
+/// holds on to that room until RocksDB asks for it, so that no other process can take it meanwhile.
+Status set_aside_for_opening(DiskReserve& reserve, const std::string& folder) {
+  const std::uint64_t needed = opening_bytes(folder);
+  const rocksdb::IOStatus grown = reserve.file().grow_to(std::max(kReserveFileBytes, needed));
+  if (!grown.ok() && !grown.IsNoSpace()) return rocks_error(grown, "opening", folder);
+  const std::uint64_t found = reserve.file().bytes();
+  if (found >= needed) return {};
+  return Error{Errc::disk_full,
+               fmt::format("the disk of {} is full: opening the store takes {} KiB, and {} KiB are "
+                           "left (free that much, and start again; nothing is lost)",
+                           folder, needed >> 10U, found >> 10U)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RocksStore>> open_rocks_store(const std::string& folder,
@@ -398,7 +421,8 @@ Result<std::unique_ptr<RocksStore>> open_rocks_store(const std::string& folder,
   Store::Parts parts{.folder = folder,
                      .open = {},
                      .error = error,
-                     .reserve = std::make_shared<DiskReserve>(options.disk_reserve_bytes)};
+                     .reserve = std::make_shared<DiskReserve>(
+                         options.disk_reserve_bytes, db_options.env->GetFileSystem(), folder)};
   parts.open.system = reserve_disk(db_options.env, parts.reserve);
   db_options.env = parts.open.system.get();
   db_options.listeners.push_back(error);
@@ -410,6 +434,7 @@ Result<std::unique_ptr<RocksStore>> open_rocks_store(const std::string& folder,
     BATON_ASSERT(table.name != rocksdb::kDefaultColumnFamilyName);
     families.emplace_back(table.name);
   }
+  BATON_TRY_STATUS(set_aside_for_opening(*parts.reserve, folder));
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = guarded([&] {
     return rocksdb::DB::Open(db_options, folder, describe(families, options), &parts.open.handles,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -14,6 +15,8 @@ namespace baton {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kOptionsBytes = std::uint64_t{1} << 20U;
 
 Error folder_error(std::string_view doing, const std::string& path, std::error_code failed) {
   const Errc code = failed == std::errc::no_space_on_device ? Errc::disk_full : Errc::io_error;
@@ -72,6 +75,19 @@ Result<bool> store_folder_is_used(const std::string& folder) {
     if (failed) return folder_error("reading the folder", folder, failed);
   }
   return false;
+}
+
+std::uint64_t opening_bytes(const std::string& folder) {
+  std::uint64_t list_bytes = 0;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed); !failed && at != fs::directory_iterator{};
+       at.increment(failed)) {
+    if (!at->path().filename().string().starts_with("MANIFEST-")) continue;
+    std::error_code gone;
+    const std::uintmax_t bytes = at->file_size(gone);
+    if (!gone) list_bytes = std::max<std::uint64_t>(list_bytes, bytes);
+  }
+  return list_bytes + kOptionsBytes;
 }
 
 Status check_store_folder_unlocked(const std::string& folder) {
