@@ -24,7 +24,7 @@
 #include "pipeline/app/example.h"
 #include "pipeline/app/parts.h"
 #include "pipeline/ends/sql_rows.h"
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/orders/order_generator.h"
 
 namespace {
@@ -59,7 +59,7 @@ double cpu_seconds() {
 std::vector<Items> prepare(const Options& options, Sink& sink) {
   const orders::OrderGenerator generator(1, {.invalid = 0, .broken = 0, .duplicate = 0});
   const auto preparer = sink.preparer();
-  const auto assignment = std::make_shared<Assignment>(0, 1, 0);
+  const auto assignment = std::make_shared<OwnedPartition>(0, 1, 0);
   std::vector<Items> lanes(options.lanes);
   for (std::uint64_t i = 0; i < options.orders; ++i) {
     orders::GeneratedOrder order = generator.generate(i);

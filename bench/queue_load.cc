@@ -57,7 +57,7 @@ struct Options {
 }
 
 template <class T>
-T value_of(baton::client::Result<T> result) {
+T value_of(baton::Result<T> result) {
   if (!result.has_value()) die(result.error().text);
   return *std::move(result);
 }
@@ -105,8 +105,8 @@ void consume(const Options& options, std::atomic<std::uint64_t>& received) {
   auto stream =
       value_of(LeaseStream::open({.connection = baton::bench::connection_to(options.address),
                                   .queue = options.queue,
-                                  .max_in_flight = options.in_flight,
-                                  .max_in_flight_bytes = 256UL << 20U}));
+                                  .in_flight_max = options.in_flight,
+                                  .in_flight_bytes_max = 256UL << 20U}));
   while (received < options.count) {
     std::vector<LeasedMessage> batch = value_of(stream->next_batch(milliseconds{50}));
     if (batch.empty()) continue;

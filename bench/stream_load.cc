@@ -55,7 +55,7 @@ struct Options {
 }
 
 template <class T>
-T value_of(baton::client::Result<T> result) {
+T value_of(baton::Result<T> result) {
   if (!result.has_value()) die(result.error().text);
   return *std::move(result);
 }
@@ -142,7 +142,7 @@ void read(const Options& options) {
     threads.emplace_back([&, partition] {
       auto reader = client.read({.stream = options.stream,
                                  .partition = partition,
-                                 .max_records = options.count / info.partitions});
+                                 .records_max = options.count / info.partitions});
       while (auto batch = value_of(reader->next())) {
         records.fetch_add(batch->size(), std::memory_order_relaxed);
       }

@@ -49,9 +49,10 @@ LIBRARIES = {
                  CLI | {"base/logging", "core/workers", "pipeline/app", "pipeline/local", "worker/nats"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
-# The schemas' generated code, and the SDK's public headers.
+# The schemas' generated code, the SDK's public headers, and those that all layers share.
 PROTO = re.compile(r"(baton/v1|etcd)/.*\.pb\.h$")
 PUBLIC = re.compile(r"baton/")
+PUBLIC_BASE = re.compile(r"baton/(errc\.def|result\.h)$")
 
 STANDARD = re.compile(r"[a-z_0-9]+$")
 POSIX = re.compile(
@@ -159,6 +160,8 @@ def angle_complaint(layer, header, is_test):
         return None
     if PROTO.match(header):
         return None if layer.may_include("proto", is_test) else "proto is not in the layer's DEPS"
+    if PUBLIC_BASE.match(header):
+        return None if layer.may_include("base", is_test) else "base is not in the layer's DEPS"
     if PUBLIC.match(header):
         seen = any(layer.may_include(part, is_test) for part in SDK | {"base/secure"})
         return None if seen else "no part of the client is in the layer's DEPS"
@@ -221,6 +224,8 @@ def uses_of(folder):
                 used.add(header.rsplit("/", 1)[0])
             elif PROTO.match(header):
                 used.add("proto")
+            elif PUBLIC_BASE.match(header):
+                used.add("base")
             elif PUBLIC.match(header):
                 # The header's name does not tell which part of the SDK has it.
                 used |= SDK | {"base/secure"}
@@ -259,7 +264,7 @@ def check(root):
         violations += check_folder(root, layers, folder)
     if "sdk" in layers:
         # The SDK's public headers may not require our libraries.
-        public = Layer("sdk", ["DEPS", *sorted(layers["sdk"].lists["DEPS"] - {"proto"})])
+        public = Layer("sdk", ["DEPS", "base", *sorted(layers["sdk"].lists["DEPS"] - {"proto"})])
         for path in sorted(root.glob("include/**/*.h")):
             violations += check_file(root, public, path)
     return violations

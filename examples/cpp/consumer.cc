@@ -11,7 +11,7 @@
 namespace client = baton::client;
 using namespace std::chrono_literals;
 
-client::Status consume(const std::string& address, const std::string& queue, int count) {
+baton::Status consume(const std::string& address, const std::string& queue, int count) {
   std::atomic<int> handled = 0;
   auto consumer = client::Consumer::start(
       {.connection = {.address = address}, .queue = queue},
@@ -36,9 +36,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: consumer ADDRESS QUEUE COUNT\n");
     return 2;
   }
-  const client::Status done = consume(argv[1], argv[2], std::atoi(argv[3]));
+  const baton::Status done = consume(argv[1], argv[2], std::atoi(argv[3]));
   if (!done) {
-    std::fprintf(stderr, "consumer: %s\n", client::to_string(done.error()).c_str());
+    std::fprintf(stderr, "consumer: %s\n", baton::to_string(done.error()).c_str());
     return 1;
   }
   return 0;

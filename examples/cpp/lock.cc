@@ -30,7 +30,7 @@ class Lock {
   Lock(client::KvClient& kv, std::string name) : kv_(kv), name_(std::move(name)) {}
 
   /// Waits until the lock is ours, and answers its token.
-  client::Result<std::uint64_t> acquire() {
+  baton::Result<std::uint64_t> acquire() {
     auto watch = kv_.watch({.bucket = kBucket, .key = name_},
                            [this](const client::KvWatchEvent& event) { see(event); });
     if (!watch) return watch.error();
@@ -50,7 +50,7 @@ class Lock {
   /// renewal was sent: so it turns false before the broker gives the lock to anybody else.
   bool is_held() const { return Clock::now().time_since_epoch().count() < held_until_; }
 
-  client::Status release() {
+  baton::Status release() {
     renewal_ = {};  // Ends the thread.
     const auto removed = kv_.remove(kBucket, name_, {.expected_revision = revision_});
     session_.reset();  // Says goodbye.
@@ -61,7 +61,7 @@ class Lock {
  private:
   static void say(const char* text) { std::printf("%s\n", text); }
 
-  client::Result<std::uint64_t> begin(std::uint64_t revision, Clock::time_point asked) {
+  baton::Result<std::uint64_t> begin(std::uint64_t revision, Clock::time_point asked) {
     revision_ = revision;
     held_until_ = (asked + kLease).time_since_epoch().count();
     // The lock's key is the session of this watch: when the connection breaks, because the process
@@ -118,8 +118,8 @@ class Lock {
   std::jthread renewal_;
 };
 
-client::Status run(const std::string& address, const std::string& name,
-                   std::chrono::milliseconds time) {
+baton::Status run(const std::string& address, const std::string& name,
+                  std::chrono::milliseconds time) {
   auto kv = client::KvClient::connect({.address = address});
   if (!kv) return kv.error();
   if (auto made = kv->create_bucket(kBucket); !made) return made.error();
@@ -139,9 +139,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: lock ADDRESS NAME MILLISECONDS\n");
     return 2;
   }
-  const client::Status done = run(argv[1], argv[2], std::chrono::milliseconds(std::atoi(argv[3])));
+  const baton::Status done = run(argv[1], argv[2], std::chrono::milliseconds(std::atoi(argv[3])));
   if (!done) {
-    std::fprintf(stderr, "lock: %s\n", client::to_string(done.error()).c_str());
+    std::fprintf(stderr, "lock: %s\n", baton::to_string(done.error()).c_str());
     return 1;
   }
   return 0;

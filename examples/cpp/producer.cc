@@ -11,7 +11,7 @@
 namespace client = baton::client;
 using namespace std::chrono_literals;
 
-client::Status produce(const std::string& address, const std::string& queue, int count) {
+baton::Status produce(const std::string& address, const std::string& queue, int count) {
   auto queues = client::QueueClient::connect({.address = address});
   if (!queues) return queues.error();
   // Creating a queue that is there with the same settings is fine.
@@ -25,7 +25,7 @@ client::Status produce(const std::string& address, const std::string& queue, int
     message.payload = "order " + std::to_string(i);
     message.dedup_id = queue + "-" + std::to_string(i);  // Sent twice, it is stored once.
     (*producer)->send(std::move(message), [](const client::EnqueueResult& result) {
-      if (!result.ok()) std::printf("refused: %s\n", client::to_string(*result.error).c_str());
+      if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
     });
   }
   return (*producer)->close(30s);  // Waits until each message is on the broker's disk.
@@ -37,9 +37,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int count = std::atoi(argv[3]);
-  const client::Status done = produce(argv[1], argv[2], count);
+  const baton::Status done = produce(argv[1], argv[2], count);
   if (!done) {
-    std::fprintf(stderr, "producer: %s\n", client::to_string(done.error()).c_str());
+    std::fprintf(stderr, "producer: %s\n", baton::to_string(done.error()).c_str());
     return 1;
   }
   std::printf("sent %d messages to %s\n", count, argv[2]);

@@ -16,8 +16,8 @@
 namespace client = baton::client;
 using namespace std::chrono_literals;
 
-client::Status read(const std::string& address, const std::string& stream, const std::string& group,
-                    int count) {
+baton::Status read(const std::string& address, const std::string& stream, const std::string& group,
+                   int count) {
   std::atomic<int> seen = 0;
   client::StreamConsumerOptions options;
   options.connection.address = address;
@@ -55,9 +55,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: reader ADDRESS STREAM GROUP COUNT\n");
     return 2;
   }
-  const client::Status done = read(argv[1], argv[2], argv[3], std::atoi(argv[4]));
+  const baton::Status done = read(argv[1], argv[2], argv[3], std::atoi(argv[4]));
   if (!done) {
-    std::fprintf(stderr, "reader: %s\n", client::to_string(done.error()).c_str());
+    std::fprintf(stderr, "reader: %s\n", baton::to_string(done.error()).c_str());
     return 1;
   }
   return 0;

@@ -40,7 +40,7 @@ class Ended {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> ended_;
 };
 
-client::Status work(const client::WorkerOptions& options) {
+baton::Status work(const client::WorkerOptions& options) {
   Ended ended;
   client::WorkerCallbacks callbacks;
   callbacks.acquired = [](std::uint32_t partition, std::uint64_t epoch) {
@@ -87,9 +87,9 @@ int main(int argc, char** argv) {
   options.store = argv[1];
   options.group = argv[2];
   options.partitions = static_cast<std::uint32_t>(std::atoi(argv[3]));
-  const client::Status done = work(options);
+  const baton::Status done = work(options);
   if (!done) {
-    std::fprintf(stderr, "worker: %s\n", client::to_string(done.error()).c_str());
+    std::fprintf(stderr, "worker: %s\n", baton::to_string(done.error()).c_str());
     return 1;
   }
   std::printf("left\n");

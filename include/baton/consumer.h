@@ -60,8 +60,8 @@ struct ConsumerOptions {
   std::string queue{};
   std::string consumer_id{};          // Empty: the broker chooses one.
   std::size_t concurrency = 1;        // Handlers that run at once, each on its own thread.
-  std::uint32_t max_in_flight = 256;  // Messages held and not yet acked; at least `concurrency`.
-  std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
+  std::uint32_t in_flight_max = 256;  // Messages held and not yet acked; at least `concurrency`.
+  std::uint64_t in_flight_bytes_max = 0;  // 0 = the broker's 16 MiB.
   /// Extends the leases of all messages held (handled or waiting for a handler) at half of their
   /// visibility timeout.
   bool extend_leases = true;

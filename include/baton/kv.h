@@ -53,7 +53,7 @@ struct KvOutcome {
   std::uint64_t revision = 0;
   bool unchanged = false;            // The call succeeded, but there was nothing to remove.
   std::optional<KvEntry> current{};  // Of a refusal: the key as it is; nullopt if it is absent.
-  std::optional<Error> error{};      // Of a refusal: Code::revision_mismatch.
+  std::optional<Error> error{};      // Of a refusal: Errc::revision_mismatch.
 };
 
 /// Keys in order, all as of one revision.
@@ -84,8 +84,8 @@ struct RemoveOptions {
 
 struct ListKeysOptions {
   std::string prefix{};
-  std::string after{};    // Only keys greater than this one: `next` of the page before.
-  std::uint32_t max = 0;  // 0 = as many as the broker gives.
+  std::string after{};         // Only keys greater than this one: `next` of the page before.
+  std::uint32_t keys_max = 0;  // 0 = as many as the broker gives.
   std::optional<std::chrono::milliseconds> deadline{};
 };
 

@@ -39,12 +39,12 @@ struct LeaseStreamOptions {
   ConnectionOptions connection{};
   std::string queue{};
   std::string consumer_id{};              // Empty: the broker chooses one.
-  std::uint32_t max_in_flight = 0;        // Messages held and not yet acked; 0 = the broker's 256.
-  std::uint64_t max_in_flight_bytes = 0;  // 0 = the broker's 16 MiB.
+  std::uint32_t in_flight_max = 0;        // Messages held and not yet acked; 0 = the broker's 256.
+  std::uint64_t in_flight_bytes_max = 0;  // 0 = the broker's 16 MiB.
   /// How many messages this consumer works on at a time; 0 = the broker's 1. When the process dies,
   /// the messages it has begun (see begin()) count an attempt; if none, this many of the oldest.
   std::uint32_t concurrency = 0;
-  /// Deliver only what add_credit() asked for (within max_in_flight).
+  /// Deliver only what add_credit() asked for (within in_flight_max).
   bool manual_credit = false;
   /// Off: the first broken connection ends the stream.
   bool reconnect = true;

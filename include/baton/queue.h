@@ -22,7 +22,7 @@ enum class FairnessCost : std::uint8_t { unspecified, message, byte };
 /// brackets).
 struct QueueSettings {
   std::optional<std::chrono::milliseconds> visibility_timeout{};  // [30 s]
-  std::optional<std::uint32_t> max_attempts{};                    // [16]; 0 = no limit.
+  std::optional<std::uint32_t> attempts_max{};                    // [16]; 0 = no limit.
   std::optional<std::string> dead_letter_queue{};                 // ["<name>.dlq"]
   std::optional<std::chrono::milliseconds> retry_delay{};         // [100 ms], doubled each time.
   std::optional<std::chrono::milliseconds> retry_delay_max{};     // [60 s]
@@ -43,7 +43,7 @@ struct QueueSettings {
 template <class Settings, class Visit>
 void for_each_setting(Settings& settings, const Visit& visit) {
   visit("visibility_timeout_ms", settings.visibility_timeout);
-  visit("max_attempts", settings.max_attempts);
+  visit("max_attempts", settings.attempts_max);
   visit("dead_letter_queue", settings.dead_letter_queue);
   visit("retry_delay_ms", settings.retry_delay);
   visit("retry_delay_max_ms", settings.retry_delay_max);

@@ -3,58 +3,42 @@
 #include <cstdint>
 #include <expected>
 #include <string>
+#include <string_view>
 #include <utility>
 
-namespace baton::client {
+namespace baton {
 
-/// What a call or an item of a batch failed with. The numbers are those of the wire and never
-/// change. A newer broker may send a number that is not listed here: its name and text still
-/// explain it.
-enum class Code : std::uint32_t {  // NOLINT(performance-enum-size): as wide as on the wire.
-  invalid_argument = 1,
-  not_found = 2,
-  already_exists = 3,
-  unavailable = 4,
-  resource_exhausted = 5,
-  failed_precondition = 6,
-  deadline_exceeded = 7,
-  cancelled = 8,
-  internal = 9,
-  lease_lost = 101,
-  queue_not_found = 102,
-  queue_exists = 103,
-  message_not_found = 104,
-  queue_full = 105,
-  dedup_full = 106,
-  disk_full = 208,
-  malformed = 210,
-  stale_epoch = 301,
-  stream_not_found = 302,
-  stream_exists = 303,
-  partition_not_found = 304,
-  offset_out_of_range = 305,
-  sequence_gap = 306,
-  producer_fenced = 307,
-  read_only = 308,
-  handover_timeout = 309,
-  bucket_not_found = 401,
-  bucket_exists = 402,
-  revision_mismatch = 403,
+/// What went wrong, as a number: the same in the broker, on the wire and in the SDK. errc.def is
+/// the list. A newer broker may send a number that is not listed there.
+enum class Errc : std::uint32_t {  // NOLINT(performance-enum-size): as wide as on the wire.
+#define ERRC(name, number, text) name = number,
+#include <baton/errc.def>
+#undef ERRC
 };
 
-/// What went wrong: a stable number and its name for programs, a sentence for people.
+/// The stable name of a code ("lease_lost"), as it goes into logs, JSON and the wire; "unknown" for
+/// a number that is not in the list.
+std::string_view errc_name(Errc code);
+/// The sentence that explains a code.
+std::string_view errc_text(Errc code);
+
+/// What went wrong, and with what: a code for programs, a text for people that says what the code
+/// cannot: the field, the limit, the file, the address. The text of a code that is not in the list
+/// begins with the name that the broker gave it.
 struct Error {
-  Code code = Code::internal;
-  std::string name{};  // "lease_lost"
-  std::string text{};  // "cannot reach the broker at 127.0.0.1:7470: connection refused"
+  Errc code = Errc::internal;
+  std::string text{};
+
+  [[nodiscard]] std::string_view name() const { return errc_name(code); }
 
   bool operator==(const Error&) const = default;
 };
 
-/// "lease_lost: the lease ended before the request arrived".
+/// "lease_lost: token 3.17".
 std::string to_string(const Error& error);
 
-/// A T, or the Error that was met instead.
+/// A T, or the Error that was met instead. Built on std::expected, so that `return Error{...}`
+/// works.
 template <class T>
 class [[nodiscard]] Result : public std::expected<T, Error> {
  public:
@@ -64,4 +48,4 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
 
 using Status = Result<void>;
 
-}  // namespace baton::client
+}  // namespace baton

@@ -20,7 +20,7 @@ struct ReadOptions {
   std::string stream{};
   std::uint32_t partition = 0;
   StartFrom from{};
-  std::uint64_t max_records = 0;  // 0 = no limit.
+  std::uint64_t records_max = 0;  // 0 = no limit.
   bool follow = false;            // At the end, wait for further records.
 };
 

@@ -37,7 +37,7 @@ inline constexpr Duration kDelayMax = hours{24 * 365};
 inline constexpr Duration kRetentionMax = hours{24 * 365 * 10};
 inline constexpr Duration kDedupWindowMax = hours{24 * 7};
 inline constexpr std::uint64_t kDedupIdsMax = 10'000'000;
-inline constexpr std::uint32_t kMaxAttemptsMax = 1'000'000;
+inline constexpr std::uint32_t kAttemptsMax = 1'000'000;
 inline constexpr std::uint32_t kWeightMax = 1'000;
 inline constexpr std::size_t kWeightsPerQueue = 10'000;
 inline constexpr std::size_t kThrottlesPerQueue = 10'000;
@@ -46,10 +46,10 @@ inline constexpr std::uint64_t kThrottleBurstMax = 1'000'000'000;
 inline constexpr std::size_t kQueuesPerShard = 100'000;
 
 // Consumers.
-inline constexpr std::uint32_t kMaxInFlightDefault = 256;
-inline constexpr std::uint32_t kMaxInFlightMax = 100'000;
-inline constexpr std::uint64_t kMaxInFlightBytesDefault = 16 * kMiB;
-inline constexpr std::uint64_t kMaxInFlightBytesMax = 1024 * kMiB;
+inline constexpr std::uint32_t kInFlightDefault = 256;
+inline constexpr std::uint32_t kInFlightMax = 100'000;
+inline constexpr std::uint64_t kInFlightBytesDefault = 16 * kMiB;
+inline constexpr std::uint64_t kInFlightBytesMax = 1024 * kMiB;
 inline constexpr std::size_t kTurnMessages = 64;
 inline constexpr Duration kReturnAfterRestart = seconds{5};
 

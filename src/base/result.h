@@ -1,46 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <expected>
-#include <string>
-#include <string_view>
-#include <utility>
-
-namespace baton {
-
-// Two bytes on the wire: the layers to come number theirs past 255.
-enum class Errc : std::uint16_t {  // NOLINT(performance-enum-size)
-#define ERRC(name, number, text) name = number,
-#include "base/errc.def"
-#undef ERRC
-};
-
-/// The stable name of a code ("lease_lost"), as it goes into logs, JSON and the wire.
-std::string_view errc_name(Errc code);
-/// The sentence that explains a code.
-std::string_view errc_text(Errc code);
-
-/// What went wrong, and with what. `text` says what the code cannot: the field, the limit, the
-/// file.
-struct Error {
-  Errc code;
-  std::string text;
-};
-
-/// "lease_lost: token 3.17".
-std::string to_string(const Error& error);
-
-/// A T, or the Error met instead. Built on std::expected, so that `return Error{...}` works.
-template <class T>
-class [[nodiscard]] Result : public std::expected<T, Error> {
- public:
-  using std::expected<T, Error>::expected;
-  Result(Error error) : std::expected<T, Error>(std::unexpected(std::move(error))) {}  // NOLINT
-};
-
-using Status = Result<void>;
-
-}  // namespace baton
+#include <baton/result.h>  // IWYU pragma: export
 
 #define BATON_CONCAT_INNER(a, b) a##b
 #define BATON_CONCAT(a, b) BATON_CONCAT_INNER(a, b)

@@ -73,6 +73,7 @@ TEST(Errc, UnknownCodeHasANameAndText) {
   const auto unknown = static_cast<Errc>(65'000);
   EXPECT_EQ(errc_name(unknown), "unknown");
   EXPECT_FALSE(errc_text(unknown).empty());
+  EXPECT_EQ(to_string(Error{unknown, "too_hot: 90 degrees"}), "too_hot: 90 degrees");
 }
 
 // The numbers are on the wire: this list only ever grows.
@@ -90,7 +91,7 @@ TEST(Errc, NoNumberIsUsedTwiceAndNoneIsZero) {
 #define ERRC(name, number, text)              \
   EXPECT_TRUE(numbers.insert(number).second); \
   EXPECT_EQ(errc_name(Errc::name), #name);
-#include "base/errc.def"
+#include <baton/errc.def>
 #undef ERRC
   EXPECT_FALSE(numbers.contains(0)) << "0 is success on the wire";
 }

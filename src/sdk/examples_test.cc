@@ -18,11 +18,11 @@ namespace examples {
 using namespace std::chrono_literals;
 namespace client = baton::client;
 
-client::Status create_and_send(const client::ConnectionOptions& connection) {
+baton::Status create_and_send(const client::ConnectionOptions& connection) {
   auto queues = client::QueueClient::connect(connection);
   if (!queues) return queues.error();
 
-  auto created = queues->create_queue("orders", {.visibility_timeout = 10s, .max_attempts = 5});
+  auto created = queues->create_queue("orders", {.visibility_timeout = 10s, .attempts_max = 5});
   if (!created) return created.error();
 
   std::vector<client::NewMessage> messages;
@@ -31,12 +31,12 @@ client::Status create_and_send(const client::ConnectionOptions& connection) {
   auto results = queues->enqueue("orders", std::move(messages));
   if (!results) return results.error();  // It is unknown what became of them.
   for (const client::EnqueueResult& result : *results) {
-    if (!result.ok()) std::printf("refused: %s\n", client::to_string(*result.error).c_str());
+    if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
   }
   return {};
 }
 
-client::Status produce(const client::ConnectionOptions& connection) {
+baton::Status produce(const client::ConnectionOptions& connection) {
   auto producer = client::Producer::open({.connection = connection, .queue = "orders"});
   if (!producer) return producer.error();
 
@@ -45,14 +45,13 @@ client::Status produce(const client::ConnectionOptions& connection) {
     message.payload = std::to_string(i);
     message.dedup_id = "order-" + std::to_string(i);  // Stored exactly once, also over reconnects.
     (*producer)->send(std::move(message), [](client::EnqueueResult result) {
-      if (!result.ok()) std::printf("lost: %s\n", client::to_string(*result.error).c_str());
+      if (!result.ok()) std::printf("lost: %s\n", baton::to_string(*result.error).c_str());
     });
   }
   return (*producer)->close(30s);  // Waits for the confirmations.
 }
 
-client::Status consume(const client::ConnectionOptions& connection,
-                       const std::atomic<bool>& enough) {
+baton::Status consume(const client::ConnectionOptions& connection, const std::atomic<bool>& enough) {
   auto consumer = client::Consumer::start(
       {.connection = connection, .queue = "orders", .concurrency = 4},
       [](client::Delivery& delivery) -> client::Outcome {
@@ -68,7 +67,7 @@ client::Status consume(const client::ConnectionOptions& connection,
   return (*consumer)->stop(10s);  // Finishes what runs, releases the rest.
 }
 
-client::Status pull(const client::ConnectionOptions& connection, std::size_t count) {
+baton::Status pull(const client::ConnectionOptions& connection, std::size_t count) {
   auto stream = client::LeaseStream::open({.connection = connection, .queue = "orders"});
   if (!stream) return stream.error();
 

@@ -17,7 +17,7 @@ namespace examples {
 using namespace std::chrono_literals;
 namespace client = baton::client;
 
-client::Status take_the_lead(const client::ConnectionOptions& connection) {
+baton::Status take_the_lead(const client::ConnectionOptions& connection) {
   auto kv = client::KvClient::connect(connection);
   if (!kv) return kv.error();
   if (auto made = kv->create_bucket("leases"); !made) return made.error();
@@ -37,8 +37,8 @@ client::Status take_the_lead(const client::ConnectionOptions& connection) {
   return {};
 }
 
-client::Status watch_workers(client::KvClient& kv, std::map<std::string, std::string>& workers,
-                             std::atomic<bool>& snapshot) {
+baton::Status watch_workers(client::KvClient& kv, std::map<std::string, std::string>& workers,
+                     std::atomic<bool>& snapshot) {
   auto watch = kv.watch({.bucket = "leases", .prefix = "worker.", .session = "worker.1"},
                         [&](const client::KvWatchEvent& event) {
                           using Kind = client::KvWatchEvent::Kind;

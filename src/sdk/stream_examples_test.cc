@@ -18,7 +18,7 @@ namespace examples {
 using namespace std::chrono_literals;
 namespace client = baton::client;
 
-client::Status create_and_append(const client::ConnectionOptions& connection) {
+baton::Status create_and_append(const client::ConnectionOptions& connection) {
   auto streams = client::StreamClient::connect(connection);
   if (!streams) return streams.error();
 
@@ -31,12 +31,12 @@ client::Status create_and_append(const client::ConnectionOptions& connection) {
   auto results = streams->append("events", records);
   if (!results) return results.error();  // It is unknown what became of them.
   for (const client::AppendResult& result : *results) {
-    if (!result.ok()) std::printf("refused: %s\n", client::to_string(*result.error).c_str());
+    if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
   }
   return {};
 }
 
-client::Status produce_records(const client::ConnectionOptions& connection) {
+baton::Status produce_records(const client::ConnectionOptions& connection) {
   auto producer = client::StreamProducer::open({.connection = connection,
                                                 .stream = "events",
                                                 .compression = client::RecordCompression::zstd});
@@ -45,13 +45,13 @@ client::Status produce_records(const client::ConnectionOptions& connection) {
   for (int i = 0; i < 1000; ++i) {
     client::NewRecord record{.key = "user-" + std::to_string(i % 10), .value = std::to_string(i)};
     (*producer)->send(std::move(record), [](const client::AppendResult& result) {
-      if (!result.ok()) std::printf("refused: %s\n", client::to_string(*result.error).c_str());
+      if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
     });
   }
   return (*producer)->close(30s);  // Waits for the confirmations.
 }
 
-client::Status read_records(const client::ConnectionOptions& connection) {
+baton::Status read_records(const client::ConnectionOptions& connection) {
   auto streams = client::StreamClient::connect(connection);
   if (!streams) return streams.error();
 
@@ -67,8 +67,8 @@ client::Status read_records(const client::ConnectionOptions& connection) {
   }
 }
 
-client::Status consume_records(const client::ConnectionOptions& connection,
-                               const std::atomic<bool>& enough) {
+baton::Status consume_records(const client::ConnectionOptions& connection,
+                       const std::atomic<bool>& enough) {
   client::StreamConsumerOptions options{.connection = connection, .stream = "events"};
   options.group = "billing";
   options.single_active = true;

@@ -85,15 +85,15 @@ void Consumer::choose(AttachCommand& command) {
   }
   const std::uint64_t who = random_.chance(1, 10) ? random_.below(world_.plan.consumers) : number_;
   id_ = fmt::format("c{}", who);
-  command.max_in_flight = static_cast<std::uint32_t>(draw(random_, 1, world_.plan.in_flight_max));
-  if (random_.chance(1, 4)) command.max_in_flight_bytes = draw(random_, 1, 500);
+  command.in_flight_max = static_cast<std::uint32_t>(draw(random_, 1, world_.plan.in_flight_max));
+  if (random_.chance(1, 4)) command.in_flight_bytes_max = draw(random_, 1, 500);
   if (random_.chance(1, 3)) command.credit = random_.below(6);
   command.concurrency = static_cast<std::uint32_t>(draw(random_, 1, 3));
 }
 
 void Consumer::attach() {
   AttachCommand command;
-  command.max_in_flight = 32;
+  command.in_flight_max = 32;
   if (habit_ == Habit::erratic) choose(command);
   command.queue = queue_;
   command.consumer = registration_ = world_.broker.next_consumer_number();

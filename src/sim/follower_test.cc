@@ -94,7 +94,7 @@ class Node {
     attach.queue = "q";
     attach.consumer = ConsumerNumber{++consumers_};
     attach.consumer_id = "consumer";
-    attach.max_in_flight = 5;
+    attach.in_flight_max = 5;
     attach.sink = inbox_;
     submit(QueueCommand(std::move(attach)), [](Command&) {});
     return true;

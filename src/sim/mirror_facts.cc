@@ -188,7 +188,7 @@ void Mirror::fail_once(Letter& letter) {
 }
 
 void Mirror::check_last_attempt(const MirrorQueue& queue, const Letter& letter) {
-  const std::uint32_t most = queue.settings.max_attempts;
+  const std::uint32_t most = queue.settings.attempts_max;
   if (most == 0 || letter.attempts + 1 < most || is_dead_letter_queue(queue.name)) {
     refuse("a dead letter of '{}' after attempt {} of {}", queue.name, letter.attempts + 1, most);
   }
@@ -210,7 +210,7 @@ void Mirror::on(const Ended& fact) {
   check_end(fact, *letter);
   leases_.erase(fact.token);
   if (fact.counted) fail_once(*letter);
-  const std::uint32_t most = queue->settings.max_attempts;
+  const std::uint32_t most = queue->settings.attempts_max;
   if (fact.counted && most != 0 && letter->attempts >= most && !is_dead_letter_queue(queue->name)) {
     refuse("'{}' gives a message back after attempt {} of {}", queue->name, letter->attempts, most);
   }

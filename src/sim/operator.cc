@@ -78,7 +78,7 @@ void Operator::update() {
   QueueSettingsPatch patch;
   const std::uint64_t what = random_.below(5);
   if (what == 0) patch.visibility_timeout = draw(random_, milliseconds{200}, milliseconds{1500});
-  if (what == 1) patch.max_attempts = static_cast<std::uint32_t>(draw(random_, 0, 4));
+  if (what == 1) patch.attempts_max = static_cast<std::uint32_t>(draw(random_, 0, 4));
   if (what == 2)
     patch.weights[pick_one(random_, world_.plan.keys)] =
         static_cast<std::uint32_t>(random_.below(4));
@@ -104,7 +104,7 @@ void Operator::look() {
                        nullptr, nullptr);
   PeekCommand peek;
   peek.queue = queue;
-  peek.max = static_cast<std::uint32_t>(draw(random_, 1, 30));
+  peek.messages_max = static_cast<std::uint32_t>(draw(random_, 1, 30));
   world_.broker.submit(
       std::move(peek),
       [this, acked = world_.ledger.acked()](QueueCommand& done) {
@@ -179,7 +179,7 @@ void Operator::redrive() {
   RedriveCommand command;
   command.queue = world_.plan.circles ? "dead" : pick_one(random_, kFrom);
   if (random_.chance(1, 6)) command.to = "fair";
-  if (random_.chance(1, 3)) command.max = draw(random_, 1, 5);
+  if (random_.chance(1, 3)) command.messages_max = draw(random_, 1, 5);
   if (random_.chance(1, 4)) command.reason_contains = "expired";
   if (random_.chance(1, 5)) command.source_queue = "a";
   if (random_.chance(1, 3)) command.rate = static_cast<double>(draw(random_, 5, 100));

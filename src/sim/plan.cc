@@ -77,7 +77,7 @@ QueueSettingsPatch draw_settings(Random& random) {
   QueueSettingsPatch patch;
   // Much longer than the time from the grant of a lease to its delivery.
   patch.visibility_timeout = draw(random, milliseconds{200}, milliseconds{1500});
-  patch.max_attempts = static_cast<std::uint32_t>(random.chance(1, 2) ? 1 : draw(random, 0, 5));
+  patch.attempts_max = static_cast<std::uint32_t>(random.chance(1, 2) ? 1 : draw(random, 0, 5));
   patch.retry_delay = draw(random, Duration{0}, milliseconds{100});
   patch.retry_delay_max = *patch.retry_delay + draw(random, Duration{0}, milliseconds{900});
   patch.release_on_disconnect = !random.chance(1, 5);
@@ -100,7 +100,7 @@ void draw_queues(Plan& plan, Random random) {
   // Perhaps in another shard.
   for (PlannedQueue* queue : {&solid, &fair, &fragile}) {
     if (plan.circles || random.chance(1, 3)) queue->settings.dead_letter_queue = "dead";
-    if (plan.circles) queue->settings.max_attempts = 1;
+    if (plan.circles) queue->settings.attempts_max = 1;
   }
   if (random.chance(1, 3)) fragile.settings.retention = draw(random, milliseconds{50}, seconds{2});
   if (random.chance(1, 3)) fragile.settings.messages_max = draw(random, 3, 40);

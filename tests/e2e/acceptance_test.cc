@@ -82,8 +82,8 @@ TEST_F(Acceptance, C01LeaseIsAServerStreamingCallThatConfirmsTheRegistration) {
 // Criterion 2. Registered, and bounded: what the consumer holds un-acked never exceeds its bound.
 TEST_F(Acceptance, C02TheConsumerIsRegisteredWithABoundedChannelOfItsOwn) {
   broker_.send("orders", numbered("order", 50));
-  const auto bounded = open_stream(broker_, "orders", {.max_in_flight = 7});
-  const auto other = open_stream(broker_, "orders", {.max_in_flight = 9});
+  const auto bounded = open_stream(broker_, "orders", {.in_flight_max = 7});
+  const auto other = open_stream(broker_, "orders", {.in_flight_max = 9});
 
   EXPECT_EQ(broker_.stats("orders").consumers, 2U);
   auto held = take(*bounded, 7);
@@ -138,7 +138,7 @@ TEST_F(Acceptance, C04EachMessageCarriesIdHeadersPayloadFairnessKeyAndAttempt) {
 TEST_F(Acceptance, C05C06LiveLeasesStandInLeasesAndLeaseExpiryAfterACheckpoint) {
   broker_.send("orders", numbered("order", 10));
   EXPECT_EQ(broker_.rows_after_checkpoint()["leases"], 0U);
-  const auto stream = open_stream(broker_, "orders", {.max_in_flight = 6});
+  const auto stream = open_stream(broker_, "orders", {.in_flight_max = 6});
   const auto held = take(*stream, 6);
   ASSERT_EQ(held.size(), 6U);
 
@@ -215,7 +215,7 @@ TEST_F(Acceptance, C07TheVisibilityTimeoutIsASettingOfTheQueueAndThirtySecondsBy
   // Fenced: a late ack changes nothing.
   const auto late = broker_.client().ack("quick", std::vector{first[0].token});
   ASSERT_FALSE(late->at(0).has_value());
-  EXPECT_EQ(late->at(0).error().code, client::Code::lease_lost);
+  EXPECT_EQ(late->at(0).error().code, Errc::lease_lost);
 }
 
 // Criterion 8.

@@ -216,7 +216,7 @@ TEST_F(BadInput, LeaseTokensThatNameNothingAreLost) {
     ASSERT_EQ(results->size(), tokens.size());
     for (const auto& result : *results) {
       ASSERT_FALSE(result.has_value());
-      EXPECT_EQ(result.error().code, client::Code::lease_lost) << client::to_string(result.error());
+      EXPECT_EQ(result.error().code, Errc::lease_lost) << to_string(result.error());
     }
   }
 }

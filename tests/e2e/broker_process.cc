@@ -19,9 +19,9 @@ namespace {
 constexpr int kStartsMax = 20;
 
 template <class T>
-T value_of(client::Result<T> result) {
+T value_of(Result<T> result) {
   if (result.has_value()) return *std::move(result);
-  ADD_FAILURE() << client::to_string(result.error());
+  ADD_FAILURE() << to_string(result.error());
   return T{};
 }
 
@@ -117,7 +117,7 @@ std::vector<std::string> BrokerProcess::send(const std::string& queue,
   for (std::string& payload : payloads) messages.push_back({.payload = std::move(payload)});
   std::vector<std::string> ids;
   for (const auto& result : value_of(client().enqueue(queue, std::move(messages)))) {
-    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : client::to_string(*result.error));
+    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : to_string(*result.error));
     ids.push_back(result.id);
   }
   return ids;

@@ -34,7 +34,7 @@ int run_consumer(const std::string& address, const std::string& queue, const std
   }
   for (const auto& token : tokens) {
     (*stream)->ack(token, [](const client::ItemResults& results) {
-      std::cout << (results.ok() ? "acked" : results.failures[0].error.name) << std::endl;
+      std::cout << (results.ok() ? "acked" : results.failures[0].error.name()) << std::endl;
     });
   }
   (void)(*stream)->flush(seconds{30});
@@ -181,7 +181,7 @@ TEST_F(ConsumerDeath, StoppedItsMessagesReachAnotherAfterTheVisibilityTimeoutIfT
 
 // Otherwise one message takes down consumer after consumer, for ever.
 TEST_F(ConsumerDeath, AMessageThatKillsItsConsumersIsDeadLetteredWithTheReason) {
-  broker_.create("jobs", {.max_attempts = 3, .retry_delay = milliseconds{0}});
+  broker_.create("jobs", {.attempts_max = 3, .retry_delay = milliseconds{0}});
   const auto ids = broker_.send("jobs", {"poison"});
   for (int i = 0; i < 3; ++i) {
     ConsumerProcess victim(broker_, "jobs");
@@ -206,7 +206,7 @@ TEST_F(ConsumerDeath, AMessageThatKillsItsConsumersIsDeadLetteredWithTheReason) 
 TEST_F(ConsumerDeath, ACrashLoopDeadLettersNoMessageThatNobodyWorkedOn) {
   for (const auto& [kind, at_once] : {std::pair("--consumer", 1U), std::pair("--worker", 2U)}) {
     const std::string queue = std::string("loop") + kind;
-    broker_.create(queue, {.max_attempts = 3, .retry_delay = milliseconds{0}});
+    broker_.create(queue, {.attempts_max = 3, .retry_delay = milliseconds{0}});
     broker_.send(queue, numbered("job", 200));
     for (int i = 0; i < 3; ++i) {
       ConsumerProcess victim(broker_, queue, kind);

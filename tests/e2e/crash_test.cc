@@ -34,7 +34,7 @@ class Ledger {
   void confirmed(const client::EnqueueResult& result, const std::string& payload) {
     const std::scoped_lock lock(mutex_);
     if (!result.ok()) {
-      problem(fmt::format("{} was refused: {}", payload, client::to_string(*result.error)));
+      problem(fmt::format("{} was refused: {}", payload, to_string(*result.error)));
       return;
     }
     confirmed_.emplace(result.id, payload);
@@ -51,10 +51,10 @@ class Ledger {
     const std::scoped_lock lock(mutex_);
     if (results.ok()) {
       acked_.insert(id);
-    } else if (results.failures[0].error.code == client::Code::lease_lost) {
+    } else if (results.failures[0].error.code == Errc::lease_lost) {
       ++lost_;
     } else {
-      problem(fmt::format("ack of {}: {}", id, client::to_string(results.failures[0].error)));
+      problem(fmt::format("ack of {}: {}", id, to_string(results.failures[0].error)));
     }
   }
   std::size_t confirmations() {
@@ -158,7 +158,7 @@ class ConsumerThread {
   ConsumerThread(const BrokerProcess& broker, Ledger& ledger, const std::string& queue)
       : ledger_(ledger) {
     client::LeaseStreamOptions options{.connection = broker.connection(), .queue = queue};
-    options.max_in_flight = 200;
+    options.in_flight_max = 200;
     stream_ = *client::LeaseStream::open(std::move(options));
     thread_ = std::thread([this] { run(); });
   }
@@ -179,7 +179,7 @@ class ConsumerThread {
     while (!stopping_) {
       const auto batch = stream_->next_batch(milliseconds{20});
       if (!batch) {
-        ADD_FAILURE() << client::to_string(batch.error());
+        ADD_FAILURE() << to_string(batch.error());
         return;
       }
       for (const auto& message : *batch) {
@@ -226,7 +226,7 @@ class Crash : public testing::Test {
 TEST_F(Crash, UnderLoadNothingConfirmedIsLostAndNothingAckedComesBack) {
   std::mt19937_64 random(seed());
   ASSERT_TRUE(broker_.start()) << broker_.log();
-  broker_.create("jobs", {.visibility_timeout = seconds{5}, .max_attempts = 0});
+  broker_.create("jobs", {.visibility_timeout = seconds{5}, .attempts_max = 0});
   Ledger ledger;
   {
     ProducerThread first(broker_, ledger, {.queue = "jobs", .name = "first"});
@@ -247,7 +247,7 @@ TEST_F(Crash, UnderLoadNothingConfirmedIsLostAndNothingAckedComesBack) {
 TEST_F(Crash, WithDedupIdsEveryMessageIsStoredExactlyOnce) {
   std::mt19937_64 random(seed() + 1);
   ASSERT_TRUE(broker_.start()) << broker_.log();
-  broker_.create("jobs", {.visibility_timeout = seconds{5}, .max_attempts = 0});
+  broker_.create("jobs", {.visibility_timeout = seconds{5}, .attempts_max = 0});
   Ledger ledger;
   {
     ProducerThread producer(broker_, ledger, {.queue = "jobs", .name = "once", .dedup = true});
@@ -294,14 +294,14 @@ TEST_F(Crash, ADeepQueueThatHasSpilledComesBackWholeAndInOrder) {
     ASSERT_TRUE(stream.flush(seconds{20}).has_value());
   };
   {
-    const auto stream = open_stream(broker_, "deep", {.max_in_flight = 1});
+    const auto stream = open_stream(broker_, "deep", {.in_flight_max = 1});
     take_and_ack(*stream, 200);
     ASSERT_TRUE(stream->close(seconds{20}).has_value());
   }
   broker_.kill();
   ASSERT_TRUE(broker_.start()) << broker_.log();
   EXPECT_EQ(broker_.depth("deep"), kMessages - 200);
-  const auto stream = open_stream(broker_, "deep", {.max_in_flight = 1});
+  const auto stream = open_stream(broker_, "deep", {.in_flight_max = 1});
   take_and_ack(*stream, kMessages - 200);
   EXPECT_EQ(broker_.depth("deep"), 0U);
 }

@@ -38,7 +38,7 @@ class StartOnAFullDisk : public testing::Test {
       if (!results.has_value()) return confirmed;
       for (const auto& result : *results) {
         if (!result.ok()) {
-          EXPECT_EQ(result.error->name, "disk_full");
+          EXPECT_EQ(result.error->name(), "disk_full");
           return confirmed;
         }
         ++confirmed;
@@ -49,7 +49,7 @@ class StartOnAFullDisk : public testing::Test {
   }
   /// Leases and acks messages, and returns how many came.
   std::uint64_t drain(const std::string& queue, std::uint64_t count) {
-    const auto stream = open_stream(broker_, queue, {.max_in_flight = 200});
+    const auto stream = open_stream(broker_, queue, {.in_flight_max = 200});
     std::uint64_t taken = 0;
     while (taken < count) {
       const auto messages = take(*stream, std::min<std::uint64_t>(100, count - taken), seconds{30});
@@ -104,7 +104,7 @@ TEST(SmallDisk, TakesMessagesAgainOnceItIsDrained) {
   ASSERT_TRUE(broker.start()) << broker.log();
   broker.create("jobs");
   auto client = broker.client();
-  const auto stream = open_stream(broker, "jobs", {.max_in_flight = 200});
+  const auto stream = open_stream(broker, "jobs", {.in_flight_max = 200});
   const std::vector<client::NewMessage> messages(100, {.payload = std::string(60'000, 'x')});
   for (int round = 0; round < 60; ++round) {
     // Only a checkpoint in progress may be waited for.
@@ -154,9 +154,9 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   std::string said;
   for (int i = 0; i < 30; ++i) {
     const auto results = append();
-    ASSERT_TRUE(results.has_value()) << client::to_string(results.error());
+    ASSERT_TRUE(results.has_value()) << to_string(results.error());
     confirmed += results->at(0).ok() ? 1 : 0;
-    if (!results->at(0).ok()) said = client::to_string(*results->at(0).error);
+    if (!results->at(0).ok()) said = to_string(*results->at(0).error);
   }
   EXPECT_NE(said.find("too many open files"), std::string::npos) << said;
   EXPECT_EQ(said.find("disk_full"), std::string::npos);
@@ -165,9 +165,9 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   std::string refusal;
   for (int i = 0; i < 500 && refusal.empty(); ++i) {
     const auto results = queues.enqueue("jobs", std::span(&message, 1));
-    ASSERT_TRUE(results.has_value()) << client::to_string(results.error());
+    ASSERT_TRUE(results.has_value()) << to_string(results.error());
     if (results->at(0).ok()) ++messages;
-    if (!results->at(0).ok()) refusal = client::to_string(*results->at(0).error);
+    if (!results->at(0).ok()) refusal = to_string(*results->at(0).error);
   }
   EXPECT_NE(refusal.find("too many open files"), std::string::npos) << refusal;
   EXPECT_TRUE(broker.is_running()) << broker.log();
@@ -183,7 +183,7 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   broker.kill();
   ASSERT_TRUE(broker.start()) << broker.log();
   const auto stream = client::StreamClient::connect(broker.connection())->describe_stream("orders");
-  ASSERT_TRUE(stream.has_value()) << client::to_string(stream.error());
+  ASSERT_TRUE(stream.has_value()) << to_string(stream.error());
   EXPECT_EQ(stream->details.at(0).next_offset, confirmed);
   EXPECT_EQ(stream->details.at(0).read_only, "");
   EXPECT_EQ(broker.depth("jobs"), messages + 1);

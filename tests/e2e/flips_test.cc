@@ -140,7 +140,7 @@ std::string Flips::look() {
     }
   }
   EXPECT_EQ(broker_.depth("jobs"), kMessages);
-  const auto lease = open_stream(broker_, "jobs", {.max_in_flight = kMessages});
+  const auto lease = open_stream(broker_, "jobs", {.in_flight_max = kMessages});
   const auto messages = take(*lease, kMessages, seconds{10});
   // A damaged table that was not read before ends the broker, with an error that says so.
   if (!broker_.is_running()) return "ended";

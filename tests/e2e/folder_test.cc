@@ -266,7 +266,7 @@ std::string noise() {
 class FullDisk : public testing::Test {
  protected:
   /// Sends until a message is refused, and returns why; counts the confirmed ones.
-  std::optional<client::Error> fill() {
+  std::optional<Error> fill() {
     auto client = broker_.client();
     for (int i = 0; i < 500; ++i) {
       const std::vector<client::NewMessage> messages(4, {.payload = noise()});
@@ -293,13 +293,13 @@ TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
 
   disk.fill(450'000'000);
   // Several times: a checkpoint makes a little room again.
-  std::optional<client::Error> refused;
+  std::optional<Error> refused;
   for (int i = 0; i < 5; ++i) {
     refused = fill();
     std::this_thread::sleep_for(milliseconds{300});
   }
   ASSERT_TRUE(refused.has_value()) << "the disk took " << confirmed_ << " messages";
-  fmt::print("refused after {} messages: {}\n", confirmed_, client::to_string(*refused));
+  fmt::print("refused after {} messages: {}\n", confirmed_, to_string(*refused));
   EXPECT_EQ(refused->name, "disk_full");
   EXPECT_NE(refused->text.find("full"), std::string::npos);
   // A smaller one may still fit.
@@ -310,7 +310,7 @@ TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
   }));
 
   {
-    const auto stream = open_stream(broker_, "jobs", {.max_in_flight = 10});
+    const auto stream = open_stream(broker_, "jobs", {.in_flight_max = 10});
     for (int i = 0; i < 50; ++i) {
       const auto message = take(*stream, 1);
       ASSERT_EQ(message.size(), 1U);

@@ -34,7 +34,7 @@ class KvTest : public testing::Test {
   }
   void create(const client::BucketSettings& settings = {}) const {
     const auto made = client().create_bucket("b", settings);
-    ASSERT_TRUE(made.has_value()) << client::to_string(made.error());
+    ASSERT_TRUE(made.has_value()) << to_string(made.error());
   }
 
   BrokerProcess broker_{{"--shards", "1"}};

@@ -38,11 +38,11 @@ class Metrics : public testing::Test {
 };
 
 TEST_F(Metrics, TellEachQueuesDepthAndAge) {
-  broker_.create("orders", {.max_attempts = 1});
+  broker_.create("orders", {.attempts_max = 1});
   broker_.send("orders", numbered("m", 5));
   const auto sent = std::chrono::steady_clock::now();
   {
-    const auto stream = open_stream(broker_, "orders", {.max_in_flight = 2});
+    const auto stream = open_stream(broker_, "orders", {.in_flight_max = 2});
     const auto held = take(*stream, 2);
     ASSERT_EQ(held.size(), 2U);
     expect_line("baton_queue_ready{queue=\"orders\"} 3\n");
@@ -117,9 +117,9 @@ TEST_F(Metrics, AreAsPrometheusWantsThem) {
 
 // A queue's first dead letter is logged; the others are only counted.
 TEST_F(Metrics, TheLogTellsOfAQueuesFirstDeadLetter) {
-  broker_.create("orders", {.max_attempts = 1});
+  broker_.create("orders", {.attempts_max = 1});
   broker_.send("orders", numbered("m", 1));
-  const auto stream = open_stream(broker_, "orders", {.max_in_flight = 1});
+  const auto stream = open_stream(broker_, "orders", {.in_flight_max = 1});
   const auto held = take(*stream, 1);
   ASSERT_EQ(held.size(), 1U);
   stream->nack({.token = held[0].token});

@@ -56,7 +56,7 @@ TEST(Neighbour, IdleConnectionsDoNotEndTheListener) {
 
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
   EXPECT_TRUE(broker.is_running()) << broker.log();
-  const auto stream = open_stream(broker, "orders", {.max_in_flight = 200});
+  const auto stream = open_stream(broker, "orders", {.in_flight_max = 200});
   EXPECT_EQ(take(*stream, sent.size()).size(), sent.size());
   EXPECT_TRUE(metrics_hold(broker, "\nbaton_connections_max 128\n"));
   EXPECT_NE(broker.log().find("event=connections_exhausted"), std::string::npos) << broker.log();

@@ -33,7 +33,7 @@ class OldFolder : public testing::TestWithParam<const char*> {
     ASSERT_EQ(done.exit_code, 0) << done.err;
   }
   [[nodiscard]] std::vector<std::string> drain(const std::string& queue, std::size_t count) {
-    const auto stream = open_stream(broker_, queue, {.max_in_flight = 100});
+    const auto stream = open_stream(broker_, queue, {.in_flight_max = 100});
     const auto messages = take(*stream, count);
     for (const auto& message : messages) stream->ack(message.token);
     EXPECT_TRUE(stream->close(seconds{20}).has_value());
@@ -47,7 +47,7 @@ class OldFolder : public testing::TestWithParam<const char*> {
     auto reader = client->read({.stream = "orders", .partition = partition});
     while (true) {
       auto read = reader->next();
-      EXPECT_TRUE(read.has_value()) << client::to_string(read.error());
+      EXPECT_TRUE(read.has_value()) << to_string(read.error());
       if (!read.has_value() || !read->has_value()) return all;
       for (client::Record& record : **read) all.push_back(record.value.value_or("none"));
     }
@@ -146,7 +146,7 @@ void OldFolder::expect_full_queue(const std::string& name, const std::string& ph
   ASSERT_TRUE(queue.has_value()) << name;
   const client::QueueSettings& settings = queue->settings;
   EXPECT_EQ(settings.visibility_timeout, seconds{4});
-  EXPECT_EQ(settings.max_attempts, 5U);
+  EXPECT_EQ(settings.attempts_max, 5U);
   EXPECT_EQ(settings.dead_letter_queue, "elsewhere");
   EXPECT_EQ(settings.retry_delay, milliseconds{6});
   EXPECT_EQ(settings.retry_delay_max, seconds{7});

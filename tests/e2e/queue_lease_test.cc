@@ -40,10 +40,8 @@ int run_consumer(const std::string& address, const std::string& queue, const std
   options.connection.address = address;
   options.connection.reconnect_max = milliseconds{200};
   options.queue = queue;
-  options.max_in_flight = 100;
-  options.on_error = [](const client::Error& error) {
-    std::cout << client::to_string(error) << std::endl;
-  };
+  options.in_flight_max = 100;
+  options.on_error = [](const Error& error) { std::cout << to_string(error) << std::endl; };
   auto consumer = client::Consumer::start(options, [&](client::Delivery& delivery) {
     const std::string line =
         fmt::format("{} {} {}\n", name, delivery.message().payload, boot_time().count());

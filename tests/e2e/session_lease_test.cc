@@ -56,8 +56,8 @@ int run_consumer(std::span<char*> arguments) {
   options.on_losing = [](std::uint32_t) {
     std::cout << "losing " << boot_time().count() << std::endl;
   };
-  options.on_error = [](const client::Error& error) {
-    std::cout << "error " << client::to_string(error) << std::endl;
+  options.on_error = [](const Error& error) {
+    std::cout << "error " << to_string(error) << std::endl;
   };
   std::atomic<client::StreamConsumer*> self = nullptr;
   auto consumer = client::StreamConsumer::start(options, [&](client::RecordBatch& batch) {
@@ -97,7 +97,7 @@ class Pair {
     auto made = StreamClient::connect(broker.connection());
     client_ = std::make_unique<StreamClient>(*std::move(made));
     const auto created = client_->create_stream(stream_, 1, {.fsync = "never"});
-    EXPECT_TRUE(created.has_value()) << client::to_string(created.error());
+    EXPECT_TRUE(created.has_value()) << to_string(created.error());
   }
 
   /// `environment` as in ChildProcess::Options.

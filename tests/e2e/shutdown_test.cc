@@ -81,7 +81,7 @@ TEST(Shutdown, UnderLoadItEndsInOrderAndLosesNothingThatWasConfirmed) {
   ASSERT_TRUE(broker.start()) << broker.log();
   broker.create("jobs");
   Load load(broker, "jobs");
-  auto idle_consumer = open_stream(broker, "jobs", {.max_in_flight = 10});
+  auto idle_consumer = open_stream(broker, "jobs", {.in_flight_max = 10});
   ASSERT_TRUE(eventually([&] { return load.confirmed().size() > 5'000; }));
 
   const auto began = Clock::now();
@@ -191,7 +191,7 @@ TEST(ConsumerShutdown, LeavingUnderLoadCountsNoAttempt) {
   constexpr std::size_t kMessages = 500;  // For each consumer, whatever the others leave.
   BrokerProcess broker;
   ASSERT_TRUE(broker.start());
-  broker.create("jobs", {.max_attempts = 1});
+  broker.create("jobs", {.attempts_max = 1});
   std::atomic<std::size_t> handled = 0;
   for (std::size_t life = 0; life < kLives; ++life) {
     broker.send("jobs", numbered("job", kMessages));

@@ -23,7 +23,7 @@ class FullLoad {
     client::ProducerOptions options{.connection = broker.connection(), .queue = queue};
     options.in_flight_messages_max = 2'000;
     producer_ = *client::Producer::open(std::move(options));
-    stream_ = open_stream(broker, queue, {.max_in_flight = 2'000});
+    stream_ = open_stream(broker, queue, {.in_flight_max = 2'000});
     sender_ = std::thread([this] {
       while (!stopping_) producer_->send_batch(std::vector<client::NewMessage>(64), {});
     });
@@ -74,7 +74,7 @@ class Traps : public testing::Test {
 
   /// Leases 50 messages of `queue`, lets them expire, and returns when all of them had come again.
   std::optional<milliseconds> time_of_expiry(const std::string& queue) {
-    const auto sleeper = open_stream(broker_, queue, {.max_in_flight = 50});
+    const auto sleeper = open_stream(broker_, queue, {.in_flight_max = 50});
     broker_.send(queue, numbered("held", 50));
     const auto began = Clock::now();
     std::map<std::string, std::uint32_t> attempts;
@@ -93,7 +93,7 @@ class Traps : public testing::Test {
 };
 
 const client::QueueSettings kQuick{
-    .visibility_timeout = milliseconds{400}, .max_attempts = 0, .retry_delay = milliseconds{0}};
+    .visibility_timeout = milliseconds{400}, .attempts_max = 0, .retry_delay = milliseconds{0}};
 
 // Trap: leases reclaimed only when idle. The load goes through the same shard.
 TEST_F(Traps, LeasesExpireUnderFullLoadAsWellAsIdle) {
@@ -120,7 +120,7 @@ TEST_F(Traps, LeasesExpireUnderFullLoadAsWellAsIdle) {
 TEST_F(Traps, AMessageThatAlwaysTimesOutIsDeadLettered) {
   client::QueueSettings settings = kQuick;
   settings.visibility_timeout = milliseconds{100};
-  settings.max_attempts = 3;
+  settings.attempts_max = 3;
   broker_.create("hangs", settings);
   const auto stream = open_stream(broker_, "hangs");
   broker_.send("hangs", {"endless"});
@@ -158,7 +158,7 @@ TEST_F(Traps, NoDeliveryIsLostWhenAConsumerAttachesWhileMessagesArrive) {
   EXPECT_EQ(broker_.depth("jobs"), 0U);
 }
 
-// Back-pressure: unread messages are bounded by max_in_flight, and do not affect other consumers.
+// Back-pressure: unread messages are bounded by in_flight_max, and do not affect other consumers.
 TEST_F(Traps, AConsumerThatStopsReadingDoesNotSlowAnother) {
   broker_.create("jobs");
   const auto stub = v1::Queues::NewStub(broker_.channel());
@@ -200,7 +200,7 @@ TEST_F(Traps, ADeletedQueuesMessagesDoNotComeBack) {
   broker_.send("gone", numbered("older", 500));
   const auto later = broker_.cli({"queue", "send", "gone", "later", "--delay", "1h"});
   ASSERT_EQ(later.exit_code, 0) << later.err;
-  const auto holder = open_stream(broker_, "gone", {.max_in_flight = 5});
+  const auto holder = open_stream(broker_, "gone", {.in_flight_max = 5});
   const auto held = take(*holder, 5);
   ASSERT_EQ(held.size(), 5U);
 
@@ -251,7 +251,7 @@ TEST_F(Traps, ASmallMessageDoesNotWaitForCompany) {
 
 // Trap: a token issued twice after a crash.
 TEST_F(Traps, NoLeaseTokenIsIssuedTwice) {
-  broker_.create("jobs", {.max_attempts = 0});
+  broker_.create("jobs", {.attempts_max = 0});
   broker_.send("jobs", numbered("job", 20));
   std::set<client::LeaseToken> tokens;
   for (int life = 0; life < 4; ++life) {
@@ -275,7 +275,7 @@ TEST(TrapsLog, NoPayloadIsEverLogged) {
   BrokerProcess broker({"--log-level", "debug"});
   ASSERT_TRUE(broker.start()) << broker.log();
   broker.create("jobs", {.visibility_timeout = milliseconds{200},
-                         .max_attempts = 2,
+                         .attempts_max = 2,
                          .retry_delay = milliseconds{0},
                          .payload_bytes_max = 1'000});
   client::NewMessage message{.payload = secret, .headers = {{secret, secret}}};

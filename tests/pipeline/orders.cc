@@ -111,8 +111,8 @@ Outcome read_postgres(const PostgresServer& server) {
 std::set<Place> read_letters(const e2e::BrokerProcess& broker, const std::string& queue) {
   std::set<Place> places;
   client::LeaseStreamOptions options;
-  options.max_in_flight = 100'000;
-  options.max_in_flight_bytes = std::uint64_t{1} << 30U;
+  options.in_flight_max = 100'000;
+  options.in_flight_bytes_max = std::uint64_t{1} << 30U;
   const std::uint64_t all = broker.depth(queue);
   const auto stream = e2e::open_stream(broker, queue, options);
   for (const client::LeasedMessage& message : e2e::take(*stream, all)) {

@@ -72,7 +72,7 @@ class OtherEnds : public ::testing::Test {
 
 TEST_F(OtherEnds, FromAQueue) {
   client::QueueSettings settings;
-  settings.max_attempts = 0;
+  settings.attempts_max = 0;
   broker_.create("incoming", settings);
   const std::string url = "baton-queue://" + broker_.address() + "/incoming";
   const PipelineFolder folder(broker_, {{"source.url", url}});
@@ -88,7 +88,7 @@ TEST_F(OtherEnds, FromAQueue) {
 
 TEST_F(OtherEnds, FromAQueueKilledAgainAndAgain) {
   client::QueueSettings settings;
-  settings.max_attempts = 0;
+  settings.attempts_max = 0;
   broker_.create("incoming", settings);
   const std::string url = "baton-queue://" + broker_.address() + "/incoming";
   const PipelineFolder folder(broker_, {{"source.url", url}, {"batch.records", "20"}});

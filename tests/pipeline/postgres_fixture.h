@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/orders/order_generator.h"
 #include "pipeline/postgres/postgres_sink.h"
 #include "pipeline/postgres_server.h"
@@ -57,7 +57,7 @@ class PostgresTest : public ::testing::Test {
       "unknown the row was not taken, and its key is not there: a trigger?";
   static std::int64_t items_of(const Items& items);
 
-  std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(3, 1, 0);
+  std::shared_ptr<OwnedPartition> assignment_ = std::make_shared<OwnedPartition>(3, 1, 0);
   orders::OrderGenerator generator_{7};
 
  private:

@@ -42,12 +42,12 @@ class PostgresMarksTest : public PostgresTest {
     return marks.value_or(SinkMarks{});
   }
   /// What the engine does when a partition is assigned.
-  std::shared_ptr<Assignment> own(PostgresSink& sink, std::uint32_t partition = kPartition) {
+  std::shared_ptr<OwnedPartition> own(PostgresSink& sink, std::uint32_t partition = kPartition) {
     SinkMarks marks = claim(sink, 0, partition);
     const std::int64_t begin = marks.begin;
-    return std::make_shared<Assignment>(partition, 1, begin, std::move(marks));
+    return std::make_shared<OwnedPartition>(partition, 1, begin, std::move(marks));
   }
-  Items owned(const std::shared_ptr<Assignment>& assignment, std::uint64_t first,
+  Items owned(const std::shared_ptr<OwnedPartition>& assignment, std::uint64_t first,
               std::size_t number, std::uint32_t lane = 0) {
     Items items = orders(first, number);
     for (Item& item : items) {

@@ -28,7 +28,7 @@ class QueueSourceTest : public ::testing::Test {
   void create(milliseconds visibility = seconds{30}, std::uint32_t attempts = 3) {
     client::QueueSettings settings;
     settings.visibility_timeout = visibility;
-    settings.max_attempts = attempts;
+    settings.attempts_max = attempts;
     broker_.create(kQueue, settings);
   }
   QueueSourceOptions options(std::size_t prefetch = 1000) {
@@ -177,7 +177,7 @@ TEST_F(QueueSourceTest, StoppingInMidFlightGivesBackAtOnce) {
   EXPECT_TRUE(eventually([&] { return run.is_out() && broker_.stats(kQueue).leased > 0; }));
   const auto before = e2e::Clock::now();
   (void)run.stop();
-  const auto other = e2e::open_stream(broker_, kQueue, {.max_in_flight = 1'000});
+  const auto other = e2e::open_stream(broker_, kQueue, {.in_flight_max = 1'000});
   const auto taken = e2e::take(*other, 1'000, seconds{10});
 
   EXPECT_LT(e2e::Clock::now() - before, seconds{10}) << "a third of a lease";
@@ -226,7 +226,7 @@ TEST_F(QueueSourceTest, ChecksWhatItNeeds) {
   ASSERT_EQ(limited->size(), 2U);
   EXPECT_EQ(limited->at(1).kind, Finding::Kind::warning) << limited->at(1).text;
   client::QueueSettings unlimited;
-  unlimited.max_attempts = 0;
+  unlimited.attempts_max = 0;
   ASSERT_TRUE(broker_.client().update_queue(kQueue, unlimited).has_value());
   const auto checked = source.check();
   ASSERT_TRUE(checked.has_value());

@@ -160,18 +160,18 @@ TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
 
 // A callback runs on the thread that would have to end.
 TEST_F(Library, ACallbackCannotWaitForTheEnd) {
-  std::promise<std::pair<client::Status, bool>> answered;
+  std::promise<std::pair<Status, bool>> answered;
   bool asked = false;
   Member first(store(), "w1", [&](client::Worker& worker) {
     if (std::exchange(asked, true)) return;
-    const client::Status left = worker.leave();
+    const Status left = worker.leave();
     answered.set_value({left, worker.wait_for(seconds{60}).has_value()});
   });
   auto answer = answered.get_future();
   ASSERT_EQ(answer.wait_for(seconds{10}), std::future_status::ready);
   const auto [left, ended] = answer.get();
   ASSERT_FALSE(left.has_value());
-  EXPECT_EQ(left.error().code, client::Code::failed_precondition);
+  EXPECT_EQ(left.error().code, Errc::failed_precondition);
   EXPECT_NE(left.error().text.find("begin_leave"), std::string::npos) << left.error().text;
   EXPECT_FALSE(ended);
 }

@@ -38,7 +38,7 @@ class Member {
       stop(partition, epoch);
     };
     auto started = client::Worker::start(options, calls);
-    EXPECT_TRUE(started.has_value()) << client::to_string(started.error());
+    EXPECT_TRUE(started.has_value()) << to_string(started.error());
     if (started.has_value()) worker_ = *std::move(started);
     started_ = true;
     started_.notify_all();
@@ -48,7 +48,7 @@ class Member {
   [[nodiscard]] std::uint32_t acquired() const { return acquired_; }
   [[nodiscard]] std::uint32_t lost() const { return lost_; }
   [[nodiscard]] std::uint64_t requests() const { return worker_->stats().store_requests; }
-  client::Status leave() { return worker_->leave(); }
+  Status leave() { return worker_->leave(); }
 
  private:
   void stop(std::uint32_t partition, std::uint64_t epoch) {
@@ -136,7 +136,7 @@ TEST_F(Scale, ManyWorkersSettleBalancedAndTheStoreDoesNotFeelThePartitions) {
     for (std::size_t i = 1; i < members.size(); ++i) {
       leaving.emplace_back([&, i] {
         const auto left = members[i]->leave();
-        EXPECT_TRUE(left.has_value()) << client::to_string(left.error());
+        EXPECT_TRUE(left.has_value()) << to_string(left.error());
       });
     }
     for (std::thread& thread : leaving) thread.join();

@@ -29,7 +29,7 @@ client::ConnectionOptions ClientFlags::connection() const {
 }
 
 Output ClientFlags::output() const {
-  return Output(json, [options = connection()](const client::Error& error) {
+  return Output(json, [options = connection()](const Error& error) {
     return client::explain(options, error);
   });
 }

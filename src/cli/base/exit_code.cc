@@ -2,52 +2,35 @@
 
 namespace baton::cli {
 
-ExitCode exit_code_of(client::Code code) {
-  using client::Code;
-  switch (code) {
-    case Code::invalid_argument: return ExitCode::usage;
-    case Code::not_found:
-    case Code::queue_not_found:
-    case Code::message_not_found:
-    case Code::bucket_not_found:
-    case Code::stream_not_found:
-    case Code::partition_not_found:
-    case Code::offset_out_of_range: return ExitCode::not_found;
-    case Code::already_exists:
-    case Code::queue_exists:
-    case Code::bucket_exists:
-    case Code::stream_exists: return ExitCode::already_exists;
-    case Code::unavailable:
-    case Code::deadline_exceeded: return ExitCode::unreachable;
-    case Code::resource_exhausted:
-    case Code::queue_full:
-    case Code::dedup_full: return ExitCode::limit;
-    case Code::lease_lost: return ExitCode::partial;
-    case Code::disk_full: return ExitCode::folder_unusable;
-    case Code::read_only: return ExitCode::folder_damaged;
-    case Code::revision_mismatch: return ExitCode::revision_mismatch;
-    default: return ExitCode::failure;
-  }
-}
-
 ExitCode exit_code_of(Errc code) {
   switch (code) {
     case Errc::invalid_argument:
-    // Flags that contradict each other, or the data folder.
+    // Settings that contradict each other, the data folder, a table, or what is connected.
     case Errc::failed_precondition: return ExitCode::usage;
     case Errc::not_found:
     case Errc::queue_not_found:
     case Errc::message_not_found:
+    case Errc::bucket_not_found:
     case Errc::stream_not_found:
     case Errc::partition_not_found:
     case Errc::offset_out_of_range: return ExitCode::not_found;
+    case Errc::already_exists:
+    case Errc::queue_exists:
+    case Errc::bucket_exists:
+    case Errc::stream_exists: return ExitCode::already_exists;
     case Errc::unavailable:
     case Errc::deadline_exceeded: return ExitCode::unreachable;
+    case Errc::resource_exhausted:
+    case Errc::queue_full:
+    case Errc::dedup_full: return ExitCode::limit;
+    case Errc::lease_lost: return ExitCode::partial;
+    case Errc::revision_mismatch: return ExitCode::revision_mismatch;
     case Errc::folder_in_use: return ExitCode::folder_in_use;
     case Errc::journal_corrupt:
     case Errc::store_corrupt:
     case Errc::malformed:
-    case Errc::round_not_found: return ExitCode::folder_damaged;
+    case Errc::round_not_found:
+    case Errc::read_only: return ExitCode::folder_damaged;
     case Errc::store_too_new: return ExitCode::folder_too_new;
     case Errc::disk_full:
     case Errc::io_error:
@@ -60,7 +43,7 @@ std::string_view exit_code_help() {
   return "Exit codes:\n"
          "  0  done\n"
          "  1  failed for another reason than those below\n"
-         "  2  the command line, a setting or a value in it is wrong\n"
+         "  2  a flag, a setting or a value is wrong, or the state does not allow it\n"
          "  3  no such queue, message, stream, partition, offset, group, bucket or key\n"
          "  4  it exists already\n"
          "  5  the broker cannot be reached, or cannot accept the request now\n"

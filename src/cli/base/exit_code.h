@@ -4,8 +4,6 @@
 
 #include <baton/result.h>
 
-#include "base/result.h"
-
 namespace baton::cli {
 
 /// How a command ended, for scripts. Stable: documented in `baton --help` and docs/operating.md.
@@ -27,9 +25,7 @@ enum class ExitCode : int {  // NOLINT(performance-enum-size): as exit() takes i
   outage = 75,  // EX_TEMPFAIL: starting it again is right.
 };
 
-/// For calls to a broker, and for their items.
-ExitCode exit_code_of(client::Code code);
-/// For errors of a broker on this machine.
+/// The exit code of a command that fails with an error of this code, met here or at the broker.
 ExitCode exit_code_of(Errc code);
 
 /// The table of the codes, a line each, for `--help`.

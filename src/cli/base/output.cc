@@ -175,18 +175,18 @@ void Output::print(std::string_view what, const Failure& failure) const {
   fmt::print(stderr, "{}\n", dump(Json{{"error", error}}));
 }
 
-ExitCode Output::fail(std::string_view what, const client::Error& given) const {
-  const client::Error error = explain_ ? explain_(given) : given;
+ExitCode Output::fail(std::string_view what, const Error& given) const {
+  const Error error = explain_ ? explain_(given) : given;
   const ExitCode code = exit_code_of(error.code);
   const std::string text = json_ ? error.text : reason(error);
-  print(what, {static_cast<std::uint32_t>(error.code), error.name, text, code});
+  print(what, {static_cast<std::uint32_t>(error.code), error.name(), text, code});
   return code;
 }
 
-ExitCode Output::fail(std::string_view what, const Error& error) const {
+ExitCode Output::fail_here(std::string_view what, const Error& error) const {
   const ExitCode code = exit_code_of(error.code);
   const std::string text = error.text.empty() ? std::string(errc_text(error.code)) : error.text;
-  print(what, {static_cast<std::uint32_t>(error.code), errc_name(error.code), text, code});
+  print(what, {static_cast<std::uint32_t>(error.code), error.name(), text, code});
   return code;
 }
 
@@ -244,14 +244,15 @@ Json to_json(const client::EnqueueResult& result) {
   return out;
 }
 
-Json to_json(const client::Error& error) {
-  return {
-      {"code", static_cast<std::uint32_t>(error.code)}, {"name", error.name}, {"text", error.text}};
+Json to_json(const Error& error) {
+  return {{"code", static_cast<std::uint32_t>(error.code)},
+          {"name", error.name()},
+          {"text", error.text}};
 }
 
-std::string reason(const client::Error& error) {
-  if (error.text.empty()) return error.name;
-  return error.name.empty() ? error.text : fmt::format("{} ({})", error.text, error.name);
+std::string reason(const Error& error) {
+  if (error.text.empty()) return std::string(error.name());
+  return fmt::format("{} ({})", error.text, error.name());
 }
 
 std::string describe_payload(std::string_view payload) {
@@ -308,7 +309,7 @@ std::string describe(const client::QueueInfo& queue) {
     out += fmt::format("  {:<22}{}\n", name, value);
   };
   line("visibility timeout", duration_text(settings.visibility_timeout));
-  line("max attempts", limit_text(settings.max_attempts, format_count));
+  line("max attempts", limit_text(settings.attempts_max, format_count));
   line("dead-letter queue", dead_letter_text(queue));
   line("retry delay", fmt::format("{}, doubled up to {}", duration_text(settings.retry_delay),
                                   duration_text(settings.retry_delay_max)));

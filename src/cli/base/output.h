@@ -13,7 +13,6 @@
 #include <baton/queue.h>
 #include <baton/result.h>
 
-#include "base/result.h"
 #include "cli/base/exit_code.h"
 
 namespace baton::cli {
@@ -25,7 +24,7 @@ using Json = nlohmann::ordered_json;
 class Output {
  public:
   /// Replaces an error that a library words badly by its cause, if that can be found.
-  using Explain = std::function<client::Error(const client::Error&)>;
+  using Explain = std::function<Error(const Error&)>;
 
   explicit Output(bool json, Explain explain = {}) : json_(json), explain_(std::move(explain)) {}
 
@@ -35,10 +34,12 @@ class Output {
   /// One line of JSON.
   static void object(const Json& value);
 
-  /// Writes "baton: WHAT: WHY" to standard error. Returns the exit code that fits, so that a
-  /// command ends with `return out.fail(...)`.
-  [[nodiscard]] ExitCode fail(std::string_view what, const client::Error& error) const;
+  /// Writes "baton: WHAT: WHY (CODE)" to standard error. Returns the exit code that fits, so that
+  /// a command ends with `return out.fail(...)`.
   [[nodiscard]] ExitCode fail(std::string_view what, const Error& error) const;
+  /// The same for an error of this process: a flag, a file, a folder. Text for people leaves out
+  /// the code's name.
+  [[nodiscard]] ExitCode fail_here(std::string_view what, const Error& error) const;
   [[nodiscard]] ExitCode fail(std::string_view what, std::string_view why, ExitCode code) const;
   /// Ends a command whose question, before something is destroyed, was answered with no.
   [[nodiscard]] ExitCode not_confirmed(std::string_view what) const {
@@ -62,7 +63,7 @@ Json to_json(const client::QueueInfo& queue);
 Json to_json(const client::LeasedMessage& message);
 Json to_json(const client::PeekedMessage& message);
 Json to_json(const client::EnqueueResult& result);
-Json to_json(const client::Error& error);
+Json to_json(const Error& error);
 
 // Text for people.
 
@@ -72,7 +73,7 @@ std::string describe(const client::PeekedMessage& message);
 /// The lines of a payload, each indented and preceded by a newline; other bytes are only counted.
 std::string describe_payload(std::string_view payload);
 /// The error's text, with the stable name of the code.
-std::string reason(const client::Error& error);
+std::string reason(const Error& error);
 
 /// Columns as wide as they need to be, two spaces apart; the first row is the head. Columns whose
 /// cells are all numbers are aligned to the right.

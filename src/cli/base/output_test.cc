@@ -77,7 +77,7 @@ TEST(PeekedText, SaysHowOftenItFailedOnlyIfItDid) {
 
 TEST(QueueJson, LeavesOutWhatIsAbsent) {
   client::QueueInfo queue{.name = "jobs", .id = 7};
-  queue.settings.max_attempts = 3;
+  queue.settings.attempts_max = 3;
   queue.settings.throttles["smtp"] = {.rate = 1.5, .burst = 2};
   const Json json = to_json(queue);
   EXPECT_EQ(json["settings"]["max_attempts"], 3);
@@ -124,22 +124,27 @@ TEST(FormatCount, GroupsDigits) {
 
 // Scripts depend on these.
 TEST(ExitCodes, FollowFromTheErrorsCode) {
-  using client::Code;
-  EXPECT_EQ(exit_code_of(Code::invalid_argument), ExitCode::usage);
-  EXPECT_EQ(exit_code_of(Code::queue_not_found), ExitCode::not_found);
-  EXPECT_EQ(exit_code_of(Code::message_not_found), ExitCode::not_found);
-  EXPECT_EQ(exit_code_of(Code::queue_exists), ExitCode::already_exists);
-  EXPECT_EQ(exit_code_of(Code::unavailable), ExitCode::unreachable);
-  EXPECT_EQ(exit_code_of(Code::deadline_exceeded), ExitCode::unreachable);
-  EXPECT_EQ(exit_code_of(Code::queue_full), ExitCode::limit);
-  EXPECT_EQ(exit_code_of(Code::dedup_full), ExitCode::limit);
-  EXPECT_EQ(exit_code_of(Code::lease_lost), ExitCode::partial);
-  EXPECT_EQ(exit_code_of(Code::internal), ExitCode::failure);
+  EXPECT_EQ(exit_code_of(Errc::invalid_argument), ExitCode::usage);
+  EXPECT_EQ(exit_code_of(Errc::queue_not_found), ExitCode::not_found);
+  EXPECT_EQ(exit_code_of(Errc::message_not_found), ExitCode::not_found);
+  EXPECT_EQ(exit_code_of(Errc::queue_exists), ExitCode::already_exists);
+  EXPECT_EQ(exit_code_of(Errc::unavailable), ExitCode::unreachable);
+  EXPECT_EQ(exit_code_of(Errc::deadline_exceeded), ExitCode::unreachable);
+  EXPECT_EQ(exit_code_of(Errc::queue_full), ExitCode::limit);
+  EXPECT_EQ(exit_code_of(Errc::dedup_full), ExitCode::limit);
+  EXPECT_EQ(exit_code_of(Errc::lease_lost), ExitCode::partial);
+  EXPECT_EQ(exit_code_of(Errc::internal), ExitCode::failure);
   EXPECT_EQ(exit_code_of(Errc::failed_precondition), ExitCode::usage);
   EXPECT_EQ(exit_code_of(Errc::folder_in_use), ExitCode::folder_in_use);
   EXPECT_EQ(exit_code_of(Errc::journal_corrupt), ExitCode::folder_damaged);
   EXPECT_EQ(exit_code_of(Errc::store_too_new), ExitCode::folder_too_new);
   EXPECT_EQ(exit_code_of(Errc::disk_full), ExitCode::folder_unusable);
+  // Where brokers and this machine had codes of their own once.
+  EXPECT_EQ(exit_code_of(Errc::already_exists), ExitCode::already_exists);
+  EXPECT_EQ(exit_code_of(Errc::resource_exhausted), ExitCode::limit);
+  EXPECT_EQ(exit_code_of(Errc::bucket_not_found), ExitCode::not_found);
+  EXPECT_EQ(exit_code_of(Errc::malformed), ExitCode::folder_damaged);
+  EXPECT_EQ(exit_code_of(Errc::read_only), ExitCode::folder_damaged);
 }
 
 TEST(ExitCodes, AreTheDocumentedNumbers) {

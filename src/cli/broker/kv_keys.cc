@@ -66,7 +66,7 @@ Error no_such_key() { return {Errc::not_found, "there is no such key"}; }
 /// For a refusal, also shows what is there instead.
 ExitCode refused(const Output& out, const std::string& what, const KvOutcome& outcome,
                  bool removal) {
-  const client::Error error = outcome.error.value_or(client::Error{});
+  const Error error = outcome.error.value_or(Error{});
   if (!out.json()) return out.fail(what, error);
   Output::object(to_json(outcome, removal));
   return exit_code_of(error.code);
@@ -75,7 +75,7 @@ ExitCode refused(const Output& out, const std::string& what, const KvOutcome& ou
 ExitCode run_put(const PutFlags& flags) {
   const std::string what = about_kv(flags.verb, flags.bucket, flags.key);
   const Result<std::string> value = value_of(flags);
-  if (!value) return flags.output().fail(what, value.error());
+  if (!value) return flags.output().fail_here(what, value.error());
   return with_kv(flags, what, [&](KvClient& client, const Output& out) {
     const auto outcome = client.put(flags.bucket, flags.key, *value, flags.options);
     if (!outcome) return out.fail(what, outcome.error());
@@ -143,7 +143,7 @@ ExitCode run_list(const ListFlags& flags) {
     options.prefix = flags.prefix;
     std::uint64_t left = flags.max == 0 ? std::numeric_limits<std::uint64_t>::max() : flags.max;
     do {
-      options.max = static_cast<std::uint32_t>(std::min(kPage, left));
+      options.keys_max = static_cast<std::uint32_t>(std::min(kPage, left));
       const auto page = client.list(flags.bucket, options);
       if (!page) return out.fail(what, page.error());
       print(out, page->entries);

@@ -27,9 +27,7 @@ TEST(KvOutput, AnEntryHasTheFieldsOfTheSchema) {
 TEST(KvOutput, ARefusalShowsWhatIsThere) {
   client::KvOutcome outcome;
   outcome.revision = 9;
-  outcome.error = client::Error{.code = client::Code::revision_mismatch,
-                                .name = "revision_mismatch",
-                                .text = "the key is at revision 7"};
+  outcome.error = Error{.code = Errc::revision_mismatch, .text = "the key is at revision 7"};
   outcome.current = entry("v");
   const Json put = to_json(outcome, false);
   EXPECT_EQ(put["error"]["name"], "revision_mismatch");

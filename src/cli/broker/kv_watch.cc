@@ -110,7 +110,7 @@ class Watching {
   bool enough_ = false;
   std::uint64_t count_ = 0;
   Clock::time_point last_;
-  std::optional<client::Error> error_;
+  std::optional<Error> error_;
 };
 
 ExitCode run_watch(const WatchFlags& flags) {

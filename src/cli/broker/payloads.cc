@@ -140,7 +140,7 @@ void PayloadReport::duplicate(const Json& result, const std::string& line) {
   show(result, line);
 }
 
-void PayloadReport::failed(const Json& result, const client::Error& error) {
+void PayloadReport::failed(const Json& result, const Error& error) {
   ++failed_;
   if (!first_error_) first_error_ = error;
   if (options_.out.json()) return show(result, {});

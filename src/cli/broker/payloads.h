@@ -74,7 +74,7 @@ class PayloadReport {
   void stored(const Json& result, const std::string& line);
   /// A payload was stored long before, under the same id.
   void duplicate(const Json& result, const std::string& line);
-  void failed(const Json& result, const client::Error& error);
+  void failed(const Json& result, const Error& error);
   /// Prints the summary, and returns the exit code.
   [[nodiscard]] ExitCode finish(std::chrono::steady_clock::duration took) const;
 
@@ -87,7 +87,7 @@ class PayloadReport {
   std::uint64_t stored_ = 0;
   std::uint64_t duplicates_ = 0;
   std::uint64_t failed_ = 0;
-  std::optional<client::Error> first_error_;
+  std::optional<Error> first_error_;
 };
 
 }  // namespace baton::cli

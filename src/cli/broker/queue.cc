@@ -45,7 +45,7 @@ Result<std::uint64_t> read_payload_max(std::string_view text) {
   return parse_size_between(text, 1, limits::kPayloadBytesMax);
 }
 Result<std::uint64_t> read_attempts(std::string_view text) {
-  return parse_number(text, 0, limits::kMaxAttemptsMax);
+  return parse_number(text, 0, limits::kAttemptsMax);
 }
 
 /// Adds the flags of one setting after the other, each stored in its field.
@@ -94,7 +94,7 @@ void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags
   SettingsAdder adder(command, flags);
   adder.add("--visibility-timeout", read_duration, &S::visibility_timeout,
             "How long a lease lasts without being extended [30s].");
-  adder.add("--max-attempts", read_attempts, &S::max_attempts,
+  adder.add("--max-attempts", read_attempts, &S::attempts_max,
             "Failed attempts before a message is dead-lettered [16]; 0 = no limit.");
   adder.add("--dead-letter", read_text, &S::dead_letter_queue,
             "The dead-letter queue [QUEUE.dlq], created when first needed.");

@@ -41,7 +41,7 @@ struct LeaseFlags : QueueFlags {
   Milliseconds wait{5'000};
   Milliseconds hold_for{0};
   std::string consumer;
-  std::optional<std::uint32_t> max_in_flight;
+  std::optional<std::uint32_t> in_flight_max;
 
   /// Messages stay leased until the end: if they were given back at once, they would only come
   /// again.
@@ -83,7 +83,7 @@ class Leasing {
         std::min<std::uint64_t>(flags_.max, std::numeric_limits<std::uint32_t>::max()));
   }
 
-  client::Status take() {
+  Status take() {
     auto deadline = Clock::now() + flags_.wait;
     while (g_interrupted == 0 && (flags_.max == 0 || count_ < flags_.max)) {
       BATON_TRY(std::optional<LeasedMessage> message, stream_->next(slice_until(deadline)));
@@ -199,7 +199,7 @@ class Leasing {
   Milliseconds extend_every_{1};
   Clock::time_point next_extension_;
   std::uint64_t failed_ = 0;
-  client::Error first_failure_;
+  Error first_failure_;
   std::unique_ptr<LeaseStream> stream_;  // Last: its callbacks use the others.
 };
 
@@ -216,10 +216,10 @@ Status check(const LeaseFlags& flags) {
   if (flags.max == 0 && flags.keeps()) {
     return Error{Errc::invalid_argument, "--max 0 (no limit) needs --ack or --nack"};
   }
-  if (flags.keeps() && flags.max > limits::kMaxInFlightMax) {
+  if (flags.keeps() && flags.max > limits::kInFlightMax) {
     return Error{Errc::invalid_argument,
                  fmt::format("--max is {}; without --ack or --nack it may be at most {}", flags.max,
-                             limits::kMaxInFlightMax)};
+                             limits::kInFlightMax)};
   }
   return {};
 }
@@ -227,7 +227,7 @@ Status check(const LeaseFlags& flags) {
 ExitCode run_lease(const LeaseFlags& flags) {
   const Output out = flags.output();
   const std::string what = about("lease", flags.queue);
-  if (const Status status = check(flags); !status) return out.fail(what, status.error());
+  if (const Status status = check(flags); !status) return out.fail_here(what, status.error());
   // A missing queue, or a missing broker, is reported at once.
   const ExitCode there = with_client(flags, what, [&](client::QueueClient& client, const Output&) {
     const auto queue = client.describe_queue(flags.queue);
@@ -237,10 +237,10 @@ ExitCode run_lease(const LeaseFlags& flags) {
   client::LeaseStreamOptions options{
       .connection = flags.connection(), .queue = flags.queue, .consumer_id = flags.consumer};
   options.manual_credit = flags.max > 0;
-  options.max_in_flight = flags.max_in_flight.value_or(
-      flags.keeps() ? static_cast<std::uint32_t>(flags.max) : limits::kMaxInFlightDefault);
+  options.in_flight_max = flags.in_flight_max.value_or(
+      flags.keeps() ? static_cast<std::uint32_t>(flags.max) : limits::kInFlightDefault);
   // Messages kept until the end must not stop at the limit meant for consumers that ack one by one.
-  if (flags.keeps()) options.max_in_flight_bytes = limits::kMaxInFlightBytesMax;
+  if (flags.keeps()) options.in_flight_bytes_max = limits::kInFlightBytesMax;
   auto stream = LeaseStream::open(std::move(options));
   if (!stream) return out.fail(what, stream.error());
   std::signal(SIGINT, on_signal);   // NOLINT(cert-err33-c)
@@ -253,7 +253,7 @@ Result<std::uint64_t> read_max(std::string_view text) {
   return parse_number(text, 0, std::numeric_limits<std::uint32_t>::max());
 }
 Result<std::uint64_t> read_in_flight(std::string_view text) {
-  return parse_number(text, 1, limits::kMaxInFlightMax);
+  return parse_number(text, 1, limits::kInFlightMax);
 }
 
 void add_lease_flags(CLI::App& command, LeaseFlags& flags) {
@@ -286,7 +286,7 @@ void add_lease_flags(CLI::App& command, LeaseFlags& flags) {
       ->type_name("ID");
   add_parsed(
       command, "--max-in-flight", read_in_flight,
-      [&flags](std::uint64_t value) { flags.max_in_flight = static_cast<std::uint32_t>(value); },
+      [&flags](std::uint64_t value) { flags.in_flight_max = static_cast<std::uint32_t>(value); },
       "The most messages held at once, 1 to 100000.");
 }
 

@@ -88,7 +88,7 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
 ExitCode run_send(const SendFlags& flags) {
   const Output out = flags.output();
   const Result<Payloads> work = payloads_of(flags.payloads, kWords);
-  if (!work) return out.fail(about("send", flags.queue), work.error());
+  if (!work) return out.fail_here(about("send", flags.queue), work.error());
   if (work->total == 1) {
     ExitCode code = ExitCode::ok;
     work->each([&](std::string payload) { code = send_one(flags, std::move(payload)); });

@@ -84,7 +84,7 @@ ExitCode run_purge(const PurgeFlags& flags) {
 }
 
 /// If all failed: the code of the first. If some failed: partial.
-ExitCode cancel_code(const std::vector<client::Status>& results) {
+ExitCode cancel_code(const std::vector<Status>& results) {
   std::size_t failed = 0;
   ExitCode first = ExitCode::ok;
   for (const auto& result : results) {

@@ -92,7 +92,7 @@ ExitCode run_append(const AppendFlags& flags) {
   const Output out = flags.output();
   const std::string what = about_stream("append", flags.stream);
   const Result<Payloads> work = payloads_of(flags.payloads, kWords);
-  if (!work) return out.fail(what, work.error());
+  if (!work) return out.fail_here(what, work.error());
   // A missing stream, partition or broker is reported at once.
   const ExitCode there =
       with_streams(flags, what, [&](client::StreamClient& client, const Output&) {
@@ -100,7 +100,7 @@ ExitCode run_append(const AppendFlags& flags) {
         if (!stream) return out.fail(what, stream.error());
         if (!flags.record.partition) return ExitCode::ok;
         const Status status = check_partition(*stream, *flags.record.partition);
-        return status ? ExitCode::ok : out.fail(what, status.error());
+        return status ? ExitCode::ok : out.fail_here(what, status.error());
       });
   if (there != ExitCode::ok) return there;
   const bool plain = flags.producer.empty() && flags.compression == client::RecordCompression::none;

@@ -128,9 +128,9 @@ class Reading {
   std::atomic<bool> over_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t ended_ = 0;               // Under mutex_.
-  std::uint64_t count_ = 0;             // Under mutex_.
-  std::optional<client::Error> error_;  // Under mutex_.
+  std::size_t ended_ = 0;       // Under mutex_.
+  std::uint64_t count_ = 0;     // Under mutex_.
+  std::optional<Error> error_;  // Under mutex_.
 };
 
 ExitCode run_read(const ReadFlags& flags) {
@@ -141,7 +141,7 @@ ExitCode run_read(const ReadFlags& flags) {
     std::vector<std::uint32_t> partitions;
     if (flags.partition) {
       const Status status = check_partition(*stream, *flags.partition);
-      if (!status) return out.fail(what, status.error());
+      if (!status) return out.fail_here(what, status.error());
       partitions.push_back(static_cast<std::uint32_t>(*flags.partition));
     } else {
       for (std::uint32_t i = 0; i < stream->partitions; ++i) partitions.push_back(i);
@@ -153,7 +153,7 @@ ExitCode run_read(const ReadFlags& flags) {
                          .reader = client.read({.stream = flags.stream,
                                                 .partition = partition,
                                                 .from = flags.from,
-                                                .max_records = flags.max,
+                                                .records_max = flags.max,
                                                 .follow = flags.follow})});
     }
     watch_for_interrupt();

@@ -79,7 +79,7 @@ class Subscribing {
     options.from = flags_.from;
     options.owner = flags_.owner;
     options.storing.records = flags_.store_every;
-    options.on_error = [this](const client::Error& error) { complain(error); };
+    options.on_error = [this](const Error& error) { complain(error); };
     if (!flags_.single_active) return options;
     options.on_active = [this](const StreamPosition& position) { tell_active(position); };
     options.on_step_down = [this](std::uint32_t partition) { tell_step_down(partition); };
@@ -139,7 +139,7 @@ class Subscribing {
   }
 
   /// Reports a failure that is repaired by itself: people see it, the exit code does not show it.
-  void complain(const client::Error& error) {
+  void complain(const Error& error) {
     if (out_.json() || is_interrupted()) return;
     // Every partition of a stream fails for the same reason: it is reported once.
     const std::lock_guard lock(mutex_);
@@ -148,7 +148,7 @@ class Subscribing {
     told_ = why;
     fmt::print(stderr, "baton: {}: {}\n", what_, why);
   }
-  ExitCode end_with(const client::Error& error) {
+  ExitCode end_with(const Error& error) {
     const std::lock_guard lock(mutex_);
     return reason(error) == told_ ? exit_code_of(error.code) : out_.fail(what_, error);
   }
@@ -167,7 +167,7 @@ ExitCode run_subscribe(const SubscribeFlags& flags) {
   const std::string what = about_stream("subscribe", flags.stream);
   // An empty name would mean no group: nothing stored, though a group was asked for.
   const Status named = validate_name("--group", flags.group, flags.group.size());
-  if (!named) return flags.output().fail(what, named.error());
+  if (!named) return flags.output().fail_here(what, named.error());
   // A missing stream, partition or broker is reported at once.
   const ExitCode there =
       with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
@@ -175,7 +175,7 @@ ExitCode run_subscribe(const SubscribeFlags& flags) {
         if (!stream) return out.fail(what, stream.error());
         if (!flags.partition) return ExitCode::ok;
         const Status status = check_partition(*stream, *flags.partition);
-        return status ? ExitCode::ok : out.fail(what, status.error());
+        return status ? ExitCode::ok : out.fail_here(what, status.error());
       });
   if (there != ExitCode::ok) return there;
   watch_for_interrupt();

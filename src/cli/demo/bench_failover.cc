@@ -223,22 +223,21 @@ Status save(const FailoverFlags& flags, const Json& document,
 }
 
 /// Reports a store that is missing or unusable before anything is measured.
-client::Status check_store(const std::string& url, const secure::Settings& settings) {
+Status check_store(const std::string& url, const secure::Settings& settings) {
   auto security = store_security(url, settings, process_environment());
-  if (!security) return to_client_error(security.error());
+  if (!security) return security.error();
   const auto store = coord::open_store(url, {.security = *std::move(security)});
   if (store) return {};
-  return to_client_error(store.error());
+  return store.error();
 }
 
-client::Error at_store(const std::string& store, client::Error error) {
+Error at_store(const std::string& store, Error error) {
   error.text = fmt::format("{}: {}", store, error.text);
   return error;
 }
 
 /// Every profile on every store.
-client::Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags,
-                                                 const std::string& folder) {
+Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags, const std::string& folder) {
   std::vector<FailoverRow> rows;
   for (const std::string& store : flags.stores) {
     for (const std::string& profile : flags.profiles) {
@@ -252,7 +251,7 @@ client::Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags,
                                  .quiet = flags.json},
                                 *timing)
                           .run();
-      if (!measured) return at_store(store, to_client_error(measured.error()));
+      if (!measured) return at_store(store, measured.error());
       rows.insert(rows.end(), measured->begin(), measured->end());
     }
   }
@@ -262,12 +261,13 @@ client::Result<std::vector<FailoverRow>> measure(const FailoverFlags& flags,
 ExitCode run_failover(const FailoverFlags& flags) {
   const Output out(flags.json);
   for (const std::string& store : flags.stores) {
-    if (const client::Status there = check_store(store, flags.security); !there) {
+    if (const Status there = check_store(store, flags.security); !there) {
       return out.fail("bench failover", at_store(store, there.error()));
     }
   }
   DemoFolder folder;
-  if (const Status made = folder.make(); !made) return out.fail("bench failover", made.error());
+  if (const Status made = folder.make(); !made)
+    return out.fail_here("bench failover", made.error());
   const auto rows = measure(flags, folder.path());
   if (!rows) return out.fail("bench failover", rows.error());
   Json document{{"partitions", 4}, {"workers", 2}, {"rows", Json::array()}};
@@ -279,7 +279,7 @@ ExitCode run_failover(const FailoverFlags& flags) {
   }
   if (flags.out_folder.empty()) return ExitCode::ok;
   const Status saved = save(flags, document, *rows);
-  return saved ? ExitCode::ok : out.fail("bench failover", saved.error());
+  return saved ? ExitCode::ok : out.fail_here("bench failover", saved.error());
 }
 
 Result<std::uint64_t> read_runs(std::string_view text) { return parse_number(text, 1, 10'000); }

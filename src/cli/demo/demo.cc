@@ -21,7 +21,7 @@ struct DemoFlags {
 
 struct Act {
   std::string_view title;
-  client::Status (*play)(Stage& stage);
+  Status (*play)(Stage& stage);
 };
 
 constexpr std::array kActs = std::to_array<Act>({
@@ -40,7 +40,7 @@ constexpr std::array kActs = std::to_array<Act>({
 void play(Stage& stage) {
   for (const Act& act : kActs) {
     stage.narrator.act(act.title);
-    const client::Status status = act.play(stage);
+    const Status status = act.play(stage);
     if (!status) stage.narrator.failed(act.title, status.error());
   }
 }
@@ -49,9 +49,10 @@ ExitCode run_demo(const DemoFlags& flags) {
   const Output out(flags.json);
   const auto began = Clock::now();
   DemoFolder folder;
-  if (const Status made = folder.make(); !made) return out.fail("demo", made.error());
+  if (const Status made = folder.make(); !made) return out.fail_here("demo", made.error());
   DemoBroker broker(folder);
-  if (const Status started = broker.start(); !started) return out.fail("demo", started.error());
+  if (const Status started = broker.start(); !started)
+    return out.fail_here("demo", started.error());
   auto client = client::QueueClient::connect(broker.connection());
   if (!client) return out.fail("demo", client.error());
 

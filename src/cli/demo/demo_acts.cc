@@ -40,26 +40,24 @@ double ms_since(Clock::time_point began) {
   return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
 }
 
-client::Result<std::unique_ptr<LeaseStream>> open_stream(const Stage& stage, std::string_view queue,
-                                                         std::uint32_t max_in_flight = 0) {
+Result<std::unique_ptr<LeaseStream>> open_stream(const Stage& stage, std::string_view queue,
+                                                 std::uint32_t in_flight_max = 0) {
   BATON_TRY(auto stream, LeaseStream::open({.connection = stage.broker.connection(),
                                             .queue = std::string(queue),
-                                            .max_in_flight = max_in_flight}));
+                                            .in_flight_max = in_flight_max}));
   BATON_TRY(const auto registration, stream->wait_until_registered(kPatience));
   static_cast<void>(registration);
   return stream;
 }
 
 /// The next message, which must come.
-client::Result<LeasedMessage> take(LeaseStream& stream) {
+Result<LeasedMessage> take(LeaseStream& stream) {
   BATON_TRY(std::optional<LeasedMessage> message, stream.next(kPatience));
   if (message.has_value()) return std::move(message).value();
-  return client::Error{.code = client::Code::deadline_exceeded,
-                       .name = "deadline_exceeded",
-                       .text = "no message came"};
+  return Error{.code = Errc::deadline_exceeded, .text = "no message came"};
 }
 
-client::Status send(const Stage& stage, std::string_view queue, std::vector<NewMessage> messages) {
+Status send(const Stage& stage, std::string_view queue, std::vector<NewMessage> messages) {
   BATON_TRY(const auto results, stage.client.enqueue(queue, std::move(messages)));
   for (const EnqueueResult& result : results) {
     if (result.error.has_value()) return result.error.value();
@@ -133,7 +131,7 @@ class Load {
 
 /// Acks everything that comes until at least `wanted` have come and then nothing for a moment; a
 /// busy machine gets more time. Returns the ids.
-client::Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
+Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
   constexpr milliseconds kMoment{300};
   std::set<std::string> ids;
   milliseconds quiet{0};
@@ -159,7 +157,7 @@ client::Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wan
 
 }  // namespace
 
-client::Status act_first_messages(Stage& stage) {
+Status act_first_messages(Stage& stage) {
   BATON_TRY_STATUS(stage.client.create_queue("greetings"));
   const auto began = Clock::now();
   BATON_TRY_STATUS(send(stage, "greetings", numbered(10, "")));
@@ -181,7 +179,7 @@ client::Status act_first_messages(Stage& stage) {
   return {};
 }
 
-client::Status act_consumer_dies(Stage& stage) {
+Status act_consumer_dies(Stage& stage) {
   BATON_TRY_STATUS(stage.client.create_queue("parcels"));
   BATON_TRY_STATUS(send(stage, "parcels", numbered(10, "")));
   ChildProcess victim;
@@ -214,7 +212,7 @@ client::Status act_consumer_dies(Stage& stage) {
   return {};
 }
 
-client::Status act_late_ack(Stage& stage) {
+Status act_late_ack(Stage& stage) {
   client::QueueSettings settings;
   settings.visibility_timeout = milliseconds{300};
   settings.retry_delay = milliseconds{10};
@@ -228,7 +226,7 @@ client::Status act_late_ack(Stage& stage) {
   stage.narrator.say(
       fmt::format("the lease ends; another consumer gets the message, attempt {}", second.attempt));
   BATON_TRY(const auto late, stage.client.ack("slow", std::vector{first.token}));
-  const bool refused = !late.at(0) && late.at(0).error().code == client::Code::lease_lost;
+  const bool refused = !late.at(0) && late.at(0).error().code == Errc::lease_lost;
   stage.narrator.check(refused,
                        "the sleeper's late ack is refused (lease_lost) and changes nothing");
   BATON_TRY(const auto good, stage.client.ack("slow", std::vector{second.token}));
@@ -236,9 +234,9 @@ client::Status act_late_ack(Stage& stage) {
   return {};
 }
 
-client::Status act_dead_letters(Stage& stage) {
+Status act_dead_letters(Stage& stage) {
   client::QueueSettings settings;
-  settings.max_attempts = 3;
+  settings.attempts_max = 3;
   settings.retry_delay = milliseconds{20};
   BATON_TRY_STATUS(stage.client.create_queue("orders", settings));
   BATON_TRY_STATUS(send(stage, "orders", numbered(1, "")));
@@ -267,7 +265,7 @@ client::Status act_dead_letters(Stage& stage) {
   return stream->close(kPatience);
 }
 
-client::Status act_fairness(Stage& stage) {
+Status act_fairness(Stage& stage) {
   BATON_TRY_STATUS(stage.client.create_queue("shared"));
   BATON_TRY_STATUS(send(stage, "shared", numbered(kNoisy, "noisy")));
   BATON_TRY_STATUS(send(stage, "shared", numbered(kQuiet, "quiet")));
@@ -292,7 +290,7 @@ client::Status act_fairness(Stage& stage) {
   return {};
 }
 
-client::Status act_broker_dies(Stage& stage) {
+Status act_broker_dies(Stage& stage) {
   BATON_TRY_STATUS(stage.client.create_queue("payments"));
   BATON_TRY(auto producer,
             client::Producer::open({.connection = stage.broker.connection(), .queue = "payments"}));
@@ -327,7 +325,7 @@ client::Status act_broker_dies(Stage& stage) {
   return {};
 }
 
-client::Status act_throughput(Stage& stage) {
+Status act_throughput(Stage& stage) {
   BATON_TRY_STATUS(stage.client.create_queue("fast"));
   BATON_TRY(const auto stream, open_stream(stage, "fast", 8192));
   BATON_TRY(auto producer,

@@ -190,9 +190,9 @@ Status play(Stage& stage) {
 
 }  // namespace
 
-client::Status act_pipeline(Stage& stage) {
+Status act_pipeline(Stage& stage) {
   const Status played = play(stage);
-  if (!played) return to_client_error(played.error());
+  if (!played) return played.error();
   return {};
 }
 

@@ -151,7 +151,7 @@ void Narrator::number(std::string_view name, double value) {
   if (!acts_.empty()) acts_.back()["numbers"][std::string(name)] = value;
 }
 
-void Narrator::failed(std::string_view what, const client::Error& error) {
+void Narrator::failed(std::string_view what, const Error& error) {
   check(false, fmt::format("{}: {}", what, reason(error)));
 }
 

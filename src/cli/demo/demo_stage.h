@@ -78,7 +78,7 @@ class Narrator {
   /// A measurement, for programs; people read it in a sentence.
   void number(std::string_view name, double value);
   /// Reports the error that stopped an act; counts as a failed check.
-  void failed(std::string_view what, const client::Error& error);
+  void failed(std::string_view what, const Error& error);
   /// Prints the summary.
   [[nodiscard]] ExitCode finish(std::chrono::milliseconds took) const;
 
@@ -98,15 +98,15 @@ struct Stage {
 };
 
 // The acts, in the order in which they are played.
-client::Status act_first_messages(Stage& stage);
-client::Status act_consumer_dies(Stage& stage);
-client::Status act_late_ack(Stage& stage);
-client::Status act_dead_letters(Stage& stage);
-client::Status act_fairness(Stage& stage);
-client::Status act_broker_dies(Stage& stage);
-client::Status act_throughput(Stage& stage);
-client::Status act_stream_seats(Stage& stage);
-client::Status act_partition_leases(Stage& stage);
-client::Status act_pipeline(Stage& stage);
+Status act_first_messages(Stage& stage);
+Status act_consumer_dies(Stage& stage);
+Status act_late_ack(Stage& stage);
+Status act_dead_letters(Stage& stage);
+Status act_fairness(Stage& stage);
+Status act_broker_dies(Stage& stage);
+Status act_throughput(Stage& stage);
+Status act_stream_seats(Stage& stage);
+Status act_partition_leases(Stage& stage);
+Status act_pipeline(Stage& stage);
 
 }  // namespace baton::cli

@@ -58,8 +58,7 @@ class Tally {
 /// A consumer in this process.
 class Member {
  public:
-  static client::Result<std::unique_ptr<Member>> join(const Stage& stage, std::string owner,
-                                                      Tally& tally) {
+  static Result<std::unique_ptr<Member>> join(const Stage& stage, std::string owner, Tally& tally) {
     auto member = std::make_unique<Member>();
     client::StreamConsumerOptions options;
     options.connection = stage.broker.connection();
@@ -80,7 +79,7 @@ class Member {
     return member;
   }
   [[nodiscard]] int seats() const { return seats_; }
-  client::Status leave() { return consumer_->stop(kPatience); }
+  Status leave() { return consumer_->stop(kPatience); }
 
  private:
   std::atomic<int> seats_ = 0;
@@ -140,7 +139,7 @@ class Shop {
   Shop& operator=(const Shop&) = delete;
   ~Shop() { static_cast<void>(close()); }
 
-  client::Status close() {
+  Status close() {
     over_ = true;
     if (!thread_.joinable()) return {};
     thread_.join();
@@ -190,7 +189,7 @@ void report_move(Stage& stage, std::string_view what, std::string_view name,
 
 }  // namespace
 
-client::Status act_stream_seats(Stage& stage) {
+Status act_stream_seats(Stage& stage) {
   BATON_TRY(client::StreamClient streams, client::StreamClient::connect(stage.broker.connection()));
   BATON_TRY_STATUS(streams.create_stream("orders", kPartitions));
   client::StreamProducerOptions selling;

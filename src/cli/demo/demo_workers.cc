@@ -66,13 +66,13 @@ Status play(Stage& stage, WorkerFleet& workers) {
 
 }  // namespace
 
-client::Status act_partition_leases(Stage& stage) {
+Status act_partition_leases(Stage& stage) {
   WorkerFleet workers({.store = "baton://" + stage.broker.address(),
                        .group = "orders",
                        .flags = {"--profile", "fast"},
                        .log_file = stage.folder.path() + "/workers.log"});
   const Status played = play(stage, workers);
-  if (!played) return to_client_error(played.error());
+  if (!played) return played.error();
   return {};
 }
 

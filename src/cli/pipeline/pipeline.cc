@@ -27,7 +27,7 @@ struct InitFlags {
 
 ExitCode run_init(const InitFlags& flags) {
   const Status status = validate_name("name", flags.name, 64);
-  if (!status.has_value()) return Output(false).fail("pipeline init", status.error());
+  if (!status.has_value()) return Output(false).fail_here("pipeline init", status.error());
   fmt::print("{}", pipeline::example_config(flags.name, flags.address));
   return ExitCode::ok;
 }
@@ -68,7 +68,7 @@ Result<std::vector<std::string>> check(const CheckFlags& flags) {
 ExitCode run_check(const CheckFlags& flags) {
   const Output out(flags.json);
   const auto findings = check(flags);
-  if (!findings.has_value()) return out.fail("pipeline check", findings.error());
+  if (!findings.has_value()) return out.fail_here("pipeline check", findings.error());
   if (out.json()) {
     Output::object(Json{{"ok", true}, {"findings", *findings}});
     return ExitCode::ok;

@@ -271,7 +271,7 @@ std::string fit_width(std::string_view text) {
 ExitCode run_ls(const LetterFlags& flags) {
   const Output out(flags.json);
   const auto listed = list(flags);
-  if (!listed.has_value()) return out.fail("pipeline dlq ls", listed.error());
+  if (!listed.has_value()) return out.fail_here("pipeline dlq ls", listed.error());
   tell_unreadable(listed->unreadable);
   if (out.json()) {
     for (const StoredLetter& letter : listed->letters) Output::object(to_json(letter, false));
@@ -299,7 +299,7 @@ Result<StoredLetter> show(const LetterFlags& flags) {
 ExitCode run_show(const LetterFlags& flags) {
   const Output out(flags.json);
   const auto letter = show(flags);
-  if (!letter.has_value()) return out.fail("pipeline dlq show", letter.error());
+  if (!letter.has_value()) return out.fail_here("pipeline dlq show", letter.error());
   if (out.json()) {
     Output::object(to_json(*letter, true));
     return ExitCode::ok;
@@ -377,7 +377,7 @@ ExitCode run_redrive(const LetterFlags& flags) {
   const Output out(flags.json);
   watch_for_interrupt();
   const auto counts = redrive(flags);
-  if (!counts.has_value()) return out.fail("pipeline dlq redrive", counts.error());
+  if (!counts.has_value()) return out.fail_here("pipeline dlq redrive", counts.error());
   tell_unreadable(counts->unreadable_texts);
   for (const std::string& text : counts->refused_texts) {
     fmt::print(stderr, "baton: refused: {}\n", printable(text));

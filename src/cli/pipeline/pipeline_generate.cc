@@ -141,7 +141,7 @@ ExitCode run_generate(const GenerateFlags& flags) {
   if (flags.to == "-") return generate_to_stdout(flags, generator);
   watch_for_interrupt();
   const auto tally = generate_to(flags, generator);
-  if (!tally.has_value()) return out.fail("pipeline generate", tally.error());
+  if (!tally.has_value()) return out.fail_here("pipeline generate", tally.error());
   tally->print(flags.json, true);
   return ExitCode::ok;
 }

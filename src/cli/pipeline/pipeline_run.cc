@@ -177,20 +177,20 @@ ExitCode run_run(const RunFlags& flags) {
   watch_for_interrupt();
   watch_for_reload();
   auto pipeline = open_pipeline(flags);
-  if (!pipeline.has_value()) return out.fail("pipeline run", pipeline.error());
+  if (!pipeline.has_value()) return out.fail_here("pipeline run", pipeline.error());
   const PipelineConfig& config = (*pipeline)->config();
   // Started first: the status shows what is waited for, and a port in use is reported before
   // anything else has begun.
   std::unique_ptr<pipeline::StatusServer> server;
   if (config.http != "off") {
     auto started = pipeline::StatusServer::start(config.http, config.name, **pipeline);
-    if (!started.has_value()) return out.fail("pipeline run", started.error());
+    if (!started.has_value()) return out.fail_here("pipeline run", started.error());
     server = *std::move(started);
     RunLog(flags.json)(false, fmt::format("status and metrics at http://{}", server->address()));
   }
   const auto ending = run_to_its_end(flags, **pipeline);
   server.reset();
-  if (!ending.has_value()) return out.fail("pipeline run", ending.error());
+  if (!ending.has_value()) return out.fail_here("pipeline run", ending.error());
   print_end(flags, **pipeline, *ending);
   return exit_code_of(*ending);
 }

@@ -55,7 +55,7 @@ ExitCode run_status(const StatusFlags& flags) {
   watch_for_interrupt();
   do {
     const auto json = ask(flags);
-    if (!json.has_value()) return out.fail("pipeline status", json.error());
+    if (!json.has_value()) return out.fail_here("pipeline status", json.error());
     if (flags.watch && !out.json() && is_terminal(STDOUT_FILENO)) return watch_on_terminal(flags);
     if (out.json()) {
       Output::object(*json);

@@ -321,11 +321,11 @@ class Server {
 
 ExitCode run_server(const ServerFlags& flags) {
   Result<ServerConfig> config = read_config(flags);
-  if (!config) return Output(false).fail("server", config.error());
+  if (!config) return Output(false).fail_here("server", config.error());
   const Output out(config->log_json);
-  if (const Status status = check(*config); !status) return out.fail("server", status.error());
+  if (const Status status = check(*config); !status) return out.fail_here("server", status.error());
   if (const Status status = divide_descriptors(*config); !status) {
-    return out.fail("server", status.error());
+    return out.fail_here("server", status.error());
   }
   start_log(config->log_level, config->log_json);
   // Files written from here on, above all those of RocksDB, are readable only by their owner.
@@ -341,7 +341,7 @@ ExitCode run_server(const ServerFlags& flags) {
     Error error = status.error();
     if (error.text.empty()) error.text = errc_text(error.code);
     error.text += advice(error.code);
-    return out.fail("server", error);
+    return out.fail_here("server", error);
   }
   server.wait(signals, [&flags] { return read_config(flags); });
   server.stop(signals);

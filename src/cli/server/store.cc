@@ -59,7 +59,7 @@ ExitCode inspect_live(const InspectFlags& flags) {
 ExitCode run_inspect(const InspectFlags& flags) {
   if (flags.data.empty()) return inspect_live(flags);
   const auto shards = inspect_folder(flags.data);
-  if (!shards) return flags.output().fail(kWhat, shards.error());
+  if (!shards) return flags.output().fail_here(kWhat, shards.error());
   return print(flags.output(), *shards);
 }
 

@@ -122,7 +122,7 @@ void EventPrinter::print(const HostEvent& event) {
   add(options_.json ? dump(to_json(event)) : describe(event));
 }
 
-void EventPrinter::print_finished(const std::string& worker, const client::Status& status) {
+void EventPrinter::print_finished(const std::string& worker, const Status& status) {
   const Instant at = worker::boot_time();
   const std::scoped_lock lock(mutex_);
   Json out = begin_line(at, !status);

@@ -34,7 +34,7 @@ class EventPrinter {
   ~EventPrinter();
 
   void print(const worker::HostEvent& event);
-  void print_finished(const std::string& worker, const client::Status& status);
+  void print_finished(const std::string& worker, const Status& status);
   /// Waits until all is printed. Returns false if the reader has closed our output.
   bool flush();
 

@@ -31,11 +31,6 @@ inline constexpr const char* kStoreHelp =
     "batons://, natss:// or etcds://, and with /BUCKET at the end if the bucket is not "
     "baton-leases [$BATON_STORE, or the broker at $BATON_ADDRESS, or 127.0.0.1:7470].";
 
-/// For errors of the inner layers, which have the numbers of the wire.
-inline client::Error to_client_error(const Error& error) {
-  return {static_cast<client::Code>(error.code), std::string(errc_name(error.code)), error.text};
-}
-
 // The verbs of `baton worker` that have a file of their own.
 void add_worker_run(CLI::App& worker, Action& action);
 void add_worker_status(CLI::App& worker, Action& action);

@@ -15,9 +15,9 @@ namespace baton::cli {
 namespace {
 
 using partition::Holding;
-using partition::Session;
 using partition::SessionState;
 using partition::WallTime;
+using partition::WorkerSession;
 
 std::string worker_name(const partition::SessionId& session) {
   return std::string(partition::worker_of(session));
@@ -36,7 +36,7 @@ std::string age(WallTime now, WallTime then) {
   return fmt::format("{}d{:02}h", seconds / 86'400, seconds / 3600 % 24);
 }
 
-bool is_silent(const Session& session, WallTime now) {
+bool is_silent(const WorkerSession& session, WallTime now) {
   const bool lives =
       !session.dead() && !(session.state == SessionState::restarting && session.stopped);
   return lives && now > session.renewed + session.lease;
@@ -68,7 +68,7 @@ std::string worker_table(const WorkerReport& report, std::size_t columns) {
                                               "WEIGHT", "STATIC", "HOST", "SESSION"}};
   for (const WorkerReport::Row& row : report.workers) {
     if (is_over(row)) continue;
-    const Session& session = row.document;
+    const WorkerSession& session = row.document;
     rows.push_back({worker_name(row.session), state_text(row), fmt::format("{}", row.holds),
                     format_duration(session.lease), age(report.at, session.renewed) + " ago",
                     age(report.at, session.since), fmt::format("{}", session.weight),
@@ -160,7 +160,7 @@ Json to_json(const WorkerReport& report) {
            {"workers", Json::array()},   {"assignment", Json::array()},
            {"alarms", alarms(report)},   {"unreadable", Json::array()}};
   for (const WorkerReport::Row& row : report.workers) {
-    const Session& session = row.document;
+    const WorkerSession& session = row.document;
     out["workers"].push_back({{"worker", worker_name(row.session)},
                               {"session", row.session},
                               {"state", to_string(session.state)},

@@ -17,7 +17,7 @@ namespace baton::cli {
 struct WorkerReport {
   struct Row {
     std::string session;  // "w1.5f2c".
-    partition::Session document;
+    partition::WorkerSession document;
     std::uint32_t holds = 0;
     /// By the wall clocks of two machines: only for people.
     bool silent = false;

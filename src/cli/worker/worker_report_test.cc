@@ -16,15 +16,15 @@ namespace {
 using partition::Assignment;
 using partition::Entry;
 using partition::Holding;
-using partition::Session;
 using partition::SessionState;
 using partition::WallTime;
 using partition::Why;
+using partition::WorkerSession;
 
 constexpr WallTime kNow{1'000'000};
 
-Session session(SessionState state, WallTime renewed = kNow - WallTime{200}) {
-  Session made;
+WorkerSession session(SessionState state, WallTime renewed = kNow - WallTime{200}) {
+  WorkerSession made;
   made.state = state;
   made.lease = std::chrono::seconds{5};
   made.grace = std::chrono::seconds{30};
@@ -34,7 +34,7 @@ Session session(SessionState state, WallTime renewed = kNow - WallTime{200}) {
   return made;
 }
 
-Entry entry(const std::string& name, const Session& document) {
+Entry entry(const std::string& name, const WorkerSession& document) {
   return {"g.orders.m." + name, encode(document), 7};
 }
 
@@ -79,10 +79,10 @@ TEST(WorkerReport, ShowsWhoHoldsWhatSinceWhenAndWhy) {
 
 // What a person must see is in capitals, and repeated above the tables.
 TEST(WorkerReport, WhatIsNotOrdinaryIsLoud) {
-  Session blind = session(SessionState::active);
+  WorkerSession blind = session(SessionState::active);
   blind.blind = true;
   blind.fenced = true;
-  Session restarting = session(SessionState::restarting, kNow - WallTime{20'000});
+  WorkerSession restarting = session(SessionState::restarting, kNow - WallTime{20'000});
   restarting.stopped = true;
   const std::string text = describe(
       report({entry("w1.a", session(SessionState::draining)), entry("w2.b", blind),

@@ -55,7 +55,7 @@ class Running {
  public:
   Running(const RunFlags& flags, worker::WorkerHost& host) : flags_(flags), host_(host) {}
 
-  client::Status wait() {
+  Status wait() {
     const sigset_t signals = handled_signals();
     while (true) {
       const int signal = sigtimedwait(&signals, nullptr, &kSlice);
@@ -89,9 +89,9 @@ class Running {
 };
 
 /// A different number of partitions is a wrong flag, like those found before the store is asked.
-ExitCode fail(const Output& out, const std::string& what, const client::Error& error) {
-  if (error.code != client::Code::failed_precondition) return out.fail(what, error);
-  return out.fail(what, Error{Errc::failed_precondition, error.text});
+ExitCode fail(const Output& out, const std::string& what, const Error& error) {
+  if (error.code != Errc::failed_precondition) return out.fail(what, error);
+  return out.fail_here(what, error);
 }
 
 client::WorkerOptions to_options(const RunFlags& flags, const client::WorkerTiming& timing,
@@ -114,14 +114,14 @@ ExitCode run_run(const RunFlags& flags) {
   const std::string what = fmt::format("worker run {}", printable(flags.group.substr(0, 64)));
   const auto timing =
       resolve_timing(flags.profile, flags.store, flags.times, process_environment());
-  if (!timing) return out.fail(what, timing.error());
+  if (!timing) return out.fail_here(what, timing.error());
   // Before it joins: a worker that cannot run its program would keep partitions from those that
   // can.
   const Status runs =
       check_handler(flags.command, process_environment()("PATH").value_or(std::string()));
-  if (!runs) return out.fail(what, runs.error());
+  if (!runs) return out.fail_here(what, runs.error());
   auto security = store_security(flags.store, flags.security, process_environment());
-  if (!security) return out.fail(what, security.error());
+  if (!security) return out.fail_here(what, security.error());
   const sigset_t signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // Inherited by all threads.
   EventPrinter printer({.json = flags.json, .renewals = flags.renewals});
@@ -130,7 +130,7 @@ ExitCode run_run(const RunFlags& flags) {
        .command = flags.command,
        .tell = [&printer](const worker::HostEvent& event) { printer.print(event); }});
   if (!host) return fail(out, what, host.error());
-  const client::Status end = Running(flags, **host).wait();
+  const Status end = Running(flags, **host).wait();
   const std::string id = (*host)->id();
   host->reset();
   printer.print_finished(id, end);

@@ -60,7 +60,7 @@ void print(const Output& out, const WorkerReport& report) {
 
 void show(const Output& out, const std::string& what, const Result<WorkerReport>& report) {
   if (report) return print(out, *report);
-  static_cast<void>(out.fail(what, to_client_error(report.error())));
+  static_cast<void>(out.fail(what, report.error()));
 }
 
 bool may_come_back(const Error& error) {
@@ -112,28 +112,27 @@ ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::strin
   watch_for_interrupt();
   const bool screen = !flags.json && is_terminal(STDOUT_FILENO);
   const Status status = screen ? watch_on_screen(store, flags) : watch_changes(store, flags, what);
-  return status ? ExitCode::ok : flags.output().fail(what, to_client_error(status.error()));
+  return status ? ExitCode::ok : flags.output().fail(what, status.error());
 }
 
 ExitCode run_status(const StatusFlags& flags) {
   const Output out = flags.output();
   const std::string what = fmt::format("worker status {}", printable(flags.group.substr(0, 64)));
   if (const Status named = partition::check_name("group", flags.group); !named) {
-    return out.fail(what, named.error());
+    return out.fail_here(what, named.error());
   }
   auto security = store_security(flags.store, flags.security, process_environment());
-  if (!security) return out.fail(what, security.error());
+  if (!security) return out.fail_here(what, security.error());
   const auto store = coord::open_store(
       flags.store,
       {.connect_timeout = flags.timeout, .to_read = true, .security = *std::move(security)});
-  if (!store) return out.fail(what, to_client_error(store.error()));
+  if (!store) return out.fail(what, store.error());
   if (flags.watch) return watch(**store, flags, what);
   const auto report = read_report(**store, flags);
-  if (!report) return out.fail(what, to_client_error(report.error()));
+  if (!report) return out.fail(what, report.error());
   if (report->empty()) {
-    return out.fail(what, client::Error{client::Code::not_found, "not_found",
-                                        fmt::format("there is no group {} in {}", flags.group,
-                                                    (*store)->name())});
+    return out.fail(what, Error{Errc::not_found, fmt::format("there is no group {} in {}",
+                                                             flags.group, (*store)->name())});
   }
   print(out, *report);
   return ExitCode::ok;

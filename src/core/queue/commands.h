@@ -95,8 +95,8 @@ struct AttachCommand {
   std::string queue;
   ConsumerNumber consumer;
   std::string consumer_id;
-  std::uint32_t max_in_flight = limits::kMaxInFlightDefault;
-  std::uint64_t max_in_flight_bytes = limits::kMaxInFlightBytesDefault;
+  std::uint32_t in_flight_max = limits::kInFlightDefault;
+  std::uint64_t in_flight_bytes_max = limits::kInFlightBytesDefault;
   std::optional<std::uint64_t>
       credit;                     // Deliveries allowed until more is given; none = no such limit.
   std::uint32_t concurrency = 1;  // How many messages it works on at a time.
@@ -209,7 +209,7 @@ struct PeekedMessage {
 };
 struct PeekCommand {
   std::string queue;
-  std::uint32_t max = 10;
+  std::uint32_t messages_max = 10;
   std::optional<Uuid> id;
   std::optional<Error> error;
   std::vector<PeekedMessage> messages;
@@ -229,7 +229,7 @@ struct CancelCommand {
 struct RedriveCommand {
   std::string queue;
   std::string to;
-  std::uint64_t max = 0;
+  std::uint64_t messages_max = 0;
   std::string reason_contains;
   std::string source_queue;
   double rate = 0;

@@ -28,8 +28,8 @@ Progress QueueMachine::on(AttachCommand& command, Instant) {
     ++queue->consumers;
   }
   holder.number = command.consumer;
-  holder.max_in_flight = command.max_in_flight;
-  holder.max_in_flight_bytes = command.max_in_flight_bytes;
+  holder.in_flight_max = command.in_flight_max;
+  holder.in_flight_bytes_max = command.in_flight_bytes_max;
   holder.credit = command.credit;
   holder.concurrency = command.concurrency;
   holder.marks = false;
@@ -44,7 +44,7 @@ Progress QueueMachine::on(CreditCommand& command, Instant) {
   if (entry == connected_.end()) return {};
   std::optional<std::uint64_t>& credit = entry->second->credit;
   if (!credit.has_value()) return {};
-  *credit = std::min<std::uint64_t>(*credit + command.added, limits::kMaxInFlightMax);
+  *credit = std::min<std::uint64_t>(*credit + command.added, limits::kInFlightMax);
   update_capacity(*entry->second);
   return {};
 }
@@ -52,7 +52,7 @@ Progress QueueMachine::on(CreditCommand& command, Instant) {
 Progress QueueMachine::on(QuiesceCommand& command, Instant) {
   const auto entry = connected_.find(command.consumer);
   if (entry == connected_.end()) return {};
-  entry->second->max_in_flight = 0;
+  entry->second->in_flight_max = 0;
   update_capacity(*entry->second);
   return {};
 }
@@ -153,7 +153,7 @@ Progress QueueMachine::on(LeaveCommand& command, Instant now) {
     return {};
   }
   Holder& holder = entry->second;
-  holder.max_in_flight = 0;
+  holder.in_flight_max = 0;
   update_capacity(holder);
   for (Stored* stored : leases_of(holder)) {
     release(*stored, now);

@@ -167,7 +167,7 @@ void QueueMachine::fail(Stored& stored, Failure failure, Instant now) {
   const Queue& queue = *stored.queue;
   const QueueSettings& settings = *queue.settings;
   const std::uint32_t attempts = stored.attempts + (failure.counted ? 1 : 0);
-  const bool used_up = settings.max_attempts != 0 && attempts >= settings.max_attempts;
+  const bool used_up = settings.attempts_max != 0 && attempts >= settings.attempts_max;
   const std::string dead_letter_queue = dead_letter_queue_of(queue);
   if (failure.counted && used_up && !dead_letter_queue.empty()) {
     dead_letter(stored, dead_letter_queue, std::move(failure.reason), now);

@@ -52,7 +52,7 @@ QueueSettings settings() {
   QueueSettings all;
   if (*rc::gen::arbitrary<bool>()) return all;
   all.visibility_timeout = std::max(limits::kVisibilityTimeoutMin, span(std::chrono::hours{12}));
-  all.max_attempts = small() % (limits::kMaxAttemptsMax + 1);
+  all.attempts_max = small() % (limits::kAttemptsMax + 1);
   if (*rc::gen::arbitrary<bool>()) all.dead_letter_queue = name().substr(0, 100);
   all.retry_delay = span(limits::kDelayMax);
   all.retry_delay_max = std::max(all.retry_delay, span(limits::kDelayMax));

@@ -36,7 +36,7 @@ inline MessageRef stored_message() { return Message::make(new_message(), id(), k
 inline QueueSettings settings() {
   QueueSettings all;
   all.visibility_timeout = Duration{4'000'000'000};
-  all.max_attempts = 5;
+  all.attempts_max = 5;
   all.dead_letter_queue = "graveyard";
   all.retry_delay = Duration{6'000'000};
   all.retry_delay_max = Duration{7'000'000'000};

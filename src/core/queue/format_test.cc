@@ -154,7 +154,7 @@ TEST(QueueFormat, SettingsSkipOneToComeAndRefuseOneThatMustBeUnderstood) {
   Decoder in(skipped);
   const QueueSettings settings = decode_settings(in);
   ASSERT_TRUE(in.finish());
-  EXPECT_EQ(settings.max_attempts, 5U);
+  EXPECT_EQ(settings.attempts_max, 5U);
   EXPECT_EQ(settings.messages_max, 9'000U);
   EXPECT_EQ(settings.retention, QueueSettings{}.retention);
 

@@ -43,7 +43,7 @@ class MachineConsumer : public ::testing::Test {
 // looked at.
 TEST_F(MachineConsumer, ACrashLoopDeadLettersOnlyTheMessageThatWasWorkedOn) {
   QueueSettingsPatch settings;
-  settings.max_attempts = 3;
+  settings.attempts_max = 3;
   world.create("jobs", settings);
   world.send_many("jobs", "m", 200);
   for (int i = 0; i < 3; ++i) {

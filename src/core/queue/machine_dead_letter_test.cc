@@ -10,7 +10,7 @@ namespace {
 TEST(MachineDeadLetter, TheLastAllowedAttemptMovesTheMessageWithHeadersThatSayWhy) {
   World world;
   QueueSettingsPatch settings;
-  settings.max_attempts = 2;
+  settings.attempts_max = 2;
   world.create("q", settings);
   NewMessage sent = message("payload");
   sent.headers = {{"mine", "kept"}};
@@ -39,7 +39,7 @@ TEST(MachineDeadLetter, TheLastAllowedAttemptMovesTheMessageWithHeadersThatSayWh
 TEST(MachineDeadLetter, TheDefaultIsSixteenAttemptsAndZeroIsNoLimit) {
   World world;
   QueueSettingsPatch settings;
-  settings.max_attempts = 0;
+  settings.attempts_max = 0;
   world.create("for-ever", settings);
   world.create("q");
   for (const std::string queue : {"q", "for-ever"}) {
@@ -246,7 +246,7 @@ TEST_P(MachineRedrive, MovesAllBackToWhereTheyCameFrom) {
 
 TEST_P(MachineRedrive, MovesNoMoreThanAsked) {
   RedriveCommand command = redrive_from("q.dlq");
-  command.max = 2;
+  command.messages_max = 2;
   EXPECT_EQ(redrive(world, command).moved, 2U);
   EXPECT_EQ(world.stats("q").ready, 2U);
   EXPECT_EQ(world.drain("q.dlq"), (Payloads{"c", "d", "e"}));

@@ -150,13 +150,13 @@ class World {
   }
   AttachCommand attach_as(AttachCommand attach) { return run(std::move(attach)); }
   ConsumerNumber attach(const std::string& queue, const std::string& consumer_id,
-                        std::uint32_t max_in_flight = limits::kMaxInFlightDefault,
+                        std::uint32_t in_flight_max = limits::kInFlightDefault,
                         std::uint32_t concurrency = 1) {
     const ConsumerNumber number{++consumers_};
     const auto done = run(AttachCommand{.queue = queue,
                                         .consumer = number,
                                         .consumer_id = consumer_id,
-                                        .max_in_flight = max_in_flight,
+                                        .in_flight_max = in_flight_max,
                                         .credit = {},
                                         .concurrency = concurrency,
                                         .sink = {},

@@ -237,7 +237,7 @@ TEST_F(MachineLease, ANackWithADelayHidesTheMessageUntilThen) {
 
 TEST_F(MachineLease, ANackByBackoffWaitsLongerEachTimeUpToTheMaximum) {
   QueueSettingsPatch settings;
-  settings.max_attempts = 0;
+  settings.attempts_max = 0;
   world.run(UpdateQueueCommand{.queue = "q", .settings = settings, .error = {}, .description = {}});
   world.send("q", "m");
   const ConsumerNumber alice = world.attach("q", "alice");
@@ -305,7 +305,7 @@ TEST_F(MachineLease, ExpiryHappensWhileCommandsKeepComing) {
 // redelivered for ever".
 TEST_F(MachineLease, ExpiryCountsAsAFailedAttemptAndEndsInTheDeadLetterQueue) {
   QueueSettingsPatch settings;
-  settings.max_attempts = 3;
+  settings.attempts_max = 3;
   world.create("poison", settings);
   world.send("poison", "m");
   const ConsumerNumber alice = world.attach("poison", "alice");
@@ -485,7 +485,7 @@ TEST_P(MachineLeaseRestart, WithoutReleaseOnDisconnectOnlyTheDeadlineEndsALease)
 
 TEST_P(MachineLeaseRestart, AttemptsAndTheReasonOfFailureSurvive) {
   QueueSettingsPatch settings;
-  settings.max_attempts = 2;
+  settings.attempts_max = 2;
   world.create("r", settings);
   world.send("r", "m");
   world.nack("r", lease_one(world.attach("r", "alice")).token, kNow, "first");

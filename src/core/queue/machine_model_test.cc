@@ -48,7 +48,7 @@ struct Known {
 struct Client {
   std::string id;
   std::optional<ConsumerNumber> number;
-  std::size_t max_in_flight = 0;
+  std::size_t in_flight_max = 0;
   std::uint32_t concurrency = 1;
   bool marks = false;
 };
@@ -132,7 +132,7 @@ class Comparison {
 
   void create() {
     QueueSettingsPatch settings;
-    settings.max_attempts = kMaxAttempts;
+    settings.attempts_max = kMaxAttempts;
     settings.visibility_timeout = kVisibility;
     settings.retry_delay = kRetry;
     world_.create("q", settings);
@@ -160,11 +160,11 @@ class Comparison {
     }
   }
 
-  void attach(Client& client, std::uint32_t max_in_flight) {
+  void attach(Client& client, std::uint32_t in_flight_max) {
     if (client.number.has_value()) judge(client, false);
-    client.concurrency = 1 + max_in_flight / 3;
-    client.number = world_.attach("q", client.id, max_in_flight, client.concurrency);
-    client.max_in_flight = max_in_flight;
+    client.concurrency = 1 + in_flight_max / 3;
+    client.number = world_.attach("q", client.id, in_flight_max, client.concurrency);
+    client.in_flight_max = in_flight_max;
     client.marks = false;
   }
 
@@ -396,7 +396,7 @@ class Comparison {
     RC_ASSERT(got.attempt == known->attempts + 1);
     RC_ASSERT(got.deadline == world_.now() + kVisibility);
     RC_ASSERT(tokens_.insert(got.token).second);
-    RC_ASSERT(held_by(client.id).size() < client.max_in_flight);
+    RC_ASSERT(held_by(client.id).size() < client.in_flight_max);
     known->state = State::leased;
     known->token = got.token;
     known->deadline = got.deadline;
@@ -438,7 +438,7 @@ class Comparison {
     bool room = false;
     for (const Client& client : clients_) {
       room =
-          room || (client.number.has_value() && held_by(client.id).size() < client.max_in_flight);
+          room || (client.number.has_value() && held_by(client.id).size() < client.in_flight_max);
     }
     RC_ASSERT(!room || stats.ready == 0U);
   }

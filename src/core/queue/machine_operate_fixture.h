@@ -51,7 +51,7 @@ inline RedriveCommand redrive_from(const std::string& queue) {
 
 inline QueueSettingsPatch one_attempt() {
   QueueSettingsPatch settings;
-  settings.max_attempts = 1;
+  settings.attempts_max = 1;
   return settings;
 }
 

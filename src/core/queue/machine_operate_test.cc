@@ -236,7 +236,7 @@ TEST_P(MachineLife, PeekShowsReadyMessagesInOrderAndLeasesNothing) {
   reboot();
   PeekCommand peek;
   peek.queue = "q";
-  peek.max = 4;
+  peek.messages_max = 4;
   const PeekCommand done = world.run(peek);
   ASSERT_EQ(done.messages.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {

@@ -32,7 +32,7 @@ std::string order_of_keys(World& world, const std::string& queue, std::size_t co
   AttachCommand attach{.queue = queue,
                        .consumer = ConsumerNumber{1000},
                        .consumer_id = "order",
-                       .max_in_flight = 100'000,
+                       .in_flight_max = 100'000,
                        .credit = count,
                        .sink = {},
                        .error = {}};
@@ -340,7 +340,7 @@ TEST(MachineCredit, AnAckGivesNoCreditAndCreditNoRoomInFlight) {
   world.attach_as({.queue = "q",
                    .consumer = ConsumerNumber{1},
                    .consumer_id = "alice",
-                   .max_in_flight = 1,
+                   .in_flight_max = 1,
                    .credit = 2,
                    .sink = {},
                    .error = {}});
@@ -375,7 +375,7 @@ TEST(MachineCredit, MaxInFlightBytesStopsAfterTheMessageThatReachesIt) {
   world.attach_as({.queue = "q",
                    .consumer = ConsumerNumber{1},
                    .consumer_id = "alice",
-                   .max_in_flight_bytes = 1500,
+                   .in_flight_bytes_max = 1500,
                    .credit = {},
                    .sink = {},
                    .error = {}});

@@ -104,11 +104,12 @@ Progress QueueMachine::on(PeekCommand& command, Instant) {
   }
   queue->active.for_each([&](const Key& key) {
     for (const auto& [sequence, stored] : key.ready) {
-      if (command.messages.size() >= command.max) return;
+      if (command.messages.size() >= command.messages_max) return;
       if (stored->body != nullptr) command.messages.push_back(peeked(*stored));
     }
   });
-  if (command.messages.size() >= command.max || command.messages.size() >= queue->ready) return {};
+  if (command.messages.size() >= command.messages_max || command.messages.size() >= queue->ready)
+    return {};
   return read_page(tables::kMessages, queue_prefix(queue->id), prefix_end(queue_prefix(queue->id)));
 }
 
@@ -136,12 +137,12 @@ Progress QueueMachine::peek_rows(PeekCommand& command, const std::vector<Row>& r
                                  Queue& queue) {
   if (command.id.has_value()) return peek_id_row(command, rows, queue);
   for (const Row& row : rows) {
-    if (command.messages.size() >= command.max) return {};
+    if (command.messages.size() >= command.messages_max) return {};
     if (auto message = peek_row(queue, row); message.has_value()) {
       command.messages.push_back(*std::move(message));
     }
   }
-  if (exhausted || command.messages.size() >= command.max) return {};
+  if (exhausted || command.messages.size() >= command.messages_max) return {};
   return read_page(tables::kMessages, rows.back().key + '\0', prefix_end(queue_prefix(queue.id)));
 }
 
@@ -265,7 +266,7 @@ Progress QueueMachine::redrive_memory(RedriveCommand& command, Queue& queue, Ins
 /// Waits until the rate allows more, or reads the next page, or is done.
 Progress QueueMachine::redrive_page(RedriveCommand& command, const Queue& queue, std::string from,
                                     Instant now) {
-  const bool enough = command.max != 0 && command.matched >= command.max;
+  const bool enough = command.messages_max != 0 && command.matched >= command.messages_max;
   if (from.empty() || enough || queue.ready == 0) return {};
   command.next_row = std::move(from);
   if (command.rate > 0 && !command.dry_run) {
@@ -293,7 +294,7 @@ Progress QueueMachine::redrive_rows(RedriveCommand& command, const std::vector<R
 }
 
 void QueueMachine::redrive_row(RedriveCommand& command, Queue& queue, const Row& row, Instant now) {
-  if (command.max != 0 && command.matched >= command.max) return;
+  if (command.messages_max != 0 && command.matched >= command.messages_max) return;
   const Result<MessageRow> decoded = decode_message_row(row.value);
   if (!decoded.has_value() || !matches(command, *decoded->message)) return;
   const Uuid id = decoded->message->id();
@@ -306,7 +307,7 @@ void QueueMachine::redrive_row(RedriveCommand& command, Queue& queue, const Row&
 }
 
 void QueueMachine::redrive_one(RedriveCommand& command, Queue& queue, Stored& stored, Instant now) {
-  if (command.max != 0 && command.matched >= command.max) return;
+  if (command.messages_max != 0 && command.matched >= command.messages_max) return;
   if (!matches(command, *stored.body)) return;
   ++command.matched;
   if (command.dry_run) return;

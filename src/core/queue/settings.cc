@@ -209,7 +209,7 @@ QueueSettings decode_settings(Decoder& in) {
 QueueSettings decode_settings_1(Decoder& in) {
   QueueSettings settings;
   settings.visibility_timeout = decode_span(in);
-  settings.max_attempts = static_cast<std::uint32_t>(in.varint());
+  settings.attempts_max = static_cast<std::uint32_t>(in.varint());
   settings.dead_letter_queue = in.blob();
   settings.retry_delay = decode_span(in);
   settings.retry_delay_max = decode_span(in);

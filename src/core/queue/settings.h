@@ -41,7 +41,7 @@ struct BasicQueueSettings {
   // These values are part of the format: a setting that has its own is not written. A queue that is
   // there keeps them, so a later version must not change them.
   Value<Duration> visibility_timeout = initially<Duration>(std::chrono::seconds{30});
-  Value<std::uint32_t> max_attempts = initially<std::uint32_t>(16);  // 0 = no limit.
+  Value<std::uint32_t> attempts_max = initially<std::uint32_t>(16);  // 0 = no limit.
   // Empty = "<name>.dlq"; a queue named so has none.
   Value<std::string> dead_letter_queue = initially<std::string>({});
   Value<Duration> retry_delay = initially<Duration>(std::chrono::milliseconds{100});
@@ -89,8 +89,8 @@ inline constexpr auto kQueueSettings = [] {
   return std::tuple{
       Span{1, "visibility_timeout", &All::visibility_timeout, &Some::visibility_timeout,
            limits::kVisibilityTimeoutMin, limits::kVisibilityTimeoutMax},
-      QueueSetting<std::uint32_t>{2, "max_attempts", &All::max_attempts, &Some::max_attempts, 0,
-                                  limits::kMaxAttemptsMax},
+      QueueSetting<std::uint32_t>{2, "max_attempts", &All::attempts_max, &Some::attempts_max, 0,
+                                  limits::kAttemptsMax},
       QueueSetting<std::string>{3, "dead_letter_queue", &All::dead_letter_queue,
                                 &Some::dead_letter_queue},
       Span{4, "retry_delay", &All::retry_delay, &Some::retry_delay, {}, limits::kDelayMax},

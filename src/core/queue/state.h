@@ -111,8 +111,8 @@ struct Holder : ListHook<Queue> {
   std::shared_ptr<const std::string> id;
   Queue* queue = nullptr;
   std::optional<ConsumerNumber> number;  // Set while connected.
-  std::uint32_t max_in_flight = 0;
-  std::uint64_t max_in_flight_bytes = 0;
+  std::uint32_t in_flight_max = 0;
+  std::uint64_t in_flight_bytes_max = 0;
   std::optional<std::uint64_t> credit;
   std::uint32_t concurrency = 1;  // How many messages it works on at a time.
   bool marks = false;             // It says which ones it has begun.
@@ -120,10 +120,10 @@ struct Holder : ListHook<Queue> {
   IntrusiveList<Stored, Holder> leases;  // In order of granting.
 
   [[nodiscard]] std::uint64_t capacity() const {
-    if (!number.has_value() || leases.size() >= max_in_flight) return 0;
+    if (!number.has_value() || leases.size() >= in_flight_max) return 0;
     // At least one however large it is, or a message over the limit could never be delivered.
-    if (in_flight_bytes >= max_in_flight_bytes) return 0;
-    const std::uint64_t room = max_in_flight - leases.size();
+    if (in_flight_bytes >= in_flight_bytes_max) return 0;
+    const std::uint64_t room = in_flight_max - leases.size();
     return credit.has_value() ? std::min(*credit, room) : room;
   }
 };

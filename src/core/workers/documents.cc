@@ -133,7 +133,7 @@ Holding read_holding(Fields& fields, const Json& row, const std::vector<SessionI
 std::string_view to_string(SessionState state) { return kStates.at(std::to_underlying(state)); }
 std::string_view to_string(Why why) { return kWhys.at(std::to_underlying(why)); }
 
-std::string encode(const Session& session) {
+std::string encode(const WorkerSession& session) {
   return Json{{"version", kDocumentVersion},
               {"state", to_string(session.state)},
               {"beat", session.beat},
@@ -150,9 +150,9 @@ std::string encode(const Session& session) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Result<Session> decode_session(std::string_view text) {
+Result<WorkerSession> decode_session(std::string_view text) {
   Fields fields("session", text);
-  Session session;
+  WorkerSession session;
   const auto state = parse<SessionState>(kStates, fields.text("state"));
   if (!state.has_value()) fields.fail("has no known \"state\"");
   session.state = state.value_or(SessionState::active);

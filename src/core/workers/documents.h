@@ -25,7 +25,7 @@ enum class SessionState : std::uint8_t {
 std::string_view to_string(SessionState state);
 
 /// What a worker publishes of itself, once per heartbeat.
-struct Session {
+struct WorkerSession {
   SessionState state = SessionState::active;
   std::uint64_t beat = 0;  // Different in each write.
   std::uint32_t weight = 1;
@@ -42,7 +42,7 @@ struct Session {
   [[nodiscard]] bool dead() const {
     return state == SessionState::evicted || state == SessionState::gone;
   }
-  bool operator==(const Session&) const = default;
+  bool operator==(const WorkerSession&) const = default;
 };
 
 /// Why a partition has its owner.
@@ -76,9 +76,9 @@ constexpr int kDocumentVersion = 1;
 constexpr std::size_t kDocumentBytesMax = 1U << 20U;
 
 /// Documents are versioned JSON. Errors say what is wrong with one; a newer version is an error.
-std::string encode(const Session& session);
+std::string encode(const WorkerSession& session);
 std::string encode(const Assignment& assignment);
-Result<Session> decode_session(std::string_view text);
+Result<WorkerSession> decode_session(std::string_view text);
 Result<Assignment> decode_assignment(std::string_view text);
 /// The same for any JSON, at a tenth of the speed: decode_assignment() falls back to it for
 /// documents that encode() would have written in another form.

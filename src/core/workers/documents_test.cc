@@ -14,18 +14,18 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST(Documents, ASessionComesBackAsItWas) {
-  const Session session{.state = SessionState::restarting,
-                        .beat = 17,
-                        .weight = 3,
-                        .static_id = true,
-                        .fenced = true,
-                        .blind = true,
-                        .stopped = true,
-                        .lease = milliseconds(5000),
-                        .grace = milliseconds(30'000),
-                        .since = milliseconds(1),
-                        .renewed = milliseconds(2),
-                        .host = "host:7"};
+  const WorkerSession session{.state = SessionState::restarting,
+                              .beat = 17,
+                              .weight = 3,
+                              .static_id = true,
+                              .fenced = true,
+                              .blind = true,
+                              .stopped = true,
+                              .lease = milliseconds(5000),
+                              .grace = milliseconds(30'000),
+                              .since = milliseconds(1),
+                              .renewed = milliseconds(2),
+                              .host = "host:7"};
   EXPECT_EQ(decode_session(encode(session)).value(), session);
 }
 
@@ -47,11 +47,11 @@ TEST(Documents, AnErrorSaysWhatIsWrong) {
   EXPECT_TRUE(says(decode_session("{}"), "no number \"version\""));
   EXPECT_TRUE(says(decode_session(R"({"version":9})"), "has version 9"));
   EXPECT_TRUE(says(decode_session(R"({"version":1,"state":"odd"})"), "no known \"state\""));
-  Session heavy;
+  WorkerSession heavy;
   heavy.lease = milliseconds(1);
   heavy.weight = kWeightMax + 1;
   EXPECT_TRUE(says(decode_session(encode(heavy)), "\"weight\" must be 1 to 1000"));
-  Session endless;
+  WorkerSession endless;
   endless.lease = std::chrono::hours(24) + milliseconds(1);
   EXPECT_TRUE(says(decode_session(encode(endless)), "\"lease_ms\" must be 1 to 86400000"));
   endless.grace = std::exchange(endless.lease, milliseconds(1));

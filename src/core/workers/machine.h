@@ -110,7 +110,7 @@ class Machine {
     bool waiting = false;  // For more partitions to hand over.
   };
   struct Attempt {
-    Session session;
+    WorkerSession session;
     Instant sent_at;
   };
 
@@ -139,12 +139,12 @@ class Machine {
   bool must_end_for_static_id();
   bool must_give_up(Instant now);
   void step_closing(Instant now);
-  [[nodiscard]] Session wanted_session(Instant now) const;
+  [[nodiscard]] WorkerSession wanted_session(Instant now) const;
   [[nodiscard]] SessionState wanted_state() const;
-  void write_session(Session session, Instant now);
+  void write_session(WorkerSession session, Instant now);
   void on_session_written(const Pending& pending, const Reply& reply, Instant now);
   void on_session_read(const Pending& pending, const Reply& reply, Instant now);
-  void accept_attempt(const Session& session, Instant now);
+  void accept_attempt(const WorkerSession& session, Instant now);
   void session_died(std::string why, Instant now);
   void fence(Instant now);
   [[nodiscard]] const GroupView::KnownSession* former_life() const;
@@ -167,7 +167,7 @@ class Machine {
   [[nodiscard]] std::optional<Instant> eviction_due(const SessionId& id,
                                                     const GroupView::KnownSession& known,
                                                     Duration delay, Instant now) const;
-  [[nodiscard]] Duration lease_of(const Session& session) const;
+  [[nodiscard]] Duration lease_of(const WorkerSession& session) const;
   void evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
              Instant now);
   void step_cleanup(Instant now);
@@ -205,7 +205,7 @@ class Machine {
   RequestId next_request_ = 1;
 
   // The session.
-  Session written_;        // As last confirmed.
+  WorkerSession written_;  // As last confirmed.
   Revision revision_ = 0;  // Of that.
   Instant since_;          // Of this life.
   std::uint64_t beat_ = 0;

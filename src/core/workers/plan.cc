@@ -16,7 +16,7 @@ class Planner {
  public:
   Planner(const GroupView& view, const PlanRequest& request) : view_(view), request_(request) {
     for (const auto& [id, known] : view.sessions()) {
-      const Session& session = known.session;
+      const WorkerSession& session = known.session;
       if (session.dead() || id == request.leaving) continue;
       if (session.state == SessionState::active) {
         places_.emplace(id, members_.size());

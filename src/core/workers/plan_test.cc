@@ -16,7 +16,7 @@ class Group {
 
   Group& session(const SessionId& id, SessionState state, bool static_id = false,
                  bool stopped = false, std::uint32_t weight = 1) {
-    Session session;
+    WorkerSession session;
     session.state = state;
     session.static_id = static_id;
     session.stopped = stopped;
@@ -207,7 +207,7 @@ TEST(Plan, ManyPartitionsAreCutIntoChunks) {
 
 TEST(View, TheHighestRevisionCounts) {
   GroupView view("g");
-  Session session;
+  WorkerSession session;
   session.lease = std::chrono::seconds(5);
   const auto write = [&](std::uint64_t beat, Revision revision) {
     session.beat = beat;
@@ -228,7 +228,7 @@ TEST(View, TheHighestRevisionCounts) {
 
 TEST(View, AListForgetsOnlyWhatItCouldHaveShown) {
   GroupView view("g");
-  Session session;
+  WorkerSession session;
   session.lease = std::chrono::seconds(5);
   ASSERT_TRUE(view.put({session_key("g", "old.1"), encode(session), 1}, Instant{1}).has_value());
   ASSERT_TRUE(view.put({session_key("g", "new.1"), encode(session), 2}, Instant{9}).has_value());

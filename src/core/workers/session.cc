@@ -78,8 +78,8 @@ SessionState Machine::wanted_state() const {
   return wait ? SessionState::standby : SessionState::active;
 }
 
-Session Machine::wanted_session(Instant now) const {
-  Session session;
+WorkerSession Machine::wanted_session(Instant now) const {
+  WorkerSession session;
   session.state = wanted_state();
   session.beat = beat_;
   session.weight = settings_.weight;
@@ -168,13 +168,13 @@ void Machine::step_closing(Instant now) {
   const SessionState last = gone ? SessionState::gone : SessionState::restarting;
   if (written_.state == last && (gone || written_.stopped)) return finish({});
   if (now < next_renewal_) return wake_at(next_renewal_);
-  Session session = wanted_session(now);
+  WorkerSession session = wanted_session(now);
   session.state = last;
   session.stopped = true;
   write_session(std::move(session), now);
 }
 
-void Machine::write_session(Session session, Instant now) {
+void Machine::write_session(WorkerSession session, Instant now) {
   if (now < write_at_) return wake_at(write_at_);
   session.beat = ++beat_;
   attempts_[session.beat] = {session, now};
@@ -207,7 +207,7 @@ void Machine::on_session_written(const Pending& pending, const Reply& reply, Ins
 }
 
 /// This write of the session has succeeded: the lease counts from when it was sent.
-void Machine::accept_attempt(const Session& session, Instant now) {
+void Machine::accept_attempt(const WorkerSession& session, Instant now) {
   written_ = session;
   if (phase_ == Phase::creating) {
     phase_ = Phase::joined;
@@ -243,7 +243,7 @@ void Machine::on_session_read(const Pending& pending, const Reply& reply, Instan
   }
   const Entry& entry = reply.entries.front();
   learn(entry, now);
-  const Result<Session> session = decode_session(entry.value);
+  const Result<WorkerSession> session = decode_session(entry.value);
   if (!session.has_value()) return session_died("its session cannot be read", now);
   const bool closed = phase_ == Phase::closing && session->state == SessionState::gone &&
                       attempts_.contains(session->beat);

@@ -92,7 +92,7 @@ std::size_t Machine::rank() const {
 std::optional<Instant> Machine::eviction_due(const SessionId& id,
                                              const GroupView::KnownSession& known, Duration delay,
                                              Instant now) const {
-  const Session& session = known.session;
+  const WorkerSession& session = known.session;
   const bool former = settings_.static_id && worker_of(id) == settings_.worker;
   if (session.state == SessionState::restarting && session.stopped) {
     // It has stopped: its next life takes over at once, others when the time is up.
@@ -167,7 +167,7 @@ void Machine::step_unknown_owners(Duration delay, Instant now) {
 
 /// If unknown, the longest lease that we know of in the group, ours included: workers of a group
 /// are started alike. The longest possible lease, a day, would help nobody.
-Duration Machine::lease_of(const Session& session) const {
+Duration Machine::lease_of(const WorkerSession& session) const {
   if (session.lease.count() != 0) return session.lease;
   Duration longest = settings_.timing.lease;
   for (const auto& [id, known] : view_.sessions()) {
@@ -178,7 +178,7 @@ Duration Machine::lease_of(const Session& session) const {
 
 void Machine::evict(const SessionId& id, const GroupView::KnownSession& known, SessionState state,
                     Instant now) {
-  Session session = known.session;
+  WorkerSession session = known.session;
   session.state = state;
   session.lease = std::chrono::duration_cast<std::chrono::milliseconds>(lease_of(session));
   evicting_.insert(id);

@@ -124,7 +124,7 @@ TEST(Trouble, OneThatStartsOverAGarbledOwnerWaitsItsOwnLease) {
 TEST(Trouble, ASessionWithALeaseThatCannotBeKeepsNothing) {
   FakeGroup group(2);
   auto& first = group.join("w1");
-  Session session;
+  WorkerSession session;
   session.lease = milliseconds(std::int64_t{1} << 53U);
   first.running = false;
   group.put(session_key("g", first.machine->session()), encode(session));

@@ -10,16 +10,16 @@ namespace baton::partition {
 namespace {
 
 /// Whether a plan would treat the two alike.
-bool same_shape(const Session& a, const Session& b) {
+bool same_shape(const WorkerSession& a, const WorkerSession& b) {
   return a.state == b.state && a.weight == b.weight && a.static_id == b.static_id &&
          a.stopped == b.stopped;
 }
 
 /// The session of a document that cannot be read: its worker gets nothing new, may be at work, and
 /// can be declared dead.
-Session garbled(const Session& last) {
+WorkerSession garbled(const WorkerSession& last) {
   if (last.dead()) return last;
-  Session session;
+  WorkerSession session;
   session.state = SessionState::standby;
   session.lease = last.lease;
   return session;
@@ -60,10 +60,10 @@ Status GroupView::put(const Entry& entry, Instant now) {
 Status GroupView::put_session(const SessionId& id, const Entry& entry, Instant now) {
   const auto known = sessions_.find(id);
   if (known != sessions_.end() && entry.revision <= known->second.revision) return {};
-  const Result<Session> read = decode_session(entry.value);
-  const Session session = read.has_value()           ? *read
-                          : known == sessions_.end() ? garbled({})
-                                                     : garbled(known->second.session);
+  const Result<WorkerSession> read = decode_session(entry.value);
+  const WorkerSession session = read.has_value()           ? *read
+                                : known == sessions_.end() ? garbled({})
+                                                           : garbled(known->second.session);
   if (known == sessions_.end() || !same_shape(known->second.session, session)) ++shape_;
   sessions_.insert_or_assign(id, KnownSession{session, entry.revision, now});
   vanished_.erase(id);
@@ -155,9 +155,9 @@ bool GroupView::is_dead(const SessionId& session) const {
   return known != nullptr ? known->session.dead() : buried_.contains(session);
 }
 
-Session GroupView::last_of(const SessionId& session) const {
+WorkerSession GroupView::last_of(const SessionId& session) const {
   const auto found = vanished_.find(session);
-  return found == vanished_.end() ? Session() : found->second;
+  return found == vanished_.end() ? WorkerSession() : found->second;
 }
 
 std::vector<SessionId> GroupView::unknown_owners() const {

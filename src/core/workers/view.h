@@ -30,7 +30,7 @@ struct Entry {
 class GroupView {
  public:
   struct KnownSession {
-    Session session;
+    WorkerSession session;
     Revision revision = 0;
     Instant seen_at;  // When this revision was first seen.
   };
@@ -68,7 +68,7 @@ class GroupView {
   /// Whether the session is known to be dead for good. A missing one is not: it may be new.
   [[nodiscard]] bool is_dead(const SessionId& session) const;
   /// What was last known of a session whose key is gone; empty if unknown or dead.
-  [[nodiscard]] Session last_of(const SessionId& session) const;
+  [[nodiscard]] WorkerSession last_of(const SessionId& session) const;
   /// Owners named in the assignment whose sessions are not known.
   [[nodiscard]] std::vector<SessionId> unknown_owners() const;
 
@@ -85,7 +85,7 @@ class GroupView {
   Chunks chunks_;
   std::map<std::string, Revision, std::less<>> removals_;  // A late event must not bring them back.
   std::set<SessionId> buried_;                             // Dead, and their keys are gone.
-  std::map<SessionId, Session> vanished_;                  // Not dead, and their keys are gone.
+  std::map<SessionId, WorkerSession> vanished_;            // Not dead, and their keys are gone.
   std::uint64_t shape_ = 0;
   Revision newest_ = 0;
 };

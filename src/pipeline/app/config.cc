@@ -149,7 +149,7 @@ constexpr std::array kSettings = std::to_array<Setting>({
     {"drain", When::start, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_duration(c.engine.drain, t, milliseconds(0), kDrainLongest); }},
     {"max_outage", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
-       return set_duration(c.engine.breaker.max_outage, t); }},
+       return set_duration(c.engine.breaker.outage_max, t); }},
     {"retry.attempts", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {
        return set_number(c.engine.lane.retries, t, 0, 1000); }},
     {"retry.first", When::reload, [](PipelineConfig& c, std::string_view t) -> Status {

@@ -76,7 +76,7 @@ TEST(PipelineConfig, TheCommentsOfTheExampleAreTrue) {
   EXPECT_EQ(config->engine.lane.backoff.most, plain->engine.lane.backoff.most);
   EXPECT_EQ(config->engine.breaker.probe.first, plain->engine.breaker.probe.first);
   EXPECT_EQ(config->engine.breaker.probe.most, plain->engine.breaker.probe.most);
-  EXPECT_EQ(config->engine.breaker.max_outage, plain->engine.breaker.max_outage);
+  EXPECT_EQ(config->engine.breaker.outage_max, plain->engine.breaker.outage_max);
   EXPECT_EQ(config->engine.storm.in_a_row, plain->engine.storm.in_a_row);
   EXPECT_EQ(config->engine.storm.of_last, plain->engine.storm.of_last);
   EXPECT_EQ(config->engine.storm.percent, plain->engine.storm.percent);

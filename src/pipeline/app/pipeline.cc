@@ -149,7 +149,7 @@ std::optional<Pipeline::Waiting> Pipeline::waiting() const {
 }
 
 bool Pipeline::waits_too_long() const {
-  const Duration limit = config_.engine.breaker.max_outage;
+  const Duration limit = config_.engine.breaker.outage_max;
   const std::optional<Waiting> now = waiting();
   if (limit <= Duration::zero() || !now.has_value() || now->outage.time < limit) return false;
   log(true, fmt::format("{} out for longer than max_outage: ending", now->what));

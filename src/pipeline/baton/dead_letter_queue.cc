@@ -19,7 +19,7 @@
 
 #include "base/limits.h"
 #include "pipeline/baton/queue_letter.h"
-#include "pipeline/ends/client_errors.h"
+#include "sdk/base/channel.h"
 
 namespace baton::pipeline {
 namespace {
@@ -98,7 +98,7 @@ class LeaseKeeper {
         if (messages.has_value()) {
           take(*std::move(messages));
         } else {
-          failure_ = from_client(messages.error());
+          failure_ = messages.error();
         }
         over = failure_.has_value();
       }
@@ -204,9 +204,9 @@ class LeasedLetters {
 
   /// A letter whose lease is over comes again: to us, who know that it was sent, or to others, who
   /// send it twice. No reason to leave the rest.
-  static Status unless_lost(const client::Status& status) {
-    if (status.has_value() || status.error().code == client::Code::lease_lost) return {};
-    return from_client(status.error());
+  static Status unless_lost(const Status& status) {
+    if (status.has_value() || status.error().code == Errc::lease_lost) return {};
+    return status.error();
   }
 
   LetterTaker& taker_;
@@ -220,13 +220,13 @@ class LeasedLetters {
 
 Result<std::unique_ptr<DeadLetterQueue>> DeadLetterQueue::open(const Endpoint& endpoint) {
   auto client = client::QueueClient::connect(connection_to(endpoint));
-  if (!client.has_value()) return from_client(client.error());
+  if (!client.has_value()) return client.error();
   return std::unique_ptr<DeadLetterQueue>(new DeadLetterQueue(endpoint, *std::move(client)));
 }
 
 Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
   auto messages = client_.peek(endpoint_.name, limits::kPeekMax);
-  if (!messages.has_value()) return from_client(connection_to(endpoint_), messages.error());
+  if (!messages.has_value()) return client::explain(connection_to(endpoint_), messages.error());
   for (const client::PeekedMessage& message : *messages) {
     if (!see(letter_of(message))) break;
   }
@@ -235,24 +235,24 @@ Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
 
 Result<StoredLetter> DeadLetterQueue::find(const std::string& id) {
   auto message = client_.peek_message(endpoint_.name, id);
-  if (!message.has_value()) return from_client(connection_to(endpoint_), message.error());
+  if (!message.has_value()) return client::explain(connection_to(endpoint_), message.error());
   return letter_of(*message);
 }
 
 Result<std::uint64_t> DeadLetterQueue::take(LetterTaker& taker) {
   const auto info = client_.describe_queue(endpoint_.name);
-  if (!info.has_value()) return from_client(connection_to(endpoint_), info.error());
+  if (!info.has_value()) return client::explain(connection_to(endpoint_), info.error());
   client::LeaseStreamOptions options;
   options.connection = connection_to(endpoint_);
   options.queue = endpoint_.name;
   const std::uint64_t all = info->stats.ready;
-  options.max_in_flight =
-      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(all, 1, limits::kMaxInFlightMax));
-  options.max_in_flight_bytes = limits::kMaxInFlightBytesMax;
+  options.in_flight_max =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(all, 1, limits::kInFlightMax));
+  options.in_flight_bytes_max = limits::kInFlightBytesMax;
   auto stream = client::LeaseStream::open(std::move(options));
-  if (!stream.has_value()) return from_client(stream.error());
+  if (!stream.has_value()) return stream.error();
   const auto registered = (*stream)->wait_until_registered(kRegister);
-  if (!registered.has_value()) return from_client(registered.error());
+  if (!registered.has_value()) return registered.error();
   return LeasedLetters(taker, **stream, registered->visibility_timeout).run(all);
 }
 

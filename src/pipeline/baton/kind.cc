@@ -10,7 +10,7 @@
 #include "pipeline/baton/queue_dead_letters.h"
 #include "pipeline/baton/queue_source.h"
 #include "pipeline/baton/stream_source.h"
-#include "pipeline/ends/client_errors.h"
+#include "sdk/base/channel.h"
 
 namespace baton::pipeline {
 namespace {
@@ -43,11 +43,11 @@ Result<std::unique_ptr<Source>> make_queue_source(const PipelineConfig& config) 
 Result<std::optional<Finding>> find_missing_queue(const PipelineConfig& config) {
   const Endpoint& to = config.dead_letters.endpoint;
   auto client = client::QueueClient::connect(hasty_connection_to(to));
-  if (!client.has_value()) return from_client(client.error());
+  if (!client.has_value()) return client.error();
   const auto queue = client->describe_queue(to.name);
   if (queue.has_value()) return std::nullopt;
-  if (queue.error().code == client::Code::queue_not_found) return missing(false, "queue", to.name);
-  return from_client(connection_to(to), queue.error());
+  if (queue.error().code == Errc::queue_not_found) return missing(false, "queue", to.name);
+  return client::explain(connection_to(to), queue.error());
 }
 
 Result<std::unique_ptr<DeadLetterTarget>> open_letters(const PipelineConfig& config) {

@@ -10,7 +10,7 @@
 #include <baton/stream_client.h>
 #include <baton/stream_producer.h>
 
-#include "pipeline/ends/client_errors.h"
+#include "sdk/base/channel.h"
 
 namespace baton::pipeline {
 namespace {
@@ -23,11 +23,11 @@ class StreamOutput : public RecordOutput {
     options.stream = endpoint.name;
     // A producer waits for its broker, and for its stream, and says nothing meanwhile.
     auto client = client::StreamClient::connect(options.connection);
-    if (!client.has_value()) return from_client(client.error());
+    if (!client.has_value()) return client.error();
     const auto stream = client->describe_stream(endpoint.name);
-    if (!stream.has_value()) return from_client(options.connection, stream.error());
+    if (!stream.has_value()) return client::explain(options.connection, stream.error());
     auto producer = client::StreamProducer::open(std::move(options));
-    if (!producer.has_value()) return from_client(producer.error());
+    if (!producer.has_value()) return producer.error();
     return std::unique_ptr<RecordOutput>(new StreamOutput(*std::move(producer)));
   }
 
@@ -43,7 +43,7 @@ class StreamOutput : public RecordOutput {
   }
   Status flush(std::chrono::milliseconds timeout) override {
     const auto flushed = producer_->flush(timeout);
-    if (!flushed.has_value()) return from_client(flushed.error());
+    if (!flushed.has_value()) return flushed.error();
     return {};
   }
 
@@ -57,7 +57,7 @@ class QueueOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
     auto client = client::QueueClient::connect(connection_to(endpoint));
-    if (!client.has_value()) return from_client(client.error());
+    if (!client.has_value()) return client.error();
     return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint, *std::move(client)));
   }
 
@@ -79,9 +79,9 @@ class QueueOutput : public RecordOutput {
   Status send_all() {
     if (messages_.empty()) return {};
     const auto results = client_.enqueue(endpoint_.name, std::exchange(messages_, {}));
-    if (!results.has_value()) return from_client(connection_to(endpoint_), results.error());
+    if (!results.has_value()) return client::explain(connection_to(endpoint_), results.error());
     for (const client::EnqueueResult& result : *results) {
-      if (result.error.has_value()) return from_client(*result.error);
+      if (result.error.has_value()) return *result.error;
     }
     return {};
   }

@@ -16,25 +16,20 @@ constexpr std::chrono::hours kDedupWindow{24};
 constexpr std::chrono::hours kVisibility{1};
 constexpr std::size_t kBytesPerCall = std::size_t{2} << 20U;
 
-/// The SDK's numbers are the broker's.
-Error from_client(const client::Error& error) {
-  return {static_cast<Errc>(error.code), error.text};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<QueueDeadLetters>> QueueDeadLetters::open(QueueDeadLetterOptions options) {
   auto client = client::QueueClient::connect(options.connection);
-  if (!client.has_value()) return from_client(client.error());
+  if (!client.has_value()) return client.error();
   client::QueueSettings settings;
   settings.dedup_window = kDedupWindow;
-  settings.max_attempts = 0;                  // Looking at a letter does not use it up,
+  settings.attempts_max = 0;                  // Looking at a letter does not use it up,
   settings.visibility_timeout = kVisibility;  // and may take its time.
   settings.payload_bytes_max = limits::kPayloadBytesMax;
   const auto created = client->create_queue(options.queue, settings);
   // One that exists with other settings is somebody's choice.
-  if (!created.has_value() && created.error().code != client::Code::queue_exists) {
-    return from_client(client::explain(options.connection, created.error()));
+  if (!created.has_value() && created.error().code != Errc::queue_exists) {
+    return client::explain(options.connection, created.error());
   }
   return std::unique_ptr<QueueDeadLetters>(
       new QueueDeadLetters(std::move(options), *std::move(client)));
@@ -61,7 +56,7 @@ Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
 Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
   while (!messages.empty()) {
     const auto results = client_.enqueue(options_.queue, messages);
-    if (!results.has_value()) return from_client(results.error());
+    if (!results.has_value()) return results.error();
     std::vector<client::NewMessage> again;
     for (std::size_t i = 0; i < results->size(); ++i) {
       BATON_TRY(const bool stored, is_stored((*results)[i]));
@@ -79,14 +74,14 @@ Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
 /// more ids can be remembered, letters are written without one.
 Result<bool> QueueDeadLetters::is_stored(const client::EnqueueResult& result) {
   if (result.error.has_value()) {
-    if (result.error->code == client::Code::dedup_full) return false;
-    return from_client(*result.error);
+    if (result.error->code == Errc::dedup_full) return false;
+    return *result.error;
   }
   if (!result.duplicate) return true;
   const auto first = client_.peek_message(options_.queue, result.id);
   if (first.has_value()) return true;
-  if (first.error().code == client::Code::message_not_found) return false;
-  return from_client(first.error());
+  if (first.error().code == Errc::message_not_found) return false;
+  return first.error();
 }
 
 std::string QueueDeadLetters::name() const { return fmt::format("baton-queue:{}", options_.queue); }

@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "base/uuid.h"
-#include "pipeline/ends/client_errors.h"
+#include "sdk/base/channel.h"
 
 namespace baton::pipeline {
 namespace {
@@ -70,9 +70,9 @@ milliseconds until(std::chrono::steady_clock::time_point deadline) {
 }  // namespace
 
 QueueSource::QueueSource(QueueSourceOptions options) : options_(std::move(options)) {
-  options_.prefetch = std::clamp<std::size_t>(options_.prefetch, 1, limits::kMaxInFlightMax);
+  options_.prefetch = std::clamp<std::size_t>(options_.prefetch, 1, limits::kInFlightMax);
   options_.prefetch_bytes =
-      std::clamp<std::size_t>(options_.prefetch_bytes, 1, limits::kMaxInFlightBytesMax);
+      std::clamp<std::size_t>(options_.prefetch_bytes, 1, limits::kInFlightBytesMax);
   auto& connection = options_.connection;
   connection.reconnect_max = std::min(connection.reconnect_max, kReconnectMax);
 }
@@ -98,15 +98,15 @@ client::LeaseStreamOptions QueueSource::stream_options() {
   client::LeaseStreamOptions options;
   options.connection = options_.connection;
   options.queue = options_.queue;
-  options.max_in_flight = static_cast<std::uint32_t>(options_.prefetch);
-  options.max_in_flight_bytes = options_.prefetch_bytes;
+  options.in_flight_max = static_cast<std::uint32_t>(options_.prefetch);
+  options.in_flight_bytes_max = options_.prefetch_bytes;
   options.manual_credit = true;
   options.on_connected = [this](const client::Registration& registration) {
     visibility_ = registration.visibility_timeout;
     reconnected_ = true;
     connected_ = true;
   };
-  options.on_disconnected = [this](const client::Error& error) {
+  options.on_disconnected = [this](const Error& error) {
     const std::scoped_lock lock(trouble_mutex_);
     connected_ = false;
     trouble_ = error.text;
@@ -117,13 +117,13 @@ client::LeaseStreamOptions QueueSource::stream_options() {
 Status QueueSource::start(SourceListener& listener) {
   listener_ = &listener;
   auto stream = client::LeaseStream::open(stream_options());
-  if (!stream.has_value()) return from_client(stream.error());
+  if (!stream.has_value()) return stream.error();
   const auto registered = (*stream)->wait_until_registered(kStartTimeout);
-  if (!registered.has_value()) return from_client(registered.error());
+  if (!registered.has_value()) return registered.error();
   auto connection = options_.connection;
   connection.deadline = std::clamp(registered->visibility_timeout / 6, kKeepMin, kLookTimeoutMax);
   auto client = client::QueueClient::connect(connection);
-  if (!client.has_value()) return from_client(client.error());
+  if (!client.has_value()) return client.error();
   visibility_ = registered->visibility_timeout;
   client_ = std::make_unique<client::QueueClient>(*std::move(client));
   stream_ = *std::move(stream);
@@ -162,7 +162,7 @@ void QueueSource::keep(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto tick = std::clamp(visibility_.load() / 6, kKeepMin, kKeepMax);
     auto messages = stream_->next_batch(tick);
-    if (!messages.has_value()) return listener_->failed(from_client(messages.error()));
+    if (!messages.has_value()) return listener_->failed(messages.error());
     if (!messages->empty()) take(*std::move(messages));
     extend_due();
     look_at_queue();
@@ -300,7 +300,7 @@ void QueueSource::extension_answered(const Extended& asked, const client::ItemRe
   }
   for (const auto& failure : results.failures) {
     Held* held = find(asked[failure.index]);
-    if (held == nullptr || failure.error.code != client::Code::lease_lost) continue;
+    if (held == nullptr || failure.error.code != Errc::lease_lost) continue;
     held->lost = true;
     ++lost_;
   }
@@ -384,15 +384,15 @@ Status QueueSource::close(Clock::time_point deadline) {
   keeper_.request_stop();
   stream_->interrupt();
   keeper_ = {};
-  const auto is_bad = [](const client::Status& status) {
-    return !status.has_value() && status.error().code != client::Code::lease_lost;
+  const auto is_bad = [](const Status& status) {
+    return !status.has_value() && status.error().code != Errc::lease_lost;
   };
   // The first answer may be of something long ago; the second is of what is still under way.
-  client::Status flushed = stream_->flush(time);
+  Status flushed = stream_->flush(time);
   if (!flushed.has_value()) flushed = stream_->flush(std::max(until(end), milliseconds{0}));
-  const client::Status closed = stream_->close(std::max(until(end), milliseconds{0}));
-  if (is_bad(flushed)) return from_client(flushed.error());
-  if (is_bad(closed)) return from_client(closed.error());
+  const Status closed = stream_->close(std::max(until(end), milliseconds{0}));
+  if (is_bad(flushed)) return flushed.error();
+  if (is_bad(closed)) return closed.error();
   return {};
 }
 
@@ -412,16 +412,16 @@ Result<Findings> QueueSource::check() {
   auto connection = options_.connection;
   connection.deadline = std::min(connection.deadline, kCheckTimeout);
   auto client = client::QueueClient::connect(connection);
-  if (!client.has_value()) return from_client(client.error());
+  if (!client.has_value()) return client.error();
   const auto info = client->describe_queue(options_.queue);
-  if (!info.has_value()) return from_client(options_.connection, info.error());
+  if (!info.has_value()) return client::explain(options_.connection, info.error());
   const client::QueueSettings& settings = info->settings;
   Findings said;
   said.push_back(fact(
       fmt::format("queue {}: {} messages wait, {} are leased, {} are delayed; a lease lasts {}",
                   info->name, info->stats.ready, info->stats.leased, info->stats.delayed,
                   format_duration(settings.visibility_timeout.value_or(milliseconds{0})))));
-  if (const std::uint32_t attempts = settings.max_attempts.value_or(0); attempts != 0) {
+  if (const std::uint32_t attempts = settings.attempts_max.value_or(0); attempts != 0) {
     said.push_back(
         warning(fmt::format("queue {} dead-letters a message by itself after {} attempts, and "
                             "broken connections count as such; set its max attempts to 0",

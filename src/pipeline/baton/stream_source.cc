@@ -8,7 +8,7 @@
 
 #include <baton/stream_client.h>
 
-#include "pipeline/ends/client_errors.h"
+#include "sdk/base/channel.h"
 
 namespace baton::pipeline {
 namespace {
@@ -54,12 +54,12 @@ std::vector<Record> to_records(std::vector<client::Record> records, std::int64_t
 Result<client::StreamInfo> StreamSource::describe() {
   if (broker_ == nullptr) {
     auto broker = client::StreamClient::connect(options_.connection);
-    if (!broker.has_value()) return from_client(broker.error());
+    if (!broker.has_value()) return broker.error();
     broker_ = std::make_unique<client::StreamClient>(*std::move(broker));
   }
   auto info = broker_->describe_stream(options_.stream);
   if (info.has_value()) return *std::move(info);
-  Error error = from_client(options_.connection, info.error());
+  Error error = client::explain(options_.connection, info.error());
   if (error.code == Errc::stream_not_found) {
     error.text +=
         fmt::format("; create it with 'baton stream create {} --partitions 4'", options_.stream);
@@ -79,15 +79,15 @@ Status StreamSource::start(SourceListener& listener) {
   BATON_TRY(const client::StreamInfo info, describe());
   auto consumer = client::StreamConsumer::start(
       consumer_options(info.partitions), [this](client::RecordBatch& batch) { handle(batch); });
-  if (!consumer.has_value()) return from_client(consumer.error());
+  if (!consumer.has_value()) return consumer.error();
   consumer_ = *std::move(consumer);
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   return {};
 }
 
 /// Records that are gone come never again: somebody has to say that they may be skipped.
-Error StreamSource::with_advice(const client::Error& problem) const {
-  Error error = from_client(problem);
+Error StreamSource::with_advice(const Error& problem) const {
+  Error error = problem;
   if (error.code == Errc::offset_out_of_range) {
     error.text += fmt::format(
         ". What was to be read next is not there (retention, or a stream made anew). To go on with "
@@ -120,7 +120,7 @@ void StreamSource::watch(const std::stop_token& stop) {
 void StreamSource::look_at_ends(client::StreamClient& broker) {
   const auto info = broker.describe_stream(options_.stream);
   if (!info.has_value()) {
-    const Error error = from_client(info.error());
+    const Error error = info.error();
     return set_trouble(may_pass(error) ? std::optional(error.text) : std::nullopt);
   }
   set_trouble(std::nullopt);
@@ -208,11 +208,11 @@ bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t b
     const auto reader = broker_->read({.stream = options_.stream,
                                        .partition = seat.partition,
                                        .from = client::StartFrom::at(begin),
-                                       .max_records = static_cast<std::uint64_t>(end - begin)});
-    const client::Result<bool> wanted = pass_on(*reader, seat.partition, begin);
+                                       .records_max = static_cast<std::uint64_t>(end - begin)});
+    const Result<bool> wanted = pass_on(*reader, seat.partition, begin);
     if (wanted.has_value() && !*wanted) return false;
-    if (!wanted.has_value() && wanted.error().code == client::Code::offset_out_of_range) {
-      listener_->failed(from_client(wanted.error()));
+    if (!wanted.has_value() && wanted.error().code == Errc::offset_out_of_range) {
+      listener_->failed(wanted.error());
       return false;
     }
     if (begin < end) std::this_thread::sleep_for(kAskAgain);
@@ -220,8 +220,8 @@ bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t b
   return begin >= end;
 }
 
-client::Result<bool> StreamSource::pass_on(client::StreamReader& reader, std::uint32_t partition,
-                                           std::int64_t& begin) {
+Result<bool> StreamSource::pass_on(client::StreamReader& reader, std::uint32_t partition,
+                                   std::int64_t& begin) {
   while (true) {
     auto read = reader.next();
     if (!read.has_value()) return read.error();
@@ -313,7 +313,7 @@ void StreamSource::give_up(std::uint32_t partition) {
 Status StreamSource::commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) {
   const auto stored = consumer_->store_offset(
       {.partition = partition, .epoch = epoch, .offset = next}, kCommitTimeout);
-  if (!stored.has_value()) return from_client(stored.error());
+  if (!stored.has_value()) return stored.error();
   return {};
 }
 
@@ -330,7 +330,7 @@ Status StreamSource::stop(std::chrono::milliseconds timeout) {
   for (const std::uint32_t partition : held) give_up(partition);
   const auto stopped = consumer_->stop(timeout);
   watch_ = {};
-  if (!stopped.has_value()) return from_client(stopped.error());
+  if (!stopped.has_value()) return stopped.error();
   return {};
 }
 

@@ -65,8 +65,7 @@ class StreamSource : public Source {
   /// Delivers what lies from `begin` to `end`. False: the seat is lost, or the source has failed.
   bool read_again(const client::StreamPosition& seat, std::int64_t begin, std::int64_t end);
   /// Delivers what the reader has; `begin` moves behind it. False: it is not wanted any more.
-  client::Result<bool> pass_on(client::StreamReader& reader, std::uint32_t partition,
-                               std::int64_t& begin);
+  Result<bool> pass_on(client::StreamReader& reader, std::uint32_t partition, std::int64_t& begin);
   void set_claimed(const client::StreamPosition& seat, std::int64_t begin);
   void end_late_claim(std::uint32_t partition);
   /// Where the pipeline wants the partition to begin. Nothing: the seat is lost.
@@ -79,7 +78,7 @@ class StreamSource : public Source {
   void handle(client::RecordBatch& batch);
   void give_up(std::uint32_t partition);
   void watch(const std::stop_token& stop);
-  [[nodiscard]] Error with_advice(const client::Error& problem) const;
+  [[nodiscard]] Error with_advice(const Error& problem) const;
   void look_at_ends(client::StreamClient& broker);
   /// Two questions in a row without an answer: the broker is away, and not just slow.
   void set_trouble(std::optional<std::string> why);

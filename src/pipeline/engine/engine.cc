@@ -14,7 +14,7 @@ Engine::Engine(EngineOptions options, Source& source, Sink& sink, DeadLetterTarg
       sink_(sink),
       gate_(options_.breaker, options_.storm, Random(options_.seed).fork("gate")),
       window_(options_.window_records, options_.window_bytes),
-      max_outage_(options_.breaker.max_outage),
+      outage_max_(options_.breaker.outage_max),
       lane_options_(std::make_shared<const LaneOptions>(options_.lane)) {
   const LaneContext context{
       .gate = &gate_,
@@ -43,9 +43,9 @@ void Engine::log(bool warning, const std::string& text) const {
   if (options_.log) options_.log(warning, text);
 }
 
-Duration Engine::max_outage() const {
+Duration Engine::outage_max() const {
   const std::scoped_lock lock(mutex_);
-  return max_outage_;
+  return outage_max_;
 }
 
 std::shared_ptr<const LaneOptions> Engine::lane_options() const {
@@ -60,7 +60,7 @@ void Engine::reload(const EngineOptions& options) {
     changed->pipeline = lane_options_->pipeline;
     changed->source = lane_options_->source;
     lane_options_ = std::move(changed);
-    max_outage_ = options.breaker.max_outage;
+    outage_max_ = options.breaker.outage_max;
   }
   gate_.set_options(options.breaker, options.storm);
   gate_.resume();
@@ -146,7 +146,7 @@ void Engine::measure() {
 }
 
 void Engine::commit() {
-  std::vector<std::shared_ptr<Assignment>> all;
+  std::vector<std::shared_ptr<OwnedPartition>> all;
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& [partition, assignment] : assignments_) all.push_back(assignment);
@@ -165,7 +165,7 @@ void Engine::commit() {
   }
 }
 
-std::shared_ptr<Assignment> Engine::find(std::uint32_t partition) const {
+std::shared_ptr<OwnedPartition> Engine::find(std::uint32_t partition) const {
   const std::scoped_lock lock(mutex_);
   const auto found = assignments_.find(partition);
   return found == assignments_.end() ? nullptr : found->second;
@@ -203,7 +203,7 @@ std::optional<std::int64_t> Engine::assigned(std::uint32_t partition, std::uint6
   const std::scoped_lock lock(mutex_);
   auto& assignment = assignments_[partition];
   if (assignment != nullptr) assignment->drop();
-  assignment = std::make_shared<Assignment>(partition, epoch, next, std::move(marks));
+  assignment = std::make_shared<OwnedPartition>(partition, epoch, next, std::move(marks));
   return next;
 }
 
@@ -220,7 +220,7 @@ std::uint32_t Engine::lane_of(const Record& record) const {
   return static_cast<std::uint32_t>(static_cast<std::uint64_t>(record.offset) % options_.lanes);
 }
 
-bool Engine::is_unwanted(const Assignment& assignment) const {
+bool Engine::is_unwanted(const OwnedPartition& assignment) const {
   return assignment.revoking() || stopping_ || abandoned_;
 }
 
@@ -231,7 +231,7 @@ void Engine::hand_on(std::vector<Items>& parts) {
 }
 
 bool Engine::deliver(std::uint32_t partition, std::vector<Record> records) {
-  const std::shared_ptr<Assignment> assignment = find(partition);
+  const std::shared_ptr<OwnedPartition> assignment = find(partition);
   if (assignment == nullptr) return false;
   const auto unwanted = [&] { return is_unwanted(*assignment); };
   std::vector<Items> parts(options_.workers);
@@ -248,7 +248,7 @@ bool Engine::deliver(std::uint32_t partition, std::vector<Record> records) {
 }
 
 bool Engine::offer(std::uint32_t partition, std::vector<Record>& records) {
-  const std::shared_ptr<Assignment> assignment = find(partition);
+  const std::shared_ptr<OwnedPartition> assignment = find(partition);
   if (assignment == nullptr) return false;
   std::vector<Items> parts(options_.workers);
   auto next = records.begin();
@@ -261,7 +261,7 @@ bool Engine::offer(std::uint32_t partition, std::vector<Record>& records) {
   return !is_unwanted(*assignment);
 }
 
-void Engine::take_in(Record& record, const std::shared_ptr<Assignment>& assignment,
+void Engine::take_in(Record& record, const std::shared_ptr<OwnedPartition>& assignment,
                      std::vector<Items>& parts) {
   ++counters_.received;
   const std::uint32_t lane = lane_of(record);
@@ -312,8 +312,8 @@ void Engine::revoking(std::uint32_t partition) {
 
 /// Whoever gets the partition next cannot read them: dropped here, they would be lost. So the group
 /// waits for the sink, unless the time to drain is over, or the sink itself has another owner.
-bool Engine::wait_for_last_copies(Assignment& assignment) {
-  const Assignment::Progress before = assignment.progress();
+bool Engine::wait_for_last_copies(OwnedPartition& assignment) {
+  const OwnedPartition::Progress before = assignment.progress();
   if (before.in_flight == 0) return true;
   if (assignment.dropped()) return false;
   const std::optional<std::int64_t> oldest = source_.oldest(assignment.partition());
@@ -333,7 +333,7 @@ bool Engine::wait_for_last_copies(Assignment& assignment) {
 }
 
 std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) {
-  const std::shared_ptr<Assignment> assignment = find(partition);
+  const std::shared_ptr<OwnedPartition> assignment = find(partition);
   if (assignment == nullptr) return std::nullopt;
   assignment->revoke();
   window_.look_again();

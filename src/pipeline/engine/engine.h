@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "pipeline/engine/assignment.h"
 #include "pipeline/engine/dead_letter.h"
 #include "pipeline/engine/gate.h"
 #include "pipeline/engine/lane.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/engine/sink.h"
 #include "pipeline/engine/source.h"
 #include "pipeline/engine/window.h"
@@ -65,7 +65,7 @@ struct PartitionStatus {
   std::uint32_t partition = 0;
   std::uint64_t epoch = 0;
   std::int64_t committed = 0;
-  Assignment::Progress progress{};
+  OwnedPartition::Progress progress{};
   std::optional<std::int64_t> end{};  // Of the source: the lag follows.
 };
 
@@ -143,14 +143,14 @@ class Engine : public SourceListener {
   /// Nothing: the sink is out, or halted.
   std::optional<SinkMarks> claim(std::uint32_t partition, std::int64_t next);
   /// Waits for records that the source does not have any more. True: nothing is in flight.
-  bool wait_for_last_copies(Assignment& assignment);
-  [[nodiscard]] std::shared_ptr<Assignment> find(std::uint32_t partition) const;
+  bool wait_for_last_copies(OwnedPartition& assignment);
+  [[nodiscard]] std::shared_ptr<OwnedPartition> find(std::uint32_t partition) const;
   [[nodiscard]] std::shared_ptr<const LaneOptions> lane_options() const;
-  [[nodiscard]] Duration max_outage() const;
-  void take_in(Record& record, const std::shared_ptr<Assignment>& assignment,
+  [[nodiscard]] Duration outage_max() const;
+  void take_in(Record& record, const std::shared_ptr<OwnedPartition>& assignment,
                std::vector<Items>& parts);
   void hand_on(std::vector<Items>& parts);
-  [[nodiscard]] bool is_unwanted(const Assignment& assignment) const;
+  [[nodiscard]] bool is_unwanted(const OwnedPartition& assignment) const;
 
   EngineOptions options_;
   Source& source_;
@@ -172,13 +172,13 @@ class Engine : public SourceListener {
 
   std::mutex claims_;
   mutable std::mutex mutex_;  // Of what follows.
-  std::map<std::uint32_t, std::shared_ptr<Assignment>> assignments_;
-  std::vector<std::shared_ptr<Assignment>> last_assignments_;  // Ours when it ended.
+  std::map<std::uint32_t, std::shared_ptr<OwnedPartition>> assignments_;
+  std::vector<std::shared_ptr<OwnedPartition>> last_assignments_;  // Ours when it ended.
   std::optional<Error> failure_;
   std::optional<Instant> fenced_since_;
   std::string source_trouble_;
   std::optional<Instant> source_out_since_;
-  Duration max_outage_{};
+  Duration outage_max_{};
   std::optional<Ending> early_end_;
   std::shared_ptr<const LaneOptions> lane_options_;
 

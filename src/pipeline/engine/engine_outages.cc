@@ -69,7 +69,7 @@ void Engine::follow_source() { set_source_trouble(source_.trouble()); }
 void Engine::look_for_end() {
   std::optional<Ending> end;
   const std::optional<Outage> source = source_outage();
-  const Duration limit = max_outage();
+  const Duration limit = outage_max();
   if (source.has_value() && limit > Duration::zero() && source->time >= limit) {
     log(true, "the source is out for longer than max_outage: ending");
     end = Ending::outage;

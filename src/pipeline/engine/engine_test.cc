@@ -159,7 +159,7 @@ TEST_F(EngineTest, ADeadLetterThatIsRefusedForGoodHalts) {
 TEST_F(EngineTest, AnOutageThatIsTooLongEndsInAnOrderlyWay) {
   sink_.set_error(SinkError{ErrorClass::outage, "", "gone"});
   EngineOptions options = quick();
-  options.breaker.max_outage = milliseconds(50);
+  options.breaker.outage_max = milliseconds(50);
   start(options);
   thread_.join();
   EXPECT_EQ(ending_.value(), Ending::outage);
@@ -180,7 +180,7 @@ TEST_F(EngineTest, AnOutageThatIsTooLongIsKnownWhileACallHangs) {
   options.order = Order::partition;
   options.window_records = 3000;  // The one that hangs does not keep the others out.
   options.lanes = 3;
-  options.breaker.max_outage = milliseconds(50);
+  options.breaker.outage_max = milliseconds(50);
   start(options);
   EXPECT_TRUE(eventually([&] { return engine_->early_end() == Ending::outage; }));
   stuck = false;

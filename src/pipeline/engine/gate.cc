@@ -110,7 +110,7 @@ void Gate::set_options(flow::Breaker::Options breaker, flow::StormGuard::Options
   const std::scoped_lock lock(mutex_);
   breaker_.set_options(breaker, boot_time());
   storm_ = flow::StormGuard(storm);
-  max_outage_ = breaker.max_outage;
+  outage_max_ = breaker.outage_max;
 }
 
 std::optional<Instant> Gate::probe_at() const {
@@ -133,8 +133,8 @@ bool Gate::is_out() const {
 bool Gate::outage_is_too_long() const {
   const std::scoped_lock lock(mutex_);
   const Instant now = boot_time();
-  const bool letters = max_outage_ > Duration::zero() && letters_out_since_.has_value() &&
-                       now - *letters_out_since_ > max_outage_;
+  const bool letters = outage_max_ > Duration::zero() && letters_out_since_.has_value() &&
+                       now - *letters_out_since_ > outage_max_;
   return letters || breaker_.outage_is_too_long(now);
 }
 

@@ -30,7 +30,7 @@ class Gate {
   };
 
   Gate(flow::Breaker::Options breaker, flow::StormGuard::Options storm, Random random)
-      : breaker_(breaker, random), storm_(storm), max_outage_(breaker.max_outage) {}
+      : breaker_(breaker, random), storm_(storm), outage_max_(breaker.outage_max) {}
 
   /// Waits until a batch may be sent; false: `give_up` came true first.
   bool wait(const std::function<bool()>& give_up);
@@ -77,7 +77,7 @@ class Gate {
   std::string letters_why_;
   std::uint32_t letters_waiting_ = 0;  // Lanes.
   std::optional<Instant> letters_out_since_;
-  Duration max_outage_;
+  Duration outage_max_;
   std::atomic<bool> closed_{true};
   flow::Breaker::State state_ = flow::Breaker::State::closed;  // As of the last change.
   std::uint64_t outages_ = 0;

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/time.h"
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/engine/record.h"
 
 namespace baton::pipeline {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/engine/stored_letter.h"
 
 namespace baton::pipeline {

@@ -21,7 +21,7 @@ flow::SinkError layout_error(std::uint32_t partition, std::int64_t stored, std::
 std::vector<MarkMove> moves_of(std::span<const Item> items) {
   std::vector<MarkMove> moves;
   for (const Item& item : items) {
-    Assignment* const assignment = item.assignment.get();
+    OwnedPartition* const assignment = item.assignment.get();
     if (!assignment->is_marked()) continue;
     auto move = std::ranges::find(moves, assignment, &MarkMove::assignment);
     if (move == moves.end()) {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/engine/record.h"
 
 namespace baton::pipeline {
@@ -12,7 +12,7 @@ namespace baton::pipeline {
 /// With exactly_once_effect, what a lane's transaction does to the mark of one partition: it moves
 /// from `expected` to `next`, if `epoch` is still the owner's. No row: somebody else moved it.
 struct MarkMove {
-  Assignment* assignment = nullptr;
+  OwnedPartition* assignment = nullptr;
   std::uint32_t lane = 0;
   std::int64_t expected = 0;
   std::int64_t next = 0;

@@ -29,7 +29,7 @@ TEST_F(EngineTest, ASourceThatIsNotThereAtTheStartIsWaitedFor) {
 TEST_F(EngineTest, ASourceThatNeverComesIsWaitedForAsLongAsItMayBe) {
   source_->failing_starts = 1'000'000;
   EngineOptions options = quick();
-  options.breaker.max_outage = milliseconds(50);
+  options.breaker.outage_max = milliseconds(50);
   start(options);
   thread_.join();
   EXPECT_EQ(ending_.value(), Ending::outage);
@@ -70,7 +70,7 @@ TEST_F(EngineTest, ASourceThatGoesAwayIsToldAsASinkIs) {
 
 TEST_F(EngineTest, ASourceThatIsAwayForTooLongEndsIt) {
   EngineOptions options = quick();
-  options.breaker.max_outage = milliseconds(50);
+  options.breaker.outage_max = milliseconds(50);
   start(options);
   EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
   source_->away = true;

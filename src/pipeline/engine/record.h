@@ -12,7 +12,7 @@
 
 namespace baton::pipeline {
 
-class Assignment;
+class OwnedPartition;
 
 /// As it came from the source, byte for byte.
 struct Record {
@@ -60,7 +60,7 @@ struct Rejection {
 /// A record on its way.
 struct Item {
   Record record{};
-  std::shared_ptr<Assignment> assignment{};
+  std::shared_ptr<OwnedPartition> assignment{};
   flow::OffsetTracker::Ticket ticket = 0;
   std::uint32_t lane = 0;
   std::unique_ptr<Prepared> prepared{};  // Null: rejected.

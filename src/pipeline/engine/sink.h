@@ -38,8 +38,8 @@ class LaneWriter {
   /// found to be so.
   ///
   /// With exactly_once_effect it also moves the marks (see moves_of()). A mark that is not where it
-  /// should be: class fenced, and Assignment::drop(), if the partition is another's by now;
-  /// otherwise Assignment::set_mark() to what the sink says, and class retry.
+  /// should be: class fenced, and OwnedPartition::drop(), if the partition is another's by now;
+  /// otherwise OwnedPartition::set_mark() to what the sink says, and class retry.
   virtual std::optional<flow::SinkError> write(std::span<Item> items) = 0;
 };
 

@@ -108,8 +108,8 @@ void Breaker::probed(bool good, std::string why, Instant now) {
 bool Breaker::outage_is_too_long(Instant now) const {
   // Half open with nothing to try: it is the source that has nothing, not the sink.
   const bool is_out = state_ == State::open || (state_ == State::half_open && trial_);
-  return options_.max_outage > Duration::zero() && is_out && outage_since_.has_value() &&
-         now >= *outage_since_ + options_.max_outage;
+  return options_.outage_max > Duration::zero() && is_out && outage_since_.has_value() &&
+         now >= *outage_since_ + options_.outage_max;
 }
 
 std::uint32_t Breaker::batch_percent(Instant now) const {

@@ -27,7 +27,7 @@ class Breaker {
     // How long after a failed probe the next one comes: `first`, then twice as long each time, then
     // every `most`, give or take a tenth.
     Backoff probe{.first = std::chrono::milliseconds(200), .most = std::chrono::seconds(10)};
-    Duration max_outage{0};  // 0: wait for ever.
+    Duration outage_max{0};  // 0: wait for ever.
     Duration slow_start = std::chrono::seconds(2);
   };
 

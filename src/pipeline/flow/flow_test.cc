@@ -93,7 +93,7 @@ class BreakerTest : public ::testing::Test {
  protected:
   static Breaker::Options options() {
     Breaker::Options options;
-    options.max_outage = seconds(60);
+    options.outage_max = seconds(60);
     return options;
   }
   Breaker breaker_{options(), Random(7)};

@@ -7,7 +7,7 @@
 
 #include "base/parse.h"
 #include "pipeline/ends/json_records.h"
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/http/http_errors.h"
 
 namespace baton::pipeline {

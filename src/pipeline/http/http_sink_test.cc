@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 
 namespace baton::pipeline {
 namespace {
@@ -43,7 +43,8 @@ class HttpSinkTest : public ::testing::Test {
   httplib::Server server_;
   std::function<int()> answer_ = [] { return 200; };
   std::vector<std::string> keys_;
-  std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(7, 1, 0, std::nullopt);
+  std::shared_ptr<OwnedPartition> assignment_ =
+      std::make_shared<OwnedPartition>(7, 1, 0, std::nullopt);
   std::unique_ptr<HttpSink> sink_;
   std::vector<Item> items_;
   std::jthread thread_;

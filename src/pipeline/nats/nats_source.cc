@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "pipeline/ends/client_errors.h"
 #include "worker/nats/nats_version.h"
 #include "worker/stores/deadline.h"
 
@@ -105,7 +104,7 @@ Status NatsSource::start(SourceListener& listener) {
   options.partitions = options_.partitions;
   options.timing = options_.timing;
   auto worker = client::Worker::start(options, callbacks());
-  if (!worker.has_value()) return from_client(worker.error());
+  if (!worker.has_value()) return worker.error();
   worker_ = *std::move(worker);
   worker_ready_ = worker_.get();
   worker_ready_.notify_all();
@@ -118,8 +117,8 @@ void NatsSource::watch(const std::stop_token& stop) {
     const auto ended = worker_->wait_for(kWatch);
     if (!ended.has_value()) continue;
     if (stop.stop_requested()) return;
-    const Error why = ended->has_value() ? Error{Errc::unavailable, "the worker has ended"}
-                                         : from_client(ended->error());
+    const Error why =
+        ended->has_value() ? Error{Errc::unavailable, "the worker has ended"} : ended->error();
     return listener_->failed(why);
   }
 }
@@ -209,7 +208,7 @@ Status NatsSource::stop(milliseconds timeout) {
   if (!left.has_value()) {
     return Error{Errc::deadline_exceeded, "the group was not left in time"};
   }
-  if (!left->has_value()) return from_client(left->error());
+  if (!left->has_value()) return left->error();
   return {};
 }
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <thread>
 
-#include "pipeline/engine/assignment.h"
+#include "pipeline/engine/owned_partition.h"
 #include "pipeline/orders/order_generator.h"
 #include "pipeline/orders/orders.h"
 
@@ -145,7 +145,7 @@ class SqliteOrders {
 
   SqliteSink sink_;
   orders::OrderGenerator generator_{7};
-  std::shared_ptr<Assignment> assignment_ = std::make_shared<Assignment>(0, 1, 0);
+  std::shared_ptr<OwnedPartition> assignment_ = std::make_shared<OwnedPartition>(0, 1, 0);
 };
 
 constexpr const char* kThrowAway =

@@ -29,7 +29,7 @@ struct Target {
 
 Result<Target> target_of(const ConnectionOptions& options) {
   auto parsed = parse_broker_address(options.address);
-  if (!parsed) return make_error(Code::invalid_argument, parsed.error().text);
+  if (!parsed) return Error{Errc::invalid_argument, parsed.error().text};
   Target target{.address = std::move(parsed->address), .tls = options.tls};
   if (parsed->is_tls && !target.tls) target.tls.emplace();
   return target;
@@ -64,7 +64,7 @@ grpc::ChannelArguments make_arguments(const ConnectionOptions& options) {
 
 }  // namespace
 
-baton::Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
+Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
     const std::optional<TlsOptions>& tls) {
   if (!tls) return grpc::InsecureChannelCredentials();
   BATON_TRY(secure::Pem pem, secure::read_pem(*tls));
@@ -78,15 +78,15 @@ baton::Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
 Result<std::shared_ptr<grpc::Channel>> make_channel(const ConnectionOptions& options) {
   BATON_TRY(const Target target, target_of(options));
   if (options.reconnect_min.count() <= 0 || options.reconnect_max < options.reconnect_min) {
-    return make_error(Code::invalid_argument, "0 < reconnect_min <= reconnect_max does not hold");
+    return Error{Errc::invalid_argument, "0 < reconnect_min <= reconnect_max does not hold"};
   }
   const auto credentials = make_credentials(target.tls);
-  if (!credentials) return make_error(Code::invalid_argument, credentials.error().text);
+  if (!credentials) return Error{Errc::invalid_argument, credentials.error().text};
   return grpc::CreateCustomChannel(target.address, *credentials, make_arguments(options));
 }
 
 Error explain(const ConnectionOptions& options, const Error& error) {
-  if (error.code != Code::unavailable && error.code != Code::deadline_exceeded) return error;
+  if (error.code != Errc::unavailable && error.code != Errc::deadline_exceeded) return error;
   const auto target = target_of(options);
   if (!target) return error;
   const auto found = secure::explain_failure({.who = "the broker",
@@ -96,7 +96,7 @@ Error explain(const ConnectionOptions& options, const Error& error) {
                                               .tls = target->tls},
                                              kExplainWithin);
   if (!found) return error;
-  return make_error(static_cast<Code>(found->code), found->text);
+  return Error{static_cast<Errc>(found->code), found->text};
 }
 
 }  // namespace baton::client

@@ -19,7 +19,7 @@ Result<std::shared_ptr<grpc::Channel>> make_channel(const ConnectionOptions& opt
 
 /// Credentials for a channel to any server: TLS, or plain text without `tls`. Fails on files that
 /// do not hold what they should.
-baton::Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
+Result<std::shared_ptr<grpc::ChannelCredentials>> make_credentials(
     const std::optional<TlsOptions>& tls);
 
 /// `error`, or the cause that one more connection shows: see secure::explain_failure(). Only for

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,56 +14,22 @@
 namespace baton::client {
 namespace {
 
-// The public enum repeats the numbers of base/errc.def, which is not installed.
-constexpr bool same(Code code, Errc errc) {
-  return static_cast<std::uint32_t>(code) == static_cast<std::uint32_t>(errc);
-}
-static_assert(same(Code::invalid_argument, Errc::invalid_argument));
-static_assert(same(Code::not_found, Errc::not_found));
-static_assert(same(Code::already_exists, Errc::already_exists));
-static_assert(same(Code::unavailable, Errc::unavailable));
-static_assert(same(Code::resource_exhausted, Errc::resource_exhausted));
-static_assert(same(Code::failed_precondition, Errc::failed_precondition));
-static_assert(same(Code::deadline_exceeded, Errc::deadline_exceeded));
-static_assert(same(Code::cancelled, Errc::cancelled));
-static_assert(same(Code::internal, Errc::internal));
-static_assert(same(Code::lease_lost, Errc::lease_lost));
-static_assert(same(Code::queue_not_found, Errc::queue_not_found));
-static_assert(same(Code::queue_exists, Errc::queue_exists));
-static_assert(same(Code::message_not_found, Errc::message_not_found));
-static_assert(same(Code::queue_full, Errc::queue_full));
-static_assert(same(Code::dedup_full, Errc::dedup_full));
-static_assert(same(Code::disk_full, Errc::disk_full));
-static_assert(same(Code::malformed, Errc::malformed));
-static_assert(same(Code::stale_epoch, Errc::stale_epoch));
-static_assert(same(Code::stream_not_found, Errc::stream_not_found));
-static_assert(same(Code::stream_exists, Errc::stream_exists));
-static_assert(same(Code::partition_not_found, Errc::partition_not_found));
-static_assert(same(Code::offset_out_of_range, Errc::offset_out_of_range));
-static_assert(same(Code::sequence_gap, Errc::sequence_gap));
-static_assert(same(Code::producer_fenced, Errc::producer_fenced));
-static_assert(same(Code::read_only, Errc::read_only));
-static_assert(same(Code::handover_timeout, Errc::handover_timeout));
-static_assert(same(Code::bucket_not_found, Errc::bucket_not_found));
-static_assert(same(Code::bucket_exists, Errc::bucket_exists));
-static_assert(same(Code::revision_mismatch, Errc::revision_mismatch));
-
-Code code_of(grpc::StatusCode code) {
+Errc code_of(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::INVALID_ARGUMENT:
-    case grpc::StatusCode::OUT_OF_RANGE: return Code::invalid_argument;
-    case grpc::StatusCode::NOT_FOUND: return Code::not_found;
-    case grpc::StatusCode::ALREADY_EXISTS: return Code::already_exists;
-    case grpc::StatusCode::UNAVAILABLE: return Code::unavailable;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED: return Code::resource_exhausted;
+    case grpc::StatusCode::OUT_OF_RANGE: return Errc::invalid_argument;
+    case grpc::StatusCode::NOT_FOUND: return Errc::not_found;
+    case grpc::StatusCode::ALREADY_EXISTS: return Errc::already_exists;
+    case grpc::StatusCode::UNAVAILABLE: return Errc::unavailable;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED: return Errc::resource_exhausted;
     case grpc::StatusCode::FAILED_PRECONDITION:
     case grpc::StatusCode::ABORTED:
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
-    case grpc::StatusCode::UNIMPLEMENTED: return Code::failed_precondition;
-    case grpc::StatusCode::DEADLINE_EXCEEDED: return Code::deadline_exceeded;
-    case grpc::StatusCode::CANCELLED: return Code::cancelled;
-    default: return Code::internal;
+    case grpc::StatusCode::UNIMPLEMENTED: return Errc::failed_precondition;
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return Errc::deadline_exceeded;
+    case grpc::StatusCode::CANCELLED: return Errc::cancelled;
+    default: return Errc::internal;
   }
 }
 
@@ -111,30 +76,23 @@ std::optional<v1::Error> details_of(const grpc::Status& status) {
 
 }  // namespace
 
-std::string to_string(const Error& error) { return fmt::format("{}: {}", error.name, error.text); }
-
-Error make_error(Code code, std::string text) {
-  return {.code = code,
-          .name = std::string(errc_name(static_cast<Errc>(code))),
-          .text = std::move(text)};
-}
-
 Error from_proto(const v1::Error& error) {
-  return {.code = static_cast<Code>(error.code()), .name = error.name(), .text = error.text()};
+  const auto code = static_cast<Errc>(error.code());
+  if (error.name().empty() || error.name() == errc_name(code)) return {code, error.text()};
+  return {code, fmt::format("{}: {}", error.name(), error.text())};  // Of a newer broker.
 }
 
 Error from_grpc(const grpc::Status& status, std::string_view address) {
   if (const std::optional<v1::Error> details = details_of(status)) return from_proto(*details);
-  const Code code = code_of(status.error_code());
+  const Errc code = code_of(status.error_code());
   if (status.ok()) {
-    return make_error(Code::unavailable, fmt::format("the broker at {} ended the stream", address));
+    return {Errc::unavailable, fmt::format("the broker at {} ended the stream", address)};
   }
   switch (code) {
-    case Code::unavailable:
-      return make_error(code, unavailable_text(status.error_message(), address));
-    case Code::deadline_exceeded:
-      return make_error(code, fmt::format("the broker at {} did not answer in time", address));
-    default: return make_error(code, status.error_message());
+    case Errc::unavailable: return {code, unavailable_text(status.error_message(), address)};
+    case Errc::deadline_exceeded:
+      return {code, fmt::format("the broker at {} did not answer in time", address)};
+    default: return {code, status.error_message()};
   }
 }
 

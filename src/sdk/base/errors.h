@@ -13,9 +13,8 @@ class Error;
 
 namespace baton::client {
 
-/// An Error that the SDK itself reports; its name follows from the code.
-Error make_error(Code code, std::string text);
-/// An item's error, as the broker sent it.
+/// An item's error, as the broker sent it. A code that is not in errc.def keeps its name: the text
+/// begins with it.
 Error from_proto(const v1::Error& error);
 /// The Error of a failed call: the broker's own if the status carries one in its details; otherwise
 /// what gRPC says, with the address where the broker could not be reached.

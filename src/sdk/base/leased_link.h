@@ -86,10 +86,10 @@ class LeasedLink : public Link<Request, Response> {
   /// Treats the connection as lost.
   void give_up_session(Lock& lock) { this->break_session(lock, lost_error()); }
   [[nodiscard]] Error lost_error() const {
-    return make_error(
-        Code::lease_lost,
+    return Error{
+        Errc::lease_lost,
         fmt::format("the broker at {} acknowledged no heartbeat for {}: the lease is over",
-                    this->connection_.address, format_duration(hold_.terms().client_lease)));
+                    this->connection_.address, format_duration(hold_.terms().client_lease))};
   }
 
   void cancel_alarms() override {

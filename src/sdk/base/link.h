@@ -33,8 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 /// The derived class keeps its state under `mutex_` too. It calls shutdown() in its destructor,
 /// after which no reaction runs any more. The link has no thread: reactions run on gRPC's.
 ///
-/// Invariant: at most one session, and at most one write of it, at a time. A session exists until
-/// its OnDone has returned, so `session_ == nullptr` under the lock means that no reaction is
+/// Invariant: at most one call, and at most one write of it, at a time. A call exists until
+/// its OnDone has returned, so `call_ == nullptr` under the lock means that no reaction is
 /// running.
 template <class Request, class Response>
 class Link {
@@ -58,19 +58,19 @@ class Link {
   virtual void begin_call(grpc::ClientContext* context, Reactor* reactor) = 0;
   /// Under the lock. Returns whether a call is needed now.
   [[nodiscard]] virtual bool wants_session() const = 0;
-  /// Under the lock. A new session is open, and nothing has been sent on it.
+  /// Under the lock. A new call is open, and nothing has been sent on it.
   virtual void session_opened() {}
   /// Under the lock. The next frame, kept alive and unchanged until frame_written(); or nullptr.
   virtual const Request* next_frame() = 0;
   virtual void frame_written() {}
   /// Without the lock, called for one response at a time.
   virtual void received(Response& response) = 0;
-  /// Without the lock, after the last received() of the session. `over`: no other session follows.
+  /// Without the lock, after the last received() of the call. `over`: no other call follows.
   virtual void disconnected(const Error& error, bool over) = 0;
 
-  /// Opens a session if one is wanted and there is none, and writes if there is something to write.
+  /// Opens a call if one is wanted and there is none, and writes if there is something to write.
   void pump(Lock& lock) {
-    if (session_ == nullptr) {
+    if (call_ == nullptr) {
       if (over_ || closing_ || ending_ || retry_pending_ || !wants_session()) return;
       open_session(lock);
     }
@@ -99,18 +99,18 @@ class Link {
     closing_ = true;
     if (retry_alarm_) retry_alarm_->Cancel();
     cancel_alarms();
-    if (gracefully && session_ != nullptr) {
+    if (gracefully && call_ != nullptr) {
       half_close_ = true;
       pump(lock);
       changed_.wait_until(lock, deadline, [&] { return is_quiet(); });
     }
-    // Under the lock, so that the session does not end meanwhile; gRPC runs no reaction here.
-    if (session_ != nullptr) session_->context.TryCancel();
+    // Under the lock, so that the call does not end meanwhile; gRPC runs no reaction here.
+    if (call_ != nullptr) call_->context.TryCancel();
     changed_.wait(lock, [&] { return is_quiet() && alarms_pending_ == 0; });
   }
   /// The Error of everything that is still unanswered at shutdown.
   static Error closed_error() {
-    return make_error(Code::unavailable, "it was closed before the broker answered");
+    return Error{Errc::unavailable, "it was closed before the broker answered"};
   }
   /// Under the lock: cancels the derived class's own alarms.
   virtual void cancel_alarms() {}
@@ -123,27 +123,27 @@ class Link {
     down_since_.reset();
     if (sessions_ > 1) ++reconnects_;
   }
-  /// Ends the session as broken: the broker violated the protocol, or `why`.
+  /// Ends the call as broken: the broker violated the protocol, or `why`.
   void break_session(Lock& /*lock*/, std::optional<Error> why = std::nullopt) {
-    if (session_ == nullptr) return;
+    if (call_ == nullptr) return;
     if (why && !broken_why_) broken_why_ = std::move(why);
-    session_->context.TryCancel();
+    call_->context.TryCancel();
   }
 
   const ConnectionOptions connection_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // Any change that a thread may wait for.
   // All below under mutex_.
-  std::optional<Error> over_;  // Why there will be no other session.
+  std::optional<Error> over_;  // Why there will be no other call.
   bool closing_ = false;
   bool writing_ = false;
   std::uint64_t reconnects_ = 0;
 
  private:
   // One call.
-  class Session final : public Reactor {
+  class Call final : public Reactor {
    public:
-    explicit Session(Link& link) : link_(link) {}
+    explicit Call(Link& link) : link_(link) {}
 
     void begin() {
       link_.begin_call(&context, this);
@@ -163,7 +163,7 @@ class Link {
     void OnWriteDone(bool ok) override { link_.writing_ended(ok); }
     void OnWritesDoneDone(bool /*ok*/) override { link_.writing_ended(false); }
     void OnDone(const grpc::Status& status) override {
-      link_.session_done(status);  // Deletes this.
+      link_.call_done(status);  // Deletes this.
     }
 
     grpc::ClientContext context;
@@ -173,11 +173,11 @@ class Link {
     Response response_;
   };
 
-  [[nodiscard]] bool is_quiet() const { return session_ == nullptr && !ending_; }
+  [[nodiscard]] bool is_quiet() const { return call_ == nullptr && !ending_; }
 
   void open_session(Lock& lock) {
-    auto* const session = new Session(*this);  // NOLINT: until session_done().
-    session_ = session;
+    auto* const call = new Call(*this);  // NOLINT: until call_done().
+    call_ = call;
     ++sessions_;
     alive_ = false;
     reading_ = true;
@@ -185,7 +185,7 @@ class Link {
     writing_ = true;
     writable_ = false;
     lock.unlock();
-    session->begin();
+    call->begin();
     lock.lock();
     session_opened();
     writable_ = reading_;
@@ -193,16 +193,16 @@ class Link {
   }
 
   void write_next(Lock& lock) {
-    if (session_ == nullptr || !writable_ || writing_) return;
+    if (call_ == nullptr || !writable_ || writing_) return;
     const Request* const frame = next_frame();
     if (frame == nullptr && !half_close_) return;
     writing_ = true;
-    Session* const session = session_;  // writing_ keeps it alive.
+    Call* const call = call_;  // writing_ keeps it alive.
     lock.unlock();
     if (frame != nullptr) {
-      session->StartWrite(frame);
+      call->StartWrite(frame);
     } else {
-      session->StartWritesDone();
+      call->StartWritesDone();
     }
     lock.lock();
   }
@@ -218,9 +218,9 @@ class Link {
   void end_write(Lock& lock) {
     writing_ = false;
     if (reading_) return;
-    Session* const session = session_;
+    Call* const call = call_;
     lock.unlock();
-    session->RemoveHold();
+    call->RemoveHold();
     lock.lock();
   }
 
@@ -228,13 +228,13 @@ class Link {
     Lock lock(mutex_);
     reading_ = false;
     writable_ = false;
-    Session* const session = session_;
+    Call* const call = call_;
     if (writing_) return;  // Its end removes the hold.
     lock.unlock();
-    session->RemoveHold();
+    call->RemoveHold();
   }
 
-  void session_done(const grpc::Status& status) {
+  void call_done(const grpc::Status& status) {
     Lock lock(mutex_);
     const auto why = std::exchange(broken_why_, std::nullopt);
     const Error error =
@@ -248,12 +248,12 @@ class Link {
     lock.unlock();
     disconnected(error, over);
     lock.lock();
-    Session* const session = std::exchange(session_, nullptr);
+    Call* const call = std::exchange(call_, nullptr);
     ending_ = true;
     lock.unlock();
     // Before the link may be destroyed: the context shares the channel, and a channel must not be
     // destroyed on one of gRPC's own threads.
-    delete session;  // NOLINT
+    delete call;  // NOLINT
     lock.lock();
     ending_ = false;
     if (!over_ && !closing_) {
@@ -280,8 +280,8 @@ class Link {
   }
 
   const bool reconnect_;
-  Session* session_ = nullptr;
-  bool ending_ = false;  // A session that is no longer session_ is being deleted.
+  Call* call_ = nullptr;
+  bool ending_ = false;  // A call that is no longer call_ is being deleted.
   bool reading_ = false;
   bool writable_ = false;
   bool half_close_ = false;

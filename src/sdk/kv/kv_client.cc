@@ -49,8 +49,8 @@ Result<KvClient> KvClient::connect(ConnectionOptions options) {
 
 Status KvClient::wait_until_ready(std::chrono::milliseconds timeout) {
   if (state_->channel->WaitForConnected(std::chrono::system_clock::now() + timeout)) return {};
-  return make_error(Code::unavailable, fmt::format("cannot reach the broker at {} within {} ms",
-                                                   state_->options.address, timeout.count()));
+  return Error{Errc::unavailable, fmt::format("cannot reach the broker at {} within {} ms",
+                                              state_->options.address, timeout.count())};
 }
 
 Result<BucketInfo> KvClient::create_bucket(std::string_view name, const BucketSettings& settings,
@@ -105,8 +105,8 @@ Result<KvOutcome> KvClient::put(std::string_view bucket, std::string_view key,
   if (options.expected_revision) request.set_expected_revision(*options.expected_revision);
   if (options.ttl) {
     if (options.ttl->count() <= 0) {
-      return make_error(Code::invalid_argument,
-                        fmt::format("ttl is {} ms; it is at least 1", options.ttl->count()));
+      return Error{Errc::invalid_argument,
+                   fmt::format("ttl is {} ms; it is at least 1", options.ttl->count())};
     }
     request.set_ttl_ms(static_cast<std::uint64_t>(options.ttl->count()));
   }
@@ -136,7 +136,7 @@ Result<KvPage> KvClient::list(std::string_view bucket, const ListKeysOptions& op
   request.set_bucket(text(bucket));
   request.set_prefix(options.prefix);
   request.set_after(options.after);
-  request.set_max(options.max);
+  request.set_max(options.keys_max);
   BATON_TRY(auto response, state_->call(&Stub::List, request, options.deadline));
   KvPage page;
   page.revision = response.revision();
@@ -148,9 +148,9 @@ Result<KvPage> KvClient::list(std::string_view bucket, const ListKeysOptions& op
 
 Result<std::unique_ptr<KvWatch>> KvClient::watch(KvWatchOptions options, KvWatchCallback callback) {
   if (!options.prefix.empty() && !options.key.empty()) {
-    return make_error(Code::invalid_argument, "a watch is of a prefix or of a key, not of both");
+    return Error{Errc::invalid_argument, "a watch is of a prefix or of a key, not of both"};
   }
-  if (!callback) return make_error(Code::invalid_argument, "a watch needs a callback");
+  if (!callback) return Error{Errc::invalid_argument, "a watch needs a callback"};
   BATON_TRY(const auto channel, make_channel(state_->options));
   auto link = std::make_unique<KvWatchLink>(state_->options, std::move(options),
                                             std::move(callback), channel);

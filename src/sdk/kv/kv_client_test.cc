@@ -55,7 +55,7 @@ TEST_F(KvClientTest, ARefusedCompareAndSetIsAnAnswer) {
   const auto refused = client_.cas(bucket_, "k", 0, "2");
   ASSERT_TRUE(refused.has_value());
   EXPECT_FALSE(refused->done);
-  EXPECT_EQ(refused->error->code, Code::revision_mismatch);
+  EXPECT_EQ(refused->error->code, Errc::revision_mismatch);
   ASSERT_TRUE(refused->current.has_value());
   EXPECT_EQ(refused->current->value, "1");
   EXPECT_EQ(refused->current->revision, 1U);
@@ -98,16 +98,16 @@ TEST_F(KvClientTest, AKeyWithATimeToLiveGoesAndEachWriteSetsItAnew) {
   put("k", "2");
   EXPECT_FALSE(get("k")->expires_at.has_value());
   EXPECT_EQ(client_.put(bucket_, "k", "3", {.ttl = milliseconds{0}}).error().code,
-            Code::invalid_argument);
+            Errc::invalid_argument);
   EXPECT_EQ(client_.put(bucket_, "k", "3", {.ttl = std::chrono::hours{24 * 365 * 20}}).error().code,
-            Code::invalid_argument);
+            Errc::invalid_argument);
 }
 
 TEST_F(KvClientTest, ListsPageByPage) {
   for (int i = 0; i < 25; ++i) put("a." + std::to_string(10 + i), "v");
   put("b", "v");
   std::vector<std::string> keys;
-  ListKeysOptions options{.prefix = "a.", .after = {}, .max = 10, .deadline = {}};
+  ListKeysOptions options{.prefix = "a.", .after = {}, .keys_max = 10, .deadline = {}};
   do {
     const auto page = client_.list(bucket_, options);
     ASSERT_TRUE(page.has_value()) << page.error().text;
@@ -126,7 +126,7 @@ TEST_F(KvClientTest, BucketsAreMadeShownAndDeleted) {
   ASSERT_TRUE(made.has_value());
   EXPECT_EQ(made->settings.keys_max, 5U);
   EXPECT_EQ(made->settings.history_changes_max, 10'000U);
-  EXPECT_EQ(client_.create_bucket(other).error().code, Code::bucket_exists);
+  EXPECT_EQ(client_.create_bucket(other).error().code, Errc::bucket_exists);
   const auto all = client_.list_buckets(bucket_);
   ASSERT_TRUE(all.has_value());
   ASSERT_EQ(all->size(), 2U);  // Of both shards, by name.
@@ -140,8 +140,8 @@ TEST_F(KvClientTest, BucketsAreMadeShownAndDeleted) {
   EXPECT_EQ(described->bytes, 4U);
   EXPECT_EQ(described->revision, 1U);
   EXPECT_TRUE(client_.delete_bucket(other).has_value());
-  EXPECT_EQ(client_.describe_bucket(other).error().code, Code::bucket_not_found);
-  EXPECT_EQ(client_.get(other, "k").error().code, Code::bucket_not_found);
+  EXPECT_EQ(client_.describe_bucket(other).error().code, Errc::bucket_not_found);
+  EXPECT_EQ(client_.get(other, "k").error().code, Errc::bucket_not_found);
 }
 
 TEST(KvClientRestart, EverythingIsThereAfterwards) {
@@ -153,8 +153,8 @@ TEST(KvClientRestart, EverythingIsThereAfterwards) {
   broker.stop();
   const auto gone = client.get("b", "k", {.deadline = milliseconds{200}});
   ASSERT_FALSE(gone.has_value());
-  EXPECT_TRUE(gone.error().code == Code::unavailable ||
-              gone.error().code == Code::deadline_exceeded);
+  EXPECT_TRUE(gone.error().code == Errc::unavailable ||
+              gone.error().code == Errc::deadline_exceeded);
   broker.start();
   ASSERT_TRUE(client.wait_until_ready(std::chrono::seconds{20}).has_value());
   EXPECT_EQ(client.get("b", "k")->value().value, "2");
@@ -170,7 +170,7 @@ TEST(KvClient, ACallOfItsOwnDeadlineEndsThen) {
   };
   KvClient client = broker.client();
   const auto late = client.put("b", "k", "v", {.deadline = milliseconds{50}});
-  EXPECT_EQ(late.error().code, Code::deadline_exceeded);
+  EXPECT_EQ(late.error().code, Errc::deadline_exceeded);
   gate.open();
 }
 
@@ -193,7 +193,7 @@ TEST(KvClient, SendsOnlyWhatIsSet) {
 }
 
 TEST(KvClient, AnAddressThatIsNoneIsRefusedAtOnce) {
-  EXPECT_EQ(KvClient::connect({.address = "nowhere"}).error().code, Code::invalid_argument);
+  EXPECT_EQ(KvClient::connect({.address = "nowhere"}).error().code, Errc::invalid_argument);
 }
 
 }  // namespace

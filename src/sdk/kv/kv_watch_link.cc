@@ -168,10 +168,10 @@ Status KvWatchLink::wait_until_started(std::chrono::milliseconds timeout) {
   changed_.wait_for(lock, timeout, [&] { return started_ || over_ || closed_; });
   if (over_) return *over_;
   if (started_) return {};
-  if (closed_) return make_error(Code::cancelled, "the watch is closed");
-  return make_error(Code::deadline_exceeded,
-                    fmt::format("the broker at {} did not take the watch within {} ms",
-                                connection_.address, timeout.count()));
+  if (closed_) return Error{Errc::cancelled, "the watch is closed"};
+  return Error{Errc::deadline_exceeded,
+               fmt::format("the broker at {} did not take the watch within {} ms",
+                           connection_.address, timeout.count())};
 }
 
 std::uint64_t KvWatchLink::revision() const {

@@ -73,15 +73,15 @@ TEST_F(KvWatchTest, EndsWithItsBucketAndWhenThereIsNone) {
   Seen none;
   auto nowhere = client_.watch({.bucket = "none"}, none.callback());
   ASSERT_TRUE(nowhere.has_value());
-  EXPECT_EQ((*nowhere)->wait_until_started(seconds{20}).error().code, Code::bucket_not_found);
+  EXPECT_EQ((*nowhere)->wait_until_started(seconds{20}).error().code, Errc::bucket_not_found);
   EXPECT_EQ(none.wait(1), "ended:bucket_not_found");
 }
 
 TEST_F(KvWatchTest, WrongOptionsAreRefusedAtOnce) {
   Seen seen;
   EXPECT_EQ(client_.watch({.bucket = "b", .prefix = "a", .key = "b"}, seen.callback()).error().code,
-            Code::invalid_argument);
-  EXPECT_EQ(client_.watch({.bucket = "b"}, {}).error().code, Code::invalid_argument);
+            Errc::invalid_argument);
+  EXPECT_EQ(client_.watch({.bucket = "b"}, {}).error().code, Errc::invalid_argument);
 }
 
 TEST_F(KvWatchTest, OnceClosedItTellsNothing) {
@@ -230,7 +230,7 @@ TEST(KvWatchScript, ClosingBeforeTheBrokerAnsweredDoesNotWait) {
   KvClient client = broker.client();
   Seen seen;
   const auto watch = client.watch({.bucket = "b"}, seen.callback());
-  EXPECT_EQ((*watch)->wait_until_started(milliseconds{10}).error().code, Code::deadline_exceeded);
+  EXPECT_EQ((*watch)->wait_until_started(milliseconds{10}).error().code, Errc::deadline_exceeded);
   const auto before = std::chrono::steady_clock::now();
   (*watch)->close(std::chrono::hours{1});
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds{20});

@@ -53,7 +53,7 @@ class RealBroker {
     options.shards = 2;
     options.journal.segment_bytes = std::uint64_t{8} << 20U;
     options.open_store =
-        [this](const std::string& folder) -> baton::Result<std::unique_ptr<CheckpointStore>> {
+        [this](const std::string& folder) -> Result<std::unique_ptr<CheckpointStore>> {
       auto& media = media_[folder];
       if (media == nullptr) media = std::make_shared<FakeStoreMedia>(1);
       return std::make_unique<FakeStore>(media);
@@ -196,7 +196,7 @@ class Seen {
       case KvWatchEvent::Kind::session_lost:
         return fmt::format("lost:{}@{}", entry.key, entry.revision);
       case KvWatchEvent::Kind::disconnected: return "disconnected";
-      case KvWatchEvent::Kind::ended: return "ended:" + event.error.name;
+      case KvWatchEvent::Kind::ended: return fmt::format("ended:{}", event.error.name());
     }
     return "?";
   }

@@ -16,17 +16,17 @@ namespace baton::client {
 namespace {
 
 Status check(const ConsumerOptions& options, const Consumer::Handler& handler) {
-  if (options.queue.empty()) return make_error(Code::invalid_argument, "the queue has no name");
-  if (!handler) return make_error(Code::invalid_argument, "the handler is empty");
+  if (options.queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
+  if (!handler) return Error{Errc::invalid_argument, "the handler is empty"};
   if (options.concurrency == 0 || options.concurrency > limits::kConcurrencyMax) {
-    return make_error(Code::invalid_argument,
-                      fmt::format("concurrency is not in 1..{}", limits::kConcurrencyMax));
+    return Error{Errc::invalid_argument,
+                 fmt::format("concurrency is not in 1..{}", limits::kConcurrencyMax)};
   }
-  if (options.max_in_flight < options.concurrency ||
-      options.max_in_flight > baton::limits::kMaxInFlightMax) {
-    return make_error(Code::invalid_argument,
-                      fmt::format("max_in_flight is not in {}..{}", options.concurrency,
-                                  baton::limits::kMaxInFlightMax));
+  if (options.in_flight_max < options.concurrency ||
+      options.in_flight_max > baton::limits::kInFlightMax) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("in_flight_max is not in {}..{}", options.concurrency,
+                             baton::limits::kInFlightMax)};
   }
   return {};
 }

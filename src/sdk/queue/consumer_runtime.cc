@@ -47,8 +47,8 @@ LeaseStreamOptions ConsumerRuntime::stream_options() {
   stream.connection = options_.connection;
   stream.queue = options_.queue;
   stream.consumer_id = options_.consumer_id;
-  stream.max_in_flight = options_.max_in_flight;
-  stream.max_in_flight_bytes = options_.max_in_flight_bytes;
+  stream.in_flight_max = options_.in_flight_max;
+  stream.in_flight_bytes_max = options_.in_flight_bytes_max;
   stream.concurrency = static_cast<std::uint32_t>(options_.concurrency);
   stream.on_connected = [this](const Registration&) {
     reconnected_ = was_connected_.exchange(true);
@@ -56,7 +56,7 @@ LeaseStreamOptions ConsumerRuntime::stream_options() {
   };
   stream.on_disconnected = [this](const Error& error) { report(error); };
   stream.on_item_failed = [this](const Error& error) {
-    if (error.code == Code::lease_lost) counters_.lost.fetch_add(1, std::memory_order_relaxed);
+    if (error.code == Errc::lease_lost) counters_.lost.fetch_add(1, std::memory_order_relaxed);
     report(error);
   };
   return stream;
@@ -118,7 +118,7 @@ void ConsumerRuntime::take(std::vector<LeasedMessage> messages, std::uint64_t se
   if (options_.extend_leases) {
     // Finished batches are dropped when their renewal comes due, or when there are too many of
     // them.
-    if (renewals_.size() > 2 * std::size_t{options_.max_in_flight}) {
+    if (renewals_.size() > 2 * std::size_t{options_.in_flight_max}) {
       std::erase_if(renewals_, [](const Renewal& renewal) { return renewal.batch.expired(); });
     }
     renewals_.push_back({.due = SteadyClock::now() + visibility_ / 2, .batch = batch});
@@ -189,7 +189,7 @@ void ConsumerRuntime::renew(const BatchPointer& batch) {
     for (const ItemResults::Failure& failure : results.failures) {
       Held& held = batch->held[indices[failure.index]];
       // The ack of a handler that just finished overtook the extension: no lease is lost.
-      if (failure.error.code != Code::lease_lost || held.finished) continue;
+      if (failure.error.code != Errc::lease_lost || held.finished) continue;
       if (held.lost.exchange(true)) continue;  // Two extensions may be in flight at once.
       counters_.lost.fetch_add(1, std::memory_order_relaxed);
       report(failure.error);

@@ -40,7 +40,7 @@ TEST(Consumer, RunsTheHandlerAndAcks) {
   };
   Log<std::string> handled;
   const auto consumer =
-      start({.connection = broker.connection(), .concurrency = 2, .max_in_flight = 16},
+      start({.connection = broker.connection(), .concurrency = 2, .in_flight_max = 16},
             [&](Delivery& delivery) { handled.add(delivery.message().payload); });
 
   auto tokens = acked.wait(3);
@@ -200,7 +200,7 @@ TEST(Consumer, ALostLeaseIsToldToTheHandlerAndSkippedByTheNext) {
   EXPECT_EQ(acked.wait(1), std::vector<std::string>{"t-c"});
   EXPECT_EQ(handled.now(), (std::vector<std::string>{"a", "c"}));
   EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
-  EXPECT_EQ(errors.now().at(0).code, Code::lease_lost);
+  EXPECT_EQ(errors.now().at(0).code, Errc::lease_lost);
   EXPECT_EQ(consumer->stats().lost, 2U);
 }
 
@@ -260,7 +260,7 @@ TEST(Consumer, StopWaitsNoLongerThanItsTimeoutForResults) {
   const Status stopped = consumer->stop(milliseconds{10});
 
   ASSERT_FALSE(stopped.has_value());
-  EXPECT_EQ(stopped.error().code, Code::deadline_exceeded);
+  EXPECT_EQ(stopped.error().code, Errc::deadline_exceeded);
 }
 
 TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
@@ -285,7 +285,7 @@ TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
                                .on_error =
                                    [&](const Error& error) {
                                      errors.add(error);
-                                     if (error.code == Code::lease_lost) lost.open();
+                                     if (error.code == Errc::lease_lost) lost.open();
                                    }},
                               [&](Delivery& delivery) {
                                 in_handler.open();
@@ -295,7 +295,7 @@ TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
 
   ASSERT_TRUE(lost.wait());
   EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
-  EXPECT_EQ(errors.now().at(0).code, Code::unavailable);
+  EXPECT_EQ(errors.now().at(0).code, Errc::unavailable);
   EXPECT_EQ(consumer->stats().reconnects, 1U);
 }
 
@@ -310,8 +310,8 @@ TEST(Consumer, EndsByItselfWhenTheBrokerRefusesIt) {
 
   ASSERT_TRUE(ended.has_value());
   ASSERT_FALSE(ended->has_value());
-  EXPECT_EQ(ended->error().code, Code::queue_not_found);
-  EXPECT_EQ(consumer->stop(seconds{20}).error().code, Code::queue_not_found);
+  EXPECT_EQ(ended->error().code, Errc::queue_not_found);
+  EXPECT_EQ(consumer->stop(seconds{20}).error().code, Errc::queue_not_found);
 }
 
 TEST(Consumer, DestructionDuringAReconnectDoesNotHang) {
@@ -322,11 +322,11 @@ TEST(Consumer, RefusesBadOptions) {
   const auto code = [](ConsumerOptions options) {
     return Consumer::start(std::move(options), [](Delivery&) {}).error().code;
   };
-  EXPECT_EQ(code({}), Code::invalid_argument);
-  EXPECT_EQ(code({.queue = "q", .concurrency = 0}), Code::invalid_argument);
-  EXPECT_EQ(code({.queue = "q", .concurrency = 9, .max_in_flight = 8}), Code::invalid_argument);
+  EXPECT_EQ(code({}), Errc::invalid_argument);
+  EXPECT_EQ(code({.queue = "q", .concurrency = 0}), Errc::invalid_argument);
+  EXPECT_EQ(code({.queue = "q", .concurrency = 9, .in_flight_max = 8}), Errc::invalid_argument);
   EXPECT_EQ(Consumer::start({.queue = "q"}, Consumer::Handler()).error().code,
-            Code::invalid_argument);
+            Errc::invalid_argument);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ bool EnqueueLink::is_full(const Frame& frame) const {
 
 std::optional<Error> EnqueueLink::refusal() const {
   if (over_) return over_;
-  if (closed_) return make_error(Code::cancelled, "the producer is closed");
+  if (closed_) return Error{Errc::cancelled, "the producer is closed"};
   return std::nullopt;
 }
 
@@ -238,7 +238,7 @@ void EnqueueLink::received(v1::EnqueueResponse& response) {
     if (index < answered) return take(*response.mutable_results(static_cast<int>(index)));
     return {.id = {},
             .duplicate = false,
-            .error = make_error(Code::internal, "the broker answered fewer results than messages")};
+            .error = Error{Errc::internal, "the broker answered fewer results than messages"}};
   });
 }
 
@@ -269,8 +269,8 @@ void EnqueueLink::disconnected(const Error& error, bool over) {
   }
   if (unknown.empty() && unsent.empty()) return;
   fail(std::move(unknown),
-       make_error(Code::unavailable,
-                  fmt::format("the message may or may not have been stored: {}", error.text)));
+       Error{Errc::unavailable,
+             fmt::format("the message may or may not have been stored: {}", error.text)});
   fail(std::move(unsent), error);
 }
 
@@ -289,8 +289,8 @@ Status EnqueueLink::flush(std::chrono::milliseconds timeout) {
   --flushes_;
   if (auto failure = std::exchange(first_failure_, std::nullopt); failure) return *failure;
   if (done) return {};
-  return make_error(Code::deadline_exceeded,
-                    fmt::format("{} messages are not confirmed yet", messages_in_flight_));
+  return Error{Errc::deadline_exceeded,
+               fmt::format("{} messages are not confirmed yet", messages_in_flight_)};
 }
 
 Status EnqueueLink::close(std::chrono::milliseconds timeout) {

@@ -20,7 +20,7 @@ LeaseLink::LeaseLink(LeaseStreamOptions options, Credit credit,
       stub_(v1::Queues::NewStub(channel)) {
   if (credit_mode_ == Credit::returned) {
     credit_unsent_ =
-        options_.max_in_flight != 0 ? options_.max_in_flight : baton::limits::kMaxInFlightDefault;
+        options_.in_flight_max != 0 ? options_.in_flight_max : baton::limits::kInFlightDefault;
   }
 }
 
@@ -51,8 +51,8 @@ void LeaseLink::fill_start(v1::ConsumeStart& start) const {
   start.set_queue(options_.queue);
   // The id that the broker chose the first time: it keeps our leases under that id only.
   start.set_consumer_id(registration_ ? registration_->consumer_id : options_.consumer_id);
-  start.set_max_in_flight(options_.max_in_flight);
-  start.set_max_in_flight_bytes(options_.max_in_flight_bytes);
+  start.set_max_in_flight(options_.in_flight_max);
+  start.set_max_in_flight_bytes(options_.in_flight_bytes_max);
   start.set_manual_credit(credit_mode_ != Credit::broker);
   start.set_concurrency(options_.concurrency);
 }
@@ -73,7 +73,7 @@ const v1::ConsumeRequest* LeaseLink::next_frame() {
   frame_.Clear();  // Keeps the strings inside allocated.
   fill_heartbeat(frame_);
   if (credit_unsent_ > 0) {
-    const auto credit = std::min<std::uint64_t>(credit_unsent_, baton::limits::kMaxInFlightMax);
+    const auto credit = std::min<std::uint64_t>(credit_unsent_, baton::limits::kInFlightMax);
     frame_.set_credit(static_cast<std::uint32_t>(credit));
     credit_open_ += credit;
     credit_unsent_ -= credit;
@@ -142,7 +142,8 @@ void LeaseLink::complete(Group group, Callbacks& callbacks) {
 }
 
 template <class Item, class Results>
-std::size_t LeaseLink::answer(Lane<Item>& lane, const Results& results, Callbacks& callbacks) {
+std::size_t LeaseLink::answer(PendingItems<Item>& lane, const Results& results,
+                              Callbacks& callbacks) {
   std::size_t answered = 0;
   for (const v1::ItemResult& result : results) {
     if (lane.sent() == 0) break;  // An answer to nothing: the broker is broken.
@@ -155,7 +156,7 @@ std::size_t LeaseLink::answer(Lane<Item>& lane, const Results& results, Callback
 }
 
 template <class Item>
-void LeaseLink::fail(Lane<Item>& lane, const Error& error, Callbacks& callbacks) {
+void LeaseLink::fail(PendingItems<Item>& lane, const Error& error, Callbacks& callbacks) {
   while (lane.size() > 0) {
     lane.answer(error, [&](auto group) { complete(std::move(group), callbacks); });
   }
@@ -277,7 +278,7 @@ void LeaseLink::disconnected(const Error& error, bool over) {
 
 std::optional<Error> LeaseLink::ended() const {
   if (over_) return over_;
-  if (closed_) return make_error(Code::cancelled, "the stream is closed");
+  if (closed_) return Error{Errc::cancelled, "the stream is closed"};
   return std::nullopt;
 }
 
@@ -286,9 +287,9 @@ Result<Registration> LeaseLink::wait_until_registered(std::chrono::milliseconds 
   changed_.wait_for(lock, timeout, [&] { return registration_ || ended(); });
   if (auto error = ended(); error) return *error;
   if (registration_) return *registration_;
-  return make_error(Code::deadline_exceeded,
-                    fmt::format("the broker at {} did not register the consumer within {} ms",
-                                connection_.address, timeout.count()));
+  return Error{Errc::deadline_exceeded,
+               fmt::format("the broker at {} did not register the consumer within {} ms",
+                           connection_.address, timeout.count())};
 }
 
 bool LeaseLink::wait_for_messages(Lock& lock, std::chrono::milliseconds timeout) {
@@ -348,7 +349,7 @@ void LeaseLink::give_credit_back(std::size_t messages) {
 
 void LeaseLink::refuse(Lock& lock, std::size_t items, const Error& error,
                        LeaseStream::ResultCallback callback) {
-  Lane<char> lane;
+  PendingItems<char> lane;
   Callbacks callbacks;
   lane.add(std::vector<char>(items), std::move(callback));
   fail(lane, error, callbacks);
@@ -356,7 +357,7 @@ void LeaseLink::refuse(Lock& lock, std::size_t items, const Error& error,
 }
 
 template <class Item>
-void LeaseLink::submit(Lane<Item>& lane, Item item, LeaseStream::ResultCallback callback) {
+void LeaseLink::submit(PendingItems<Item>& lane, Item item, LeaseStream::ResultCallback callback) {
   Lock lock(mutex_);
   ++stats_.items_sent;
   if (const auto error = ended(); error) {
@@ -369,7 +370,7 @@ void LeaseLink::submit(Lane<Item>& lane, Item item, LeaseStream::ResultCallback 
 }
 
 template <class Item>
-void LeaseLink::submit(Lane<Item>& lane, std::vector<Item> items,
+void LeaseLink::submit(PendingItems<Item>& lane, std::vector<Item> items,
                        LeaseStream::ResultCallback callback, bool is_quiet) {
   const std::size_t count = items.size();
   if (count == 0) {
@@ -449,8 +450,8 @@ Status LeaseLink::flush(std::chrono::milliseconds timeout) {
   --flushes_;
   if (auto failure = std::exchange(first_failure_, std::nullopt); failure) return *failure;
   if (done) return {};
-  return make_error(Code::deadline_exceeded,
-                    fmt::format("{} acks, nacks or extensions have no result yet", items()));
+  return Error{Errc::deadline_exceeded,
+               fmt::format("{} acks, nacks or extensions have no result yet", items())};
 }
 
 Status LeaseLink::close(std::chrono::milliseconds timeout) {

@@ -41,7 +41,7 @@ class Callbacks {
 ///
 /// Invariant: the first sent() items are sent and unanswered; groups cover the items exactly.
 template <class Item>
-class Lane {
+class PendingItems {
  public:
   struct Group {
     std::size_t unanswered = 0;
@@ -113,9 +113,9 @@ class Lane {
 
 /// Which side grants the broker credit for further messages.
 enum class Credit : std::uint8_t {
-  broker,    // Nobody: max_in_flight is the bound.
+  broker,    // Nobody: in_flight_max is the bound.
   manual,    // The user, with add_credit().
-  returned,  // max_in_flight at first; each ack and nack returns one, until pause().
+  returned,  // in_flight_max at first; each ack and nack returns one, until pause().
 };
 
 /// The consumer's side of Consume: buffers incoming messages, gathers outgoing items, and forgets
@@ -200,16 +200,16 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   void hold(std::vector<LeasedMessage> messages);
   void count_answered(std::size_t answered);
   template <class Item, class Results>
-  std::size_t answer(Lane<Item>& lane, const Results& results, Callbacks& callbacks);
+  std::size_t answer(PendingItems<Item>& lane, const Results& results, Callbacks& callbacks);
   template <class Item>
-  void fail(Lane<Item>& lane, const Error& error, Callbacks& callbacks);
+  void fail(PendingItems<Item>& lane, const Error& error, Callbacks& callbacks);
   template <class Group>
   void complete(Group group, Callbacks& callbacks);
   template <class Item>
-  void submit(Lane<Item>& lane, std::vector<Item> items, LeaseStream::ResultCallback callback,
-              bool is_quiet = false);
+  void submit(PendingItems<Item>& lane, std::vector<Item> items,
+              LeaseStream::ResultCallback callback, bool is_quiet = false);
   template <class Item>
-  void submit(Lane<Item>& lane, Item item, LeaseStream::ResultCallback callback);
+  void submit(PendingItems<Item>& lane, Item item, LeaseStream::ResultCallback callback);
   void refuse(Lock& lock, std::size_t items, const Error& error,
               LeaseStream::ResultCallback callback);
   void run_unlocked(Lock& lock, Callbacks& callbacks);
@@ -221,9 +221,9 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   // Separate from changed_, so that results do not wake threads that wait for messages.
   std::condition_variable arrived_;
   // All below under mutex_.
-  Lane<LeaseToken> acks_;
-  Lane<Nack> nacks_;
-  Lane<Extension> extends_;
+  PendingItems<LeaseToken> acks_;
+  PendingItems<Nack> nacks_;
+  PendingItems<Extension> extends_;
   std::vector<LeaseToken> begun_;  // Not yet reported to the broker.
   std::vector<LeasedMessage> untaken_;
   std::size_t taken_ = 0;                     // How many at the front of untaken_ are handed out.

@@ -14,8 +14,8 @@ LeaseStream::LeaseStream(std::unique_ptr<LeaseLink> link) : link_(std::move(link
 LeaseStream::~LeaseStream() = default;
 
 Result<std::unique_ptr<LeaseStream>> LeaseStream::open(LeaseStreamOptions options) {
-  if (options.queue.empty()) return make_error(Code::invalid_argument, "the queue has no name");
-  if (options.frames_ahead == 0) return make_error(Code::invalid_argument, "frames_ahead is 0");
+  if (options.queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
+  if (options.frames_ahead == 0) return Error{Errc::invalid_argument, "frames_ahead is 0"};
   BATON_TRY(const auto channel, make_channel(options.connection));
   const Credit credit = options.manual_credit ? Credit::manual : Credit::broker;
   auto link = std::make_unique<LeaseLink>(std::move(options), credit, channel);

@@ -35,8 +35,8 @@ TEST(LeaseStream, RegistersAndHandsOutMessages) {
   };
   const auto stream = open({.connection = broker.connection(),
                             .consumer_id = "me",
-                            .max_in_flight = 7,
-                            .max_in_flight_bytes = 99});
+                            .in_flight_max = 7,
+                            .in_flight_bytes_max = 99});
 
   const auto registration = stream->wait_until_registered(seconds{20});
   const auto first = stream->next(seconds{20});
@@ -80,10 +80,10 @@ TEST(LeaseStream, AnswersEachItemOfEachCall) {
   EXPECT_EQ(acked.items, 3U);
   ASSERT_EQ(acked.failures.size(), 1U);
   EXPECT_EQ(acked.failures[0].index, 1U);
-  EXPECT_EQ(acked.failures[0].error.code, Code::lease_lost);
+  EXPECT_EQ(acked.failures[0].error.code, Errc::lease_lost);
   EXPECT_TRUE(nacks.get_future().get().ok());
   EXPECT_FALSE(extends.get_future().get().ok());
-  EXPECT_EQ(stream->flush(seconds{20}).error().code, Code::lease_lost);
+  EXPECT_EQ(stream->flush(seconds{20}).error().code, Errc::lease_lost);
   EXPECT_EQ(stream->stats().items_done, 3U);
   EXPECT_EQ(stream->stats().items_failed, 2U);
 }
@@ -187,11 +187,11 @@ TEST(LeaseStream, ARefusedRegistrationEndsTheStream) {
   };
   const auto stream = open({.connection = broker.connection()});
 
-  EXPECT_EQ(stream->wait_until_registered(seconds{20}).error().code, Code::queue_not_found);
-  EXPECT_EQ(stream->next(seconds{20}).error().code, Code::queue_not_found);
+  EXPECT_EQ(stream->wait_until_registered(seconds{20}).error().code, Errc::queue_not_found);
+  EXPECT_EQ(stream->next(seconds{20}).error().code, Errc::queue_not_found);
   std::promise<ItemResults> told;
   stream->ack(LeaseToken{"x"}, [&](const ItemResults& results) { told.set_value(results); });
-  EXPECT_EQ(told.get_future().get().failures.at(0).error.code, Code::queue_not_found);
+  EXPECT_EQ(told.get_future().get().failures.at(0).error.code, Errc::queue_not_found);
 }
 
 TEST(LeaseStream, WithoutReconnectTheFirstBreakEndsIt) {
@@ -202,7 +202,7 @@ TEST(LeaseStream, WithoutReconnectTheFirstBreakEndsIt) {
   };
   const auto stream = open({.connection = broker.connection(), .reconnect = false});
 
-  EXPECT_EQ(stream->next(seconds{20}).error().code, Code::unavailable);
+  EXPECT_EQ(stream->next(seconds{20}).error().code, Errc::unavailable);
 }
 
 TEST(LeaseStream, InterruptEndsAWait) {
@@ -245,7 +245,7 @@ TEST(LeaseStream, CloseReleasesTheUntakenAndWaitsForResults) {
   EXPECT_TRUE(ended.wait());
   EXPECT_EQ(released.now(), std::vector<std::string>{"t-b"});
   EXPECT_EQ(stream->stats().items_done, 2U);
-  EXPECT_EQ(stream->next(seconds{20}).error().code, Code::cancelled);
+  EXPECT_EQ(stream->next(seconds{20}).error().code, Errc::cancelled);
 }
 
 // The broker counts an attempt for a message on its way to a consumer that disconnects.
@@ -280,7 +280,7 @@ TEST(LeaseStream, DestructionDuringAReconnectDoesNotHang) {
     const auto stream = open({.connection = {.address = "127.0.0.1:1"}});
     stream->ack(LeaseToken{"x"}, [&](const ItemResults& results) { told.set_value(results); });
   }
-  EXPECT_EQ(told.get_future().get().failures.at(0).error.code, Code::unavailable);
+  EXPECT_EQ(told.get_future().get().failures.at(0).error.code, Errc::unavailable);
 }
 
 TEST(LeaseStream, MarksGoUpWithoutWaitingForAnything) {

@@ -14,11 +14,11 @@ Producer::Producer(std::unique_ptr<EnqueueLink> link) : link_(std::move(link)) {
 Producer::~Producer() = default;
 
 Result<std::unique_ptr<Producer>> Producer::open(ProducerOptions options) {
-  if (options.queue.empty()) return make_error(Code::invalid_argument, "the queue has no name");
+  if (options.queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
   if (options.batch_messages_max == 0 || options.batch_bytes_max == 0 ||
       options.in_flight_messages_max == 0 || options.in_flight_bytes_max == 0 ||
       options.frames_ahead == 0) {
-    return make_error(Code::invalid_argument, "a bound of the producer is 0");
+    return Error{Errc::invalid_argument, "a bound of the producer is 0"};
   }
   BATON_TRY(const auto channel, make_channel(options.connection));
   auto link = std::make_unique<EnqueueLink>(std::move(options), channel);

@@ -152,12 +152,12 @@ TEST(Producer, ABadMessageDoesNotFailItsNeighbours) {
   EXPECT_TRUE(first.get().ok());
   const EnqueueResult refused = second.get();
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error->code, Code::queue_full);
-  EXPECT_EQ(refused.error->name, "queue_full");
+  EXPECT_EQ(refused.error->code, Errc::queue_full);
+  EXPECT_EQ(refused.error->name(), "queue_full");
   EXPECT_TRUE(third.get().ok());
   const Status flushed = producer->flush(seconds{20});
   ASSERT_FALSE(flushed.has_value());
-  EXPECT_EQ(flushed.error().code, Code::queue_full);
+  EXPECT_EQ(flushed.error().code, Errc::queue_full);
   EXPECT_TRUE(producer->flush(seconds{20}).has_value());  // Reported once.
 }
 
@@ -210,7 +210,7 @@ TEST(Producer, WithoutResendingUnconfirmedMessagesFailAsUnknown) {
   const EnqueueResult lost = producer->send(message(0)).get();
 
   ASSERT_FALSE(lost.ok());
-  EXPECT_EQ(lost.error->code, Code::unavailable);
+  EXPECT_EQ(lost.error->code, Errc::unavailable);
   EXPECT_NE(lost.error->text.find("may or may not have been stored"), std::string::npos);
   EXPECT_TRUE(producer->send(message(1)).get().ok());
 }
@@ -291,7 +291,7 @@ TEST(Producer, ARefusedStreamFailsEverythingWithTheBrokersError) {
 
   ASSERT_FALSE(first.ok());
   ASSERT_FALSE(later.ok());
-  EXPECT_EQ(later.error->code, Code::queue_not_found);
+  EXPECT_EQ(later.error->code, Errc::queue_not_found);
   EXPECT_EQ(later.error->text, "scripted queue_not_found");
 }
 
@@ -302,7 +302,7 @@ TEST(Producer, GivesUpWhenToldTo) {
   const EnqueueResult result = producer->send(message(0)).get();
 
   ASSERT_FALSE(result.ok());
-  EXPECT_EQ(result.error->code, Code::unavailable);
+  EXPECT_EQ(result.error->code, Errc::unavailable);
   EXPECT_NE(result.error->text.find("cannot reach the broker at 127.0.0.1:1: connection refused"),
             std::string::npos)
       << result.error->text;
@@ -314,7 +314,7 @@ TEST(Producer, DestructionDuringAReconnectFailsWhatWaits) {
     const auto producer = open({.connection = {.address = "127.0.0.1:1"}});
     result = producer->send(message(0));
   }
-  EXPECT_EQ(result.get().error->code, Code::unavailable);
+  EXPECT_EQ(result.get().error->code, Errc::unavailable);
 }
 
 TEST(Producer, CloseConfirmsWhatWasSentAndRefusesTheRest) {
@@ -326,17 +326,17 @@ TEST(Producer, CloseConfirmsWhatWasSentAndRefusesTheRest) {
   EXPECT_TRUE(producer->close(seconds{20}).has_value());
 
   EXPECT_TRUE(before.get().ok());
-  EXPECT_EQ(producer->send(message(1)).get().error->code, Code::cancelled);
+  EXPECT_EQ(producer->send(message(1)).get().error->code, Errc::cancelled);
   NewMessage third = message(2);
   EXPECT_FALSE(producer->try_send(third, {}));
 }
 
 TEST(Producer, RefusesBadOptions) {
-  EXPECT_EQ(Producer::open({.queue = ""}).error().code, Code::invalid_argument);
+  EXPECT_EQ(Producer::open({.queue = ""}).error().code, Errc::invalid_argument);
   EXPECT_EQ(Producer::open({.connection = {.address = "nonsense"}, .queue = "q"}).error().code,
-            Code::invalid_argument);
+            Errc::invalid_argument);
   EXPECT_EQ(Producer::open({.queue = "q", .batch_messages_max = 0}).error().code,
-            Code::invalid_argument);
+            Errc::invalid_argument);
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ std::string text(std::string_view view) { return std::string(view); }
 template <class Response>
 Result<std::vector<Status>> item_results(const Response& response, std::size_t items) {
   if (static_cast<std::size_t>(response.results_size()) != items) {
-    return make_error(Code::internal, fmt::format("the broker answered {} results to {} items",
-                                                  response.results_size(), items));
+    return Error{Errc::internal, fmt::format("the broker answered {} results to {} items",
+                                             response.results_size(), items)};
   }
   std::vector<Status> results;
   results.reserve(items);
@@ -62,8 +62,8 @@ Result<std::vector<Status>> item_results(const Response& response, std::size_t i
 Result<std::vector<EnqueueResult>> enqueue_results(v1::EnqueueResponse& response,
                                                    std::size_t items) {
   if (static_cast<std::size_t>(response.results_size()) != items) {
-    return make_error(Code::internal, fmt::format("the broker answered {} results to {} messages",
-                                                  response.results_size(), items));
+    return Error{Errc::internal, fmt::format("the broker answered {} results to {} messages",
+                                             response.results_size(), items)};
   }
   std::vector<EnqueueResult> results;
   results.reserve(items);
@@ -88,8 +88,8 @@ Result<QueueClient> QueueClient::connect(ConnectionOptions options) {
 
 Status QueueClient::wait_until_ready(std::chrono::milliseconds timeout) {
   if (state_->channel->WaitForConnected(std::chrono::system_clock::now() + timeout)) return {};
-  return make_error(Code::unavailable, fmt::format("cannot reach the broker at {} within {} ms",
-                                                   state_->options.address, timeout.count()));
+  return Error{Errc::unavailable, fmt::format("cannot reach the broker at {} within {} ms",
+                                              state_->options.address, timeout.count())};
 }
 
 Result<QueueInfo> QueueClient::create_queue(std::string_view name, const QueueSettings& settings) {
@@ -191,7 +191,7 @@ Result<PeekedMessage> QueueClient::peek_message(std::string_view queue, std::str
   request.set_id(text(id));
   BATON_TRY(auto response, state_->call(&Stub::Peek, request));
   if (response.messages().empty()) {
-    return make_error(Code::message_not_found, fmt::format("no message {} in queue {}", id, queue));
+    return Error{Errc::message_not_found, fmt::format("no message {} in queue {}", id, queue)};
   }
   return take(*response.mutable_messages(0));
 }

@@ -46,7 +46,7 @@ TEST(QueueClient, SettingsSurviveTheWay) {
   EXPECT_EQ(queue->settings.dead_letter_queue, "dead");
   EXPECT_EQ(queue->settings.release_on_disconnect, false);
   EXPECT_EQ(queue->settings.fairness_cost, FairnessCost::byte);
-  EXPECT_FALSE(queue->settings.max_attempts.has_value());
+  EXPECT_FALSE(queue->settings.attempts_max.has_value());
   EXPECT_EQ(queue->settings.weights.at("vip"), 4U);
   EXPECT_EQ(queue->settings.throttles.at("api"), (Throttle{.rate = 2.5, .burst = 9}));
 }
@@ -85,7 +85,7 @@ TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
 
   ASSERT_TRUE(results.has_value());
   EXPECT_EQ((*results)[0].id, "first");
-  EXPECT_EQ((*results)[1].error->code, Code::queue_full);
+  EXPECT_EQ((*results)[1].error->code, Errc::queue_full);
   ASSERT_EQ(got.messages_size(), 2);
   EXPECT_EQ(got.queue(), "orders");
   EXPECT_EQ(got.messages(0).headers().at("k"), "v");
@@ -112,7 +112,7 @@ TEST(QueueClient, AnswersEachAck) {
 
   ASSERT_TRUE(results.has_value());
   EXPECT_TRUE((*results)[0].has_value());
-  EXPECT_EQ((*results)[1].error().code, Code::lease_lost);
+  EXPECT_EQ((*results)[1].error().code, Errc::lease_lost);
   EXPECT_EQ(to_string((*results)[1].error()),
             "lease_lost: the lease ended before the request arrived");
 }
@@ -127,9 +127,27 @@ TEST(QueueClient, ARefusedCallCarriesTheBrokersError) {
   const auto queue = client.create_queue("orders");
 
   ASSERT_FALSE(queue.has_value());
-  EXPECT_EQ(queue.error().code, Code::queue_exists);
-  EXPECT_EQ(queue.error().name, "queue_exists");
+  EXPECT_EQ(queue.error().code, Errc::queue_exists);
+  EXPECT_EQ(queue.error().name(), "queue_exists");
   EXPECT_EQ(queue.error().text, "scripted queue_exists");
+}
+
+// A newer broker may use a code that this SDK does not know. Its number must not be taken for one
+// that the SDK knows, and its name is what explains it.
+TEST(QueueClient, ACodeThatIsNotInTheListKeepsItsNumberAndName) {
+  constexpr std::uint32_t kNumber = (1U << 16U) + 103;  // In 16 bits, queue_exists.
+  TestBroker broker;
+  broker.on_create = [](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
+    return refusal(grpc::StatusCode::ALREADY_EXISTS, kNumber, "queue_frozen");
+  };
+  QueueClient client = connect(broker);
+
+  const auto queue = client.create_queue("orders");
+
+  ASSERT_FALSE(queue.has_value());
+  EXPECT_EQ(queue.error().code, static_cast<Errc>(kNumber));
+  EXPECT_EQ(queue.error().text, "queue_frozen: scripted queue_frozen");
+  EXPECT_EQ(to_string(queue.error()), "queue_frozen: scripted queue_frozen");
 }
 
 TEST(QueueClient, SaysWhomItCannotReachAndWhy) {
@@ -139,9 +157,9 @@ TEST(QueueClient, SaysWhomItCannotReachAndWhy) {
   const auto queue = client->describe_queue("orders");
 
   ASSERT_FALSE(queue.has_value());
-  EXPECT_EQ(queue.error().code, Code::unavailable);
+  EXPECT_EQ(queue.error().code, Errc::unavailable);
   EXPECT_EQ(queue.error().text, "cannot reach the broker at 127.0.0.1:1: connection refused");
-  EXPECT_EQ(client->wait_until_ready(milliseconds{1}).error().code, Code::unavailable);
+  EXPECT_EQ(client->wait_until_ready(milliseconds{1}).error().code, Errc::unavailable);
 }
 
 TEST(QueueClient, ADeadlineEndsACall) {
@@ -160,7 +178,7 @@ TEST(QueueClient, ADeadlineEndsACall) {
 
   over.open();
   ASSERT_FALSE(queue.has_value());
-  EXPECT_EQ(queue.error().code, Code::deadline_exceeded);
+  EXPECT_EQ(queue.error().code, Errc::deadline_exceeded);
 }
 
 TEST(QueueClient, RefusesBadOptions) {
@@ -168,11 +186,11 @@ TEST(QueueClient, RefusesBadOptions) {
     return QueueClient::connect(std::move(options)).error().code;
   };
   for (const char* address : {"", "host", ":1", "host:", "host:0", "host:70000", "host:12x"}) {
-    EXPECT_EQ(code({.address = address}), Code::invalid_argument) << address;
+    EXPECT_EQ(code({.address = address}), Errc::invalid_argument) << address;
   }
-  EXPECT_EQ(code({.tls = TlsOptions{.ca_file = "no/such/file.pem"}}), Code::invalid_argument);
-  EXPECT_EQ(code({.tls = TlsOptions{.certificate_file = "only.pem"}}), Code::invalid_argument);
-  EXPECT_EQ(code({.reconnect_min = milliseconds{0}}), Code::invalid_argument);
+  EXPECT_EQ(code({.tls = TlsOptions{.ca_file = "no/such/file.pem"}}), Errc::invalid_argument);
+  EXPECT_EQ(code({.tls = TlsOptions{.certificate_file = "only.pem"}}), Errc::invalid_argument);
+  EXPECT_EQ(code({.reconnect_min = milliseconds{0}}), Errc::invalid_argument);
 }
 
 TEST(Backoff, DoublesUpToItsMaximumLessAFifth) {

@@ -59,7 +59,7 @@ bool AppendLink::has_room(std::size_t cost) const {
 
 std::optional<Error> AppendLink::refusal() const {
   if (over_) return over_;
-  if (closed_) return make_error(Code::cancelled, "the producer is closed");
+  if (closed_) return Error{Errc::cancelled, "the producer is closed"};
   return std::nullopt;
 }
 
@@ -73,10 +73,10 @@ std::optional<Error> AppendLink::wait_for_room(Lock& lock, std::size_t cost) {
   }
   if (auto refused = refusal(); refused) return refused;
   if (has_room(cost)) return std::nullopt;
-  return make_error(
-      Code::resource_exhausted,
+  return Error{
+      Errc::resource_exhausted,
       fmt::format("no room within {} ms: {} bytes are unconfirmed, the limit is {}",
-                  options_.send_timeout.count(), bytes_in_flight_, options_.buffer_bytes_max));
+                  options_.send_timeout.count(), bytes_in_flight_, options_.buffer_bytes_max)};
 }
 
 void AppendLink::send(NewRecord record, StreamProducer::Callback callback) {
@@ -206,9 +206,9 @@ void AppendLink::received(v1::AppendResponse& response) {
     settled = *std::move(answer);
     if (const auto& fenced = window_.fenced(); fenced && !over_) {
       const Error error =
-          make_error(Code::producer_fenced,
-                     fmt::format("another producer has started as \"{}\"; this one is over: {}",
-                                 options_.producer, fenced->text));
+          Error{Errc::producer_fenced,
+                fmt::format("another producer has started as \"{}\"; this one is over: {}",
+                            options_.producer, fenced->text)};
       over_ = error;
       break_session(lock);
       for (auto& rest : give_up(error)) settled.push_back(std::move(rest));
@@ -220,8 +220,8 @@ void AppendLink::received(v1::AppendResponse& response) {
 }
 
 std::vector<AppendWindow::Settled> AppendLink::give_up(const Error& error) {
-  const Error unsure = make_error(
-      error.code, fmt::format("the record may or may not have been stored: {}", error.text));
+  const Error unsure =
+      Error{error.code, fmt::format("the record may or may not have been stored: {}", error.text)};
   hold(accumulator_.take_due(SteadyClock::now(), true, [](std::uint32_t) { return true; }));
   std::vector<AppendWindow::Settled> settled;
   for (PendingBatchPointer& batch : window_.clear()) {
@@ -283,10 +283,9 @@ Status AppendLink::flush(std::chrono::milliseconds timeout) {
   --flushes_;
   if (auto failure = std::exchange(first_failure_, std::nullopt); failure) return *failure;
   if (done) return {};
-  return make_error(
-      Code::deadline_exceeded,
-      fmt::format("{} records are not confirmed yet",
-                  stats_.records_sent - stats_.records_confirmed - stats_.records_failed));
+  return Error{Errc::deadline_exceeded,
+               fmt::format("{} records are not confirmed yet",
+                           stats_.records_sent - stats_.records_confirmed - stats_.records_failed)};
 }
 
 Status AppendLink::close(std::chrono::milliseconds timeout) {

@@ -23,7 +23,7 @@ std::int32_t sequence_after(std::int32_t sequence, std::int32_t count) {
   return static_cast<std::int32_t>(after & std::numeric_limits<std::int32_t>::max());
 }
 
-bool means_fenced(Code code) { return code == Code::producer_fenced || code == Code::stale_epoch; }
+bool means_fenced(Errc code) { return code == Errc::producer_fenced || code == Errc::stale_epoch; }
 
 }  // namespace
 
@@ -104,23 +104,22 @@ std::span<PendingBatch* const> AppendWindow::next_frame(std::size_t bytes_max) {
 
 Status AppendWindow::check(const Frame& frame, std::span<const AppendResult> results) const {
   if (frame.size() != results.size()) {
-    return make_error(Code::internal, fmt::format("the broker answered {} results to {} batches",
-                                                  results.size(), frame.size()));
+    return Error{Errc::internal, fmt::format("the broker answered {} results to {} batches",
+                                             results.size(), frame.size())};
   }
   for (std::size_t i = 0; i < frame.size(); ++i) {
     const std::uint32_t partition = frame[i]->partition;
     // A refusal of the whole request names no partition.
     if (results[i].ok() && results[i].partition != partition) {
-      return make_error(Code::internal,
-                        fmt::format("the broker answered for partition {} instead of {}",
-                                    results[i].partition, partition));
+      return Error{Errc::internal, fmt::format("the broker answered for partition {} instead of {}",
+                                               results[i].partition, partition)};
     }
     // Batches go out in the order of their sequence numbers, so the offsets of duplicates grow too.
     const bool known = results[i].ok() && results[i].offset >= 0;
     if (known && results[i].offset < partitions_[partition].offset_min) {
-      return make_error(Code::internal,
-                        fmt::format("the broker confirmed offset {} of partition {} twice",
-                                    results[i].offset, partition));
+      return Error{Errc::internal,
+                   fmt::format("the broker confirmed offset {} of partition {} twice",
+                               results[i].offset, partition)};
     }
   }
   return {};
@@ -129,7 +128,7 @@ Status AppendWindow::check(const Frame& frame, std::span<const AppendResult> res
 Result<std::vector<AppendWindow::Settled>> AppendWindow::answered(
     std::span<const AppendResult> results) {
   if (frames_.empty()) {
-    return make_error(Code::internal, "the broker answered more often than it was asked");
+    return Error{Errc::internal, "the broker answered more often than it was asked"};
   }
   BATON_TRY_STATUS(check(frames_.front(), results));
   const Frame frame = std::move(frames_.front());
@@ -172,13 +171,13 @@ void AppendWindow::settle(PendingBatch& batch, const AppendResult& result,
 /// Decides what a result means for the window. True: the batch was not stored, and is sent again.
 bool AppendWindow::takes_again(PendingBatch& batch, const AppendResult& result) {
   if (!result.error) return false;
-  const Code code = result.error->code;
+  const Errc code = result.error->code;
   if (identity_ && means_fenced(code)) {
     fenced_ = result.error;
     return false;
   }
-  const bool gap = identity_ && code == Code::sequence_gap;
-  const bool busy = code == Code::unavailable;
+  const bool gap = identity_ && code == Errc::sequence_gap;
+  const bool busy = code == Errc::unavailable;
   // Batches behind a refused one are not at fault: only the first refusal counts.
   const bool innocent = gap && phase_ == Phase::draining;
   if ((gap || busy) && (innocent || ++batch.tries < limits::kBatchTriesMax)) {

@@ -18,8 +18,8 @@ constexpr AppendWindow::Identity kSecond{ProducerId{7}, ProducerEpoch{1}};
 AppendResult stored(std::int64_t offset, std::uint32_t partition = 0) {
   return {.partition = partition, .offset = offset};
 }
-AppendResult refused(Code code, std::uint32_t partition = 0) {
-  return {.partition = partition, .error = make_error(code, "scripted")};
+AppendResult refused(Errc code, std::uint32_t partition = 0) {
+  return {.partition = partition, .error = Error{code, "scripted"}};
 }
 
 class Window : public testing::Test {
@@ -106,15 +106,15 @@ TEST_F(Window, ARefusedBatchFailsAloneAndTheRestGoesOnUnderANewEpoch) {
   send();
 
   const auto settled =
-      answer({stored(0), refused(Code::invalid_argument), refused(Code::sequence_gap)});
+      answer({stored(0), refused(Errc::invalid_argument), refused(Errc::sequence_gap)});
 
   ASSERT_EQ(settled.size(), 2U);
   EXPECT_FALSE(settled[0].error.has_value());
-  EXPECT_EQ(settled[1].error->code, Code::invalid_argument);
+  EXPECT_EQ(settled[1].error->code, Errc::invalid_argument);
   EXPECT_EQ(window_.phase(), Phase::draining);
   add({"e"}, 1);
   EXPECT_EQ(send(), Sent{});  // Nothing new is sent before the new epoch.
-  EXPECT_TRUE(answer({refused(Code::sequence_gap)}).empty());
+  EXPECT_TRUE(answer({refused(Errc::sequence_gap)}).empty());
   ASSERT_EQ(window_.phase(), Phase::asking);
   window_.begin_epoch(kSecond);
   EXPECT_EQ(send(), (Sent{"1:0 e", "1:0 c", "1:1 d"}));
@@ -127,7 +127,7 @@ TEST_F(Window, WhatMayHaveBeenStoredIsClearedUpUnderTheOldEpoch) {
   add({"x"}, 1);
   add({"y"}, 1);
   send();
-  answer({refused(Code::invalid_argument)});
+  answer({refused(Errc::invalid_argument)});
   ASSERT_EQ(window_.phase(), Phase::draining);
 
   window_.session_broke();
@@ -143,7 +143,7 @@ TEST_F(Window, WhatMayHaveBeenStoredIsClearedUpUnderTheOldEpoch) {
 TEST_F(Window, ABusyBrokerGetsTheSameBatchesAgainInOrder) {
   for (const char* value : {"a", "b"}) add({value});
   send();
-  EXPECT_TRUE(answer({refused(Code::unavailable), refused(Code::sequence_gap)}).empty());
+  EXPECT_TRUE(answer({refused(Errc::unavailable), refused(Errc::sequence_gap)}).empty());
   ASSERT_EQ(window_.phase(), Phase::resting);
   EXPECT_EQ(send(), Sent{});
   window_.resume();
@@ -154,20 +154,20 @@ TEST_F(Window, ABrokerThatForgotTheProducerGetsANewEpochAndNotForEver) {
   add({"a"});
   for (int i = 0; i < 9; ++i) {
     EXPECT_EQ(send().size(), 1U);
-    EXPECT_TRUE(answer({refused(Code::sequence_gap)}).empty());
+    EXPECT_TRUE(answer({refused(Errc::sequence_gap)}).empty());
     ASSERT_EQ(window_.phase(), Phase::asking);
     window_.begin_epoch(kSecond);
   }
   send();
-  const auto settled = answer({refused(Code::sequence_gap)});
+  const auto settled = answer({refused(Errc::sequence_gap)});
   ASSERT_EQ(settled.size(), 1U);
-  EXPECT_EQ(settled[0].error->code, Code::sequence_gap);
+  EXPECT_EQ(settled[0].error->code, Errc::sequence_gap);
 }
 
 TEST_F(Window, SaysThatTheNameIsTaken) {
   add({"a"});
   send();
-  answer({refused(Code::producer_fenced)});
+  answer({refused(Errc::producer_fenced)});
   ASSERT_TRUE(window_.fenced().has_value());
 }
 
@@ -176,7 +176,7 @@ TEST_F(Window, AProducerThatIsNotIdempotentJustGoesOn) {
   window_ = AppendWindow(1, std::nullopt);
   for (const char* value : {"bad", "b"}) add({value});
   EXPECT_EQ(send(), (Sent{"-1:-1 bad", "-1:-1 b"}));
-  EXPECT_EQ(answer({refused(Code::invalid_argument), stored(0)}).size(), 2U);
+  EXPECT_EQ(answer({refused(Errc::invalid_argument), stored(0)}).size(), 2U);
   EXPECT_EQ(window_.phase(), Phase::open);
 }
 

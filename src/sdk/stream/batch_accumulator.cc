@@ -42,9 +42,8 @@ Result<std::uint32_t> BatchAccumulator::partition_of(const NewRecord& record) co
     return record.key ? baton::partition_of(*record.key, options_.partitions) : sticky_;
   }
   if (*record.partition < options_.partitions) return *record.partition;
-  return make_error(Code::partition_not_found,
-                    fmt::format("partition {}; the stream has 0 to {}", *record.partition,
-                                options_.partitions - 1));
+  return Error{Errc::partition_not_found, fmt::format("partition {}; the stream has 0 to {}",
+                                                      *record.partition, options_.partitions - 1)};
 }
 
 BatchAccumulator::Open& BatchAccumulator::open_for(std::uint32_t partition) {
@@ -67,12 +66,12 @@ Status BatchAccumulator::add(const NewRecord& record, std::size_t cost,
     full.push_back(close(*partition));
   }
   const RecordViews views(record, record.timestamp.value_or(RecordTime{}));
-  baton::Status added = open.builder.add(views.view);
+  Status added = open.builder.add(views.view);
   if (!added && added.error().code == Errc::resource_exhausted) {
     full.push_back(close(*partition));
     added = open.builder.add(views.view);
   }
-  if (!added) return to_public(added.error());
+  if (!added) return added.error();
   if (open.callbacks.empty()) {
     open.first_record = records_;
     opened_.push_back({.partition = *partition, .first_record = records_, .at = now});

@@ -102,7 +102,7 @@ TEST_F(Accumulator, RecordsWithoutAKeyStickToAPartitionForABatch) {
 TEST_F(Accumulator, RefusesAPartitionThatIsNotThere) {
   const Status status = add({.value = "x", .partition = 3});
   ASSERT_FALSE(status.has_value());
-  EXPECT_EQ(status.error().code, Code::partition_not_found);
+  EXPECT_EQ(status.error().code, Errc::partition_not_found);
   EXPECT_EQ(status.error().text, "partition 3; the stream has 0 to 2");
   EXPECT_EQ(accumulator_.records(), 0U);
 }
@@ -114,7 +114,7 @@ TEST_F(Accumulator, ALargeRecordGoesAloneATooLargeOneNotAtAll) {
   EXPECT_EQ(full_[0]->count, 1);
   EXPECT_EQ(full_[1]->count, 1);
 
-  EXPECT_EQ(add({.value = std::string(2'000'000, 'x')}).error().code, Code::invalid_argument);
+  EXPECT_EQ(add({.value = std::string(2'000'000, 'x')}).error().code, Errc::invalid_argument);
   EXPECT_EQ(accumulator_.records(), 2U);
 }
 

@@ -25,7 +25,7 @@ void PartitionSeat::update(const Update& update) {
   } else if (update.stepping_down) {
     step_down(update.generation);
   } else {
-    leave_seat(Code::stale_epoch);
+    leave_seat(Errc::stale_epoch);
   }
 }
 
@@ -34,7 +34,7 @@ void PartitionSeat::take_seat(const Update& update) {
   // A repetition after a break, or an update that a newer one overtook.
   if (seat_ == Seat::active && same) return;
   if (update.generation < epoch_) return;
-  if (seat_ != Seat::none) leave_seat(Code::stale_epoch);
+  if (seat_ != Seat::none) leave_seat(Errc::stale_epoch);
   seat_ = Seat::active;
   settled_ = false;
   if (same) {
@@ -70,7 +70,7 @@ void PartitionSeat::step_down(std::uint64_t generation) {
   settle();
 }
 
-void PartitionSeat::leave_seat(Code why) {
+void PartitionSeat::leave_seat(Errc why) {
   seat_ = Seat::none;
   activation_due_ = false;
   asked_.reset();
@@ -79,7 +79,7 @@ void PartitionSeat::leave_seat(Code why) {
   if (is_storing()) {
     settled_ = false;
     done_ticket_ = wanted_ticket_;
-    done_error_ = make_error(why, "the seat was lost before the offset was stored");
+    done_error_ = Error{why, "the seat was lost before the offset was stored"};
   }
   if (outstanding_) ++stored_ignored_;
   wanted_.reset();
@@ -87,7 +87,7 @@ void PartitionSeat::leave_seat(Code why) {
 }
 
 void PartitionSeat::lost() {
-  leave_seat(Code::unavailable);
+  leave_seat(Errc::unavailable);
   // The broker has forgotten the credit.
   credit_ = {};
   stored_ignored_ = 0;
@@ -194,15 +194,15 @@ void PartitionSeat::want(std::int64_t offset) {
 
 Result<std::uint64_t> PartitionSeat::want_store(const StreamPosition& position) {
   if (!rules_.has_group) {
-    return make_error(Code::failed_precondition, "a consumer without a group stores no offsets");
+    return Error{Errc::failed_precondition, "a consumer without a group stores no offsets"};
   }
   if (position.offset < 0) {
-    return make_error(Code::invalid_argument, fmt::format("offset {}", position.offset));
+    return Error{Errc::invalid_argument, fmt::format("offset {}", position.offset)};
   }
   if (seat_ == Seat::none || position.epoch != epoch_) {
-    return make_error(Code::stale_epoch,
-                      fmt::format("the seat of partition {} is not held under epoch {}", partition_,
-                                  position.epoch));
+    return Error{Errc::stale_epoch,
+                 fmt::format("the seat of partition {} is not held under epoch {}", partition_,
+                             position.epoch)};
   }
   wanted_ = position.offset;
   return ++wanted_ticket_;

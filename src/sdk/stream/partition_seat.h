@@ -140,7 +140,7 @@ class PartitionSeat {
   void activated(const SeatTask& task);
   void handled(const SeatTask& task, Time now);
   void step_down(std::uint64_t generation);
-  void leave_seat(Code why);
+  void leave_seat(Errc why);
   void drop_queue();
   void want(std::int64_t offset);
   /// Once the last task is done: takes the steps that leaving the seat requires.

@@ -117,7 +117,7 @@ TEST_F(SingleActive, AnOffsetThatCannotBeStoredDoesNotHoldUpTheGroup) {
   seat_.update(step_down(2));
   run(Kind::step_down);
   ASSERT_EQ(seat_.next_store(), (Store{1, 8}));
-  seat_.stored(8, make_error(Code::internal, "disk"));
+  seat_.stored(8, Error{Errc::internal, "disk"});
   EXPECT_EQ(seat_.next_reply(), (Reply{2, std::nullopt}));
 }
 
@@ -200,7 +200,7 @@ TEST_F(SingleActive, AnAnswerToAnOlderSeatsStoreIsNotTakenForTheNewOnes) {
   seat_.update(active(5, 14));
   ASSERT_EQ(seat_.next_store(), (Store{5, 14}));
 
-  EXPECT_FALSE(seat_.stored(14, make_error(Code::stale_epoch, "old")));
+  EXPECT_FALSE(seat_.stored(14, Error{Errc::stale_epoch, "old"}));
   EXPECT_TRUE(seat_.stored(14, std::nullopt));
 }
 
@@ -235,17 +235,17 @@ TEST_F(SingleActive, OneStoreAtATimeAndTheNewestNext) {
   EXPECT_TRUE(seat_.store_result(*first)->has_value());
   EXPECT_EQ(seat_.store_result(*second), std::nullopt);
   EXPECT_EQ(seat_.next_store(), (Store{1, 7}));
-  seat_.stored(7, make_error(Code::stale_epoch, "gone"));
-  EXPECT_EQ(seat_.store_result(*third)->error().code, Code::stale_epoch);
+  seat_.stored(7, Error{Errc::stale_epoch, "gone"});
+  EXPECT_EQ(seat_.store_result(*third)->error().code, Errc::stale_epoch);
 }
 
 TEST_F(SingleActive, AnOffsetOfAnotherEpochIsNotStored) {
   take(3, 10);
   EXPECT_EQ(seat_.want_store({.partition = 0, .epoch = 2, .offset = 5}).error().code,
-            Code::stale_epoch);
+            Errc::stale_epoch);
   seat_.lost();
   EXPECT_EQ(seat_.want_store({.partition = 0, .epoch = 3, .offset = 11}).error().code,
-            Code::stale_epoch);
+            Errc::stale_epoch);
 }
 
 TEST_F(SingleActive, StoppingFinishesStoresAndTellsThenIsDone) {

@@ -40,8 +40,8 @@ bool counts(const RecordView& view, ReadFloor& floor) {
   return true;
 }
 
-baton::Status decode_batch(const BatchView& batch, std::uint32_t partition, ReadFloor& floor,
-                           std::vector<Record>& out) {
+Status decode_batch(const BatchView& batch, std::uint32_t partition, ReadFloor& floor,
+                    std::vector<Record>& out) {
   if (batch.header().next_offset().value <= floor.offset) return {};
   BATON_TRY_STATUS(batch.check_crc());
   BATON_TRY(RecordReader reader, RecordReader::open(batch));
@@ -55,19 +55,14 @@ baton::Status decode_batch(const BatchView& batch, std::uint32_t partition, Read
 
 }  // namespace
 
-Error to_public(const baton::Error& error) {
-  return make_error(static_cast<Code>(error.code),
-                    error.text.empty() ? std::string(errc_text(error.code)) : error.text);
-}
-
 Result<std::vector<Record>> decode_batches(std::string_view bytes, std::uint32_t partition,
                                            ReadFloor& floor) {
   std::vector<Record> records;
   while (!bytes.empty()) {
     const auto batch = BatchView::parse(bytes);
-    if (!batch) return to_public(batch.error());
+    if (!batch) return batch.error();
     const auto status = decode_batch(*batch, partition, floor, records);
-    if (!status) return to_public(status.error());
+    if (!status) return status.error();
     bytes.remove_prefix(batch->bytes().size());
   }
   return records;

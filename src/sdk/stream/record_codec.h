@@ -13,9 +13,6 @@
 /// Conversions between the public records and the bytes of batches. Pure.
 namespace baton::client {
 
-/// The SDK's form of an error of the layers below.
-Error to_public(const baton::Error& error);
-
 /// From where on the records of a batch count: batches arrive whole, and the first one may begin
 /// before what was asked for.
 struct ReadFloor {

@@ -68,11 +68,11 @@ TEST(DecodeBatches, RefusesDamage) {
   std::string bytes = batch_of({"a", "b"}, 0);
   ReadFloor floor;
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  EXPECT_EQ(decode_batches(bytes, 0, floor).error().code, Code::malformed);
-  EXPECT_EQ(decode_batches("garbage", 0, floor).error().code, Code::malformed);
+  EXPECT_EQ(decode_batches(bytes, 0, floor).error().code, Errc::malformed);
+  EXPECT_EQ(decode_batches("garbage", 0, floor).error().code, Errc::malformed);
   bytes = batch_of({"a", "b"}, 0);
   bytes.pop_back();
-  EXPECT_EQ(decode_batches(bytes, 0, floor).error().code, Code::malformed);
+  EXPECT_EQ(decode_batches(bytes, 0, floor).error().code, Errc::malformed);
 }
 
 TEST(StampBatch, IsCoveredByTheChecksum) {

@@ -40,8 +40,8 @@ Result<StreamClient> StreamClient::connect(ConnectionOptions options) {
 
 Status StreamClient::wait_until_ready(std::chrono::milliseconds timeout) {
   if (state_->channel->WaitForConnected(std::chrono::system_clock::now() + timeout)) return {};
-  return make_error(Code::unavailable, fmt::format("cannot reach the broker at {} within {} ms",
-                                                   state_->options.address, timeout.count()));
+  return Error{Errc::unavailable, fmt::format("cannot reach the broker at {} within {} ms",
+                                              state_->options.address, timeout.count())};
 }
 
 Result<StreamInfo> StreamClient::create_stream(std::string_view name, std::uint32_t partitions,
@@ -93,8 +93,8 @@ Result<std::vector<AppendResult>> StreamClient::append(std::string_view stream,
   for (const NewRecord& record : records) to_proto(record, *request.add_records());
   BATON_TRY(const auto response, state_->call(&Stub::Append, request));
   if (static_cast<std::size_t>(response.records_size()) != records.size()) {
-    return make_error(Code::internal, fmt::format("the broker answered {} results to {} records",
-                                                  response.records_size(), records.size()));
+    return Error{Errc::internal, fmt::format("the broker answered {} results to {} records",
+                                             response.records_size(), records.size())};
   }
   std::vector<AppendResult> results;
   results.reserve(records.size());
@@ -166,7 +166,7 @@ Result<std::int64_t> StreamClient::place_in(std::string_view stream, const Parti
     case StartFrom::Kind::time: break;
   }
   const auto reader = read(
-      {.stream = text(stream), .partition = partition.partition, .from = to, .max_records = 1});
+      {.stream = text(stream), .partition = partition.partition, .from = to, .records_max = 1});
   BATON_TRY(const auto records, reader->next());
   // All records may be older.
   return records && !records->empty() ? records->front().offset : partition.next_offset;
@@ -185,9 +185,9 @@ Result<std::vector<GroupOffsetChange>> StreamClient::set_group_offsets(
   }
   for (const std::uint32_t number : wanted) {
     if (number >= info.details.size()) {
-      return make_error(Code::partition_not_found,
-                        fmt::format("stream {} has no partition {}: it has 0 to {}", info.name,
-                                    number, info.partitions - 1));
+      return Error{Errc::partition_not_found,
+                   fmt::format("stream {} has no partition {}: it has 0 to {}", info.name, number,
+                               info.partitions - 1)};
     }
     BATON_TRY(const std::int64_t offset, place_in(stream, info.details[number], options.to));
     v1::NewGroupOffset& item = *request.add_offsets();

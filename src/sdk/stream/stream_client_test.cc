@@ -62,7 +62,7 @@ TEST(StreamClient, SendsWhatIsSetAndReadsWhatComes) {
   EXPECT_EQ(made->details[1].next_offset, 9);
   EXPECT_EQ(made->details[1].groups[0].lag, 4U);
   EXPECT_FALSE(made->details[1].groups[0].offset.has_value());
-  EXPECT_EQ(client.describe_stream("other").error().code, Code::stream_not_found);
+  EXPECT_EQ(client.describe_stream("other").error().code, Errc::stream_not_found);
 }
 
 TEST(StreamClient, AppendAnswersOneResultPerRecord) {
@@ -87,7 +87,7 @@ TEST(StreamClient, AppendAnswersOneResultPerRecord) {
 
   ASSERT_TRUE(results.has_value());
   EXPECT_EQ(results->at(0).offset, 4);
-  EXPECT_EQ(results->at(1).error->code, Code::partition_not_found);
+  EXPECT_EQ(results->at(1).error->code, Errc::partition_not_found);
   EXPECT_EQ(results->at(1).offset, -1);
 }
 
@@ -126,7 +126,7 @@ TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .max_records = 3});
+  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .records_max = 3});
   EXPECT_EQ(reader->position(), -1);
 
   EXPECT_EQ(read_all(*reader), (Values{"b", "c", "d"}));
@@ -143,7 +143,7 @@ TEST(StreamReader, AsksAgainWhenTheLimitWasReachedTooEarly) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .max_records = 2});
+  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .records_max = 2});
   EXPECT_EQ(read_all(*reader), (Values{"b", "c"}));
 }
 
@@ -187,10 +187,10 @@ TEST(StreamReader, FailsWithTheBrokersErrorAndOnDamage) {
   };
   auto client = connect(broker);
   const auto first = client.read({.stream = "events"});
-  EXPECT_EQ(first->next().error().code, Code::offset_out_of_range);
-  EXPECT_EQ(first->next().error().code, Code::offset_out_of_range);
+  EXPECT_EQ(first->next().error().code, Errc::offset_out_of_range);
+  EXPECT_EQ(first->next().error().code, Errc::offset_out_of_range);
   const auto second = client.read({.stream = "events"});
-  EXPECT_EQ(second->next().error().code, Code::malformed);
+  EXPECT_EQ(second->next().error().code, Errc::malformed);
 }
 
 }  // namespace

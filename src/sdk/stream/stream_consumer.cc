@@ -17,7 +17,7 @@
 namespace baton::client {
 namespace {
 
-Error wrong(std::string text) { return make_error(Code::invalid_argument, std::move(text)); }
+Error wrong(std::string text) { return Error{Errc::invalid_argument, std::move(text)}; }
 
 Status check_single_active(const StreamConsumerOptions& options) {
   if (options.single_active) {
@@ -75,12 +75,12 @@ Result<std::vector<PartitionStart>> plan(const StreamInfo& stream,
   }
   for (const std::uint32_t partition : options.partitions) {
     if (partition < stream.details.size()) continue;
-    return make_error(Code::partition_not_found,
-                      fmt::format("stream {} has no partition {}: it has 0 to {}", stream.name,
-                                  partition, stream.partitions - 1));
+    return Error{Errc::partition_not_found,
+                 fmt::format("stream {} has no partition {}: it has 0 to {}", stream.name,
+                             partition, stream.partitions - 1)};
   }
   if (starts.empty()) {
-    return make_error(Code::internal, "the broker described a stream without partitions");
+    return Error{Errc::internal, "the broker described a stream without partitions"};
   }
   return starts;
 }

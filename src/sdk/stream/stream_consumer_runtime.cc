@@ -40,11 +40,11 @@ void StreamConsumerRuntime::work() {
     try {
       run(*task);
     } catch (const std::exception& exception) {
-      fail(*task, make_error(Code::internal, fmt::format("the handler of partition {} threw: {}",
-                                                         task->partition, exception.what())));
+      fail(*task, Error{Errc::internal, fmt::format("the handler of partition {} threw: {}",
+                                                    task->partition, exception.what())});
     } catch (...) {
-      fail(*task, make_error(Code::internal,
-                             fmt::format("the handler of partition {} threw", task->partition)));
+      fail(*task, Error{Errc::internal,
+                        fmt::format("the handler of partition {} threw", task->partition)});
     }
     link_.finish(*task);
   }
@@ -74,9 +74,8 @@ void StreamConsumerRuntime::run(SeatTask& task) {
 void StreamConsumerRuntime::handle(SeatTask& task) {
   auto records = decode_batches(task.batch.bytes, task.partition, task.floor);
   if (!records) {
-    fail(task,
-         make_error(records.error().code, fmt::format("a batch of partition {} cannot be read: {}",
-                                                      task.partition, records.error().text)));
+    fail(task, Error{records.error().code, fmt::format("a batch of partition {} cannot be read: {}",
+                                                       task.partition, records.error().text)});
     return;
   }
   if (records->empty()) return;  // All of it was handed out before.

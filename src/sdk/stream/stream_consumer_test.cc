@@ -283,7 +283,7 @@ TEST(StreamConsumer, ManualOffsetsAreConfirmedOrRefused) {
     stored.add(self->store_offset(batch.position()).has_value() ? "stored" : "refused");
     auto old = batch.position();
     old.epoch = 2;
-    stored.add(self->store_offset(old).error().name);
+    stored.add(std::string(self->store_offset(old).error().name()));
   });
   self = consumer.get();
   ready.open();
@@ -378,7 +378,7 @@ TEST(StreamConsumer, AGarbledBatchEndsItLoudly) {
   const auto consumer = start(options_for(broker, false), [](const RecordBatch&) { FAIL(); });
   const auto ended = consumer->wait(kLong);
   ASSERT_TRUE(ended.has_value());
-  EXPECT_EQ(ended->error().code, Code::malformed);
+  EXPECT_EQ(ended->error().code, Errc::malformed);
 }
 
 TEST(StreamConsumer, AMissingOffsetEndsIt) {
@@ -390,7 +390,7 @@ TEST(StreamConsumer, AMissingOffsetEndsIt) {
     return dialog.finish();
   };
   const auto consumer = start(options_for(broker, false), [](const RecordBatch&) {});
-  EXPECT_EQ(consumer->wait(kLong)->error().code, Code::offset_out_of_range);
+  EXPECT_EQ(consumer->wait(kLong)->error().code, Errc::offset_out_of_range);
 }
 
 TEST(StreamConsumer, TooSlowAtAHandOverItJoinsAgain) {
@@ -438,17 +438,17 @@ TEST(StreamConsumer, RefusesBadOptions) {
     change(options);
     return StreamConsumer::start(std::move(options), [](const RecordBatch&) {}).error().code;
   };
-  EXPECT_EQ(refused([](auto& o) { o.stream = ""; }), Code::invalid_argument);
-  EXPECT_EQ(refused([](auto& o) { o.stream = "nothing"; }), Code::stream_not_found);
-  EXPECT_EQ(refused([](auto& o) { o.partitions = {2}; }), Code::partition_not_found);
-  EXPECT_EQ(refused([](auto& o) { o.concurrency = 0; }), Code::invalid_argument);
+  EXPECT_EQ(refused([](auto& o) { o.stream = ""; }), Errc::invalid_argument);
+  EXPECT_EQ(refused([](auto& o) { o.stream = "nothing"; }), Errc::stream_not_found);
+  EXPECT_EQ(refused([](auto& o) { o.partitions = {2}; }), Errc::partition_not_found);
+  EXPECT_EQ(refused([](auto& o) { o.concurrency = 0; }), Errc::invalid_argument);
   EXPECT_EQ(refused([](auto& o) {
               o.single_active = true;
               o.group = "";
             }),
-            Code::invalid_argument);
+            Errc::invalid_argument);
   EXPECT_EQ(refused([](auto& o) { o.on_step_down = [](std::uint32_t) {}; }),
-            Code::invalid_argument);
+            Errc::invalid_argument);
 }
 
 /// Answers the heartbeat that came with the start, with a lease of `lease`.
@@ -491,7 +491,7 @@ TEST(StreamConsumer, WithoutAnAcknowledgedHeartbeatItsSeatIsLost) {
 
   EXPECT_EQ(told.wait(2), (Events{"active", "step down"}));
   EXPECT_TRUE(lost.wait());
-  EXPECT_EQ(errors.wait(1).at(0).code, Code::lease_lost);
+  EXPECT_EQ(errors.wait(1).at(0).code, Errc::lease_lost);
   const auto stored = consumer->store_offset({.partition = 0, .epoch = 3, .offset = 11});
   ASSERT_FALSE(stored.has_value());
   over.open();

@@ -17,13 +17,13 @@ namespace baton::client {
 namespace {
 
 Status check(const StreamProducerOptions& options) {
-  if (options.stream.empty()) return make_error(Code::invalid_argument, "the stream has no name");
+  if (options.stream.empty()) return Error{Errc::invalid_argument, "the stream has no name"};
   if (options.batch_bytes == 0 || options.buffer_bytes_max == 0) {
-    return make_error(Code::invalid_argument, "a bound of the producer is 0");
+    return Error{Errc::invalid_argument, "a bound of the producer is 0"};
   }
-  if (options.linger.count() < 0) return make_error(Code::invalid_argument, "linger is negative");
+  if (options.linger.count() < 0) return Error{Errc::invalid_argument, "linger is negative"};
   if (!options.idempotent && !options.producer.empty()) {
-    return make_error(Code::invalid_argument, "only an idempotent producer has a name");
+    return Error{Errc::invalid_argument, "only an idempotent producer has a name"};
   }
   return {};
 }
@@ -35,7 +35,7 @@ Result<AppendTerms> ask_terms(StreamCalls& calls, const StreamProducerOptions& o
   BATON_TRY(const auto described, calls.call(&StreamsStub::DescribeStream, describe, true));
   terms.partitions = described.stream().partitions();
   if (terms.partitions == 0) {
-    return make_error(Code::internal, "the broker described a stream without partitions");
+    return Error{Errc::internal, "the broker described a stream without partitions"};
   }
   const std::uint64_t bytes = described.stream().settings().batch_bytes_max();
   terms.batch_bytes_max = bytes != 0 ? bytes : baton::limits::kStreamBatchBytesDefault;
@@ -47,8 +47,8 @@ Result<AppendTerms> ask_terms(StreamCalls& calls, const StreamProducerOptions& o
   BATON_TRY(const auto made, calls.call(&StreamsStub::InitProducer, init, true));
   if (made.producer_epoch() < 0 ||
       made.producer_epoch() > std::numeric_limits<std::int16_t>::max()) {
-    return make_error(Code::internal,
-                      fmt::format("the broker gave the epoch {}", made.producer_epoch()));
+    return Error{Errc::internal,
+                 fmt::format("the broker gave the epoch {}", made.producer_epoch())};
   }
   terms.identity = AppendWindow::Identity{
       .id = ProducerId{made.producer_id()},

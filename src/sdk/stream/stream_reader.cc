@@ -44,7 +44,7 @@ void StreamReader::State::stop() {
 }
 
 bool StreamReader::State::has_enough() const {
-  return options_.max_records > 0 && delivered_ >= options_.max_records;
+  return options_.records_max > 0 && delivered_ >= options_.records_max;
 }
 
 /// False after stop().
@@ -54,7 +54,7 @@ bool StreamReader::State::open() {
   request.set_partition(options_.partition);
   const std::int64_t position = position_.load();
   to_proto(position >= 0 ? StartFrom::at(position) : options_.from, *request.mutable_from());
-  if (options_.max_records > 0) request.set_max_records(options_.max_records - delivered_);
+  if (options_.records_max > 0) request.set_max_records(options_.records_max - delivered_);
   request.set_follow(options_.follow);
   request.set_format(v1::FORMAT_BATCHES);
   progress_ = false;
@@ -75,8 +75,8 @@ Result<std::vector<Record>> StreamReader::State::take(const v1::ReadResponse& re
   floor_.offset = position_.load();
   end_offset_ = response.end_offset();
   // With batches, the one that reaches the limit arrives whole.
-  if (options_.max_records > 0 && records.size() > options_.max_records - delivered_) {
-    records.resize(options_.max_records - delivered_);
+  if (options_.records_max > 0 && records.size() > options_.records_max - delivered_) {
+    records.resize(options_.records_max - delivered_);
     position_ = records.back().offset + 1;
   }
   delivered_ += records.size();
@@ -97,7 +97,7 @@ Result<StreamReader::State::Ending> StreamReader::State::end_call() {
     }
     // Records that were left out may have counted against the limit: there is more to read then.
     const bool more =
-        options_.max_records > 0 && !has_enough() && progress_ && position_.load() < end_offset_;
+        options_.records_max > 0 && !has_enough() && progress_ && position_.load() < end_offset_;
     return more ? Ending::again : Ending::over;
   }
   const Error error = from_grpc(status, calls_.options.address);

@@ -122,8 +122,8 @@ void SubscribeLink::take_closed(Lock& lock, const v1::Closed& closed) {
   errors_.push_back(reason);
   switch (reason.code) {
     // The consumer was too slow once: it joins the group again, as the last in line.
-    case Code::handover_timeout: renew(*subscription); break;
-    case Code::unavailable: break_session(lock); break;
+    case Errc::handover_timeout: renew(*subscription); break;
+    case Errc::unavailable: break_session(lock); break;
     default: end(reason);
   }
 }

@@ -309,8 +309,8 @@ Status SubscribeLink::store_offset(const StreamPosition& position,
   Lock lock(mutex_);
   const auto at = seats_.find(position.partition);
   if (at == seats_.end()) {
-    return make_error(Code::partition_not_found,
-                      fmt::format("partition {} is not read here", position.partition));
+    return Error{Errc::partition_not_found,
+                 fmt::format("partition {} is not read here", position.partition)};
   }
   if (options_.single_active && lease_has_ended()) return lost_error();
   PartitionSeat& seat = at->second;
@@ -325,9 +325,9 @@ Status SubscribeLink::store_offset(const StreamPosition& position,
   });
   if (status) return *status;
   if (over_) return *over_;
-  return make_error(Code::deadline_exceeded,
-                    fmt::format("offset {} of partition {} is not confirmed yet", position.offset,
-                                position.partition));
+  return Error{Errc::deadline_exceeded,
+               fmt::format("offset {} of partition {} is not confirmed yet", position.offset,
+                           position.partition)};
 }
 
 bool SubscribeLink::all_done() const {
@@ -356,7 +356,7 @@ Status SubscribeLink::stop(std::chrono::milliseconds timeout) {
   } else if (store_failure_) {
     status = *store_failure_;
   } else if (!done) {
-    status = make_error(Code::deadline_exceeded, "a handler or an offset was not done in time");
+    status = Error{Errc::deadline_exceeded, "a handler or an offset was not done in time"};
   }
   if (!result_) result_ = status;
   changed_.notify_all();

@@ -20,15 +20,6 @@
 namespace baton::client {
 namespace {
 
-Error to_public(const baton::Error& error) {
-  return {static_cast<Code>(error.code), std::string(errc_name(error.code)), error.text};
-}
-
-Status to_public(const baton::Status& status) {
-  if (status.has_value()) return {};
-  return to_public(status.error());
-}
-
 WorkerTiming to_public(const partition::Timing& timing) {
   return {.lease = timing.lease,
           .heartbeat = timing.heartbeat,
@@ -73,14 +64,14 @@ std::string made_up_id() {
 }
 
 /// Shorter intervals would keep the store busy with heartbeats alone.
-baton::Status check_interval(std::string_view name, Duration interval) {
+Status check_interval(std::string_view name, Duration interval) {
   if (interval >= kWorkerIntervalMin) return {};
-  return baton::Error{Errc::invalid_argument,
-                      fmt::format("{} {} must be at least {}", name, format_duration(interval),
-                                  format_duration(kWorkerIntervalMin))};
+  return Error{Errc::invalid_argument,
+               fmt::format("{} {} must be at least {}", name, format_duration(interval),
+                           format_duration(kWorkerIntervalMin))};
 }
 
-baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
+Result<partition::Settings> to_settings(const WorkerOptions& options) {
   partition::Settings settings;
   settings.group = options.group;
   settings.worker = options.id.empty() ? made_up_id() : options.id;
@@ -98,7 +89,7 @@ baton::Result<partition::Settings> to_settings(const WorkerOptions& options) {
       std::chrono::duration_cast<Duration>(wall) - Duration(worker::boot_time().ns);
   settings.incarnation = chance;
   if (options.static_id && options.id.empty()) {
-    return baton::Error{Errc::invalid_argument, "a static id needs an id"};
+    return Error{Errc::invalid_argument, "a static id needs an id"};
   }
   BATON_TRY_STATUS(partition::check(settings));
   BATON_TRY_STATUS(check_interval("heartbeat", settings.timing.heartbeat));
@@ -112,7 +103,7 @@ std::size_t largest_document(const partition::Settings& settings) {
   constexpr auto kMostTime = partition::WallTime(std::numeric_limits<std::int64_t>::max());
   const partition::SessionId session =
       fmt::format("{}.{}", settings.worker, settings.incarnation());
-  partition::Session mine;
+  partition::WorkerSession mine;
   mine.state = partition::SessionState::restarting;
   mine.beat = std::numeric_limits<std::uint64_t>::max();
   mine.weight = partition::kWeightMax;
@@ -153,7 +144,7 @@ worker::RunnerEvents to_events(WorkerCallbacks callbacks) {
 
 Result<WorkerTiming> worker_timing(const std::string& profile, const std::string& store_url) {
   const auto parsed = partition::parse_profile(profile);
-  if (!parsed.has_value()) return to_public(parsed.error());
+  if (!parsed.has_value()) return parsed.error();
   return to_public(partition::timing_of(*parsed, has_slow_failover(store_url)));
 }
 
@@ -168,12 +159,12 @@ Worker::~Worker() = default;
 Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
                                               WorkerCallbacks callbacks) {
   auto settings = to_settings(options);
-  if (!settings.has_value()) return to_public(settings.error());
+  if (!settings.has_value()) return settings.error();
   auto store = coord::open_store(
       options.store, {.value_bytes = largest_document(*settings), .security = options.security});
-  if (!store.has_value()) return to_public(store.error());
+  if (!store.has_value()) return store.error();
   const std::string id = settings->worker;
-  const auto remake = [url = options.store, security = options.security]() -> baton::Status {
+  const auto remake = [url = options.store, security = options.security]() -> Status {
     BATON_TRY_STATUS(
         coord::open_store(url, {.connect_timeout = std::chrono::seconds(1), .security = security}));
     return {};
@@ -195,20 +186,20 @@ void Worker::begin_leave(bool for_good) { state_->runner.leave(for_good); }
 
 Status Worker::leave(bool for_good) {
   if (state_->runner.is_own_thread()) {
-    return to_public(baton::Error{Errc::failed_precondition,
-                                  "leave() waits for the worker's end, which cannot come before "
-                                  "its callback has returned: call begin_leave() there"});
+    return Error{Errc::failed_precondition,
+                 "leave() waits for the worker's end, which cannot come before "
+                 "its callback has returned: call begin_leave() there"};
   }
   begin_leave(for_good);
   while (true) {  // The machine gives up by itself.
-    if (const auto end = state_->runner.wait_for(std::chrono::hours(1))) return to_public(*end);
+    if (const auto end = state_->runner.wait_for(std::chrono::hours(1))) return *end;
   }
 }
 
 std::optional<Status> Worker::wait_for(std::chrono::nanoseconds time) {
   const auto end = state_->runner.wait_for(time);
   if (!end.has_value()) return std::nullopt;
-  return to_public(*end);
+  return *end;
 }
 
 const std::string& Worker::id() const { return state_->id; }

@@ -9,7 +9,7 @@
 
 #include "server/grpc/unary.h"
 #include "server/session/server_state.h"
-#include "server/shard/worker.h"
+#include "server/shard/task_thread.h"
 
 namespace baton {
 
@@ -33,7 +33,7 @@ class AdminService final : public v1::Admin::CallbackService {
 
   std::shared_ptr<ServerState> state_;
   std::atomic<std::size_t> waiting_{0};  // Calls, with the one at work.
-  Worker thread_;                        // Last: it is stopped before the rest goes.
+  TaskThread thread_;                    // Last: it is stopped before the rest goes.
 };
 
 }  // namespace baton

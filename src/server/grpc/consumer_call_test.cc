@@ -22,7 +22,7 @@ TEST_F(ConsumerStreamTest, TheRegistrationComesFirstAndThenMessagesWithAllTheirF
   std::unique_ptr<Call> call = broker_.take<AttachCommand>();
   const std::string consumer_id = FakeBroker::of<AttachCommand>(call).consumer_id;
   EXPECT_TRUE(Uuid::parse(consumer_id).has_value()) << consumer_id;
-  EXPECT_EQ(FakeBroker::of<AttachCommand>(call).max_in_flight, 256U);
+  EXPECT_EQ(FakeBroker::of<AttachCommand>(call).in_flight_max, 256U);
   const std::shared_ptr<ConsumerSink> sink = accept(std::move(call));
   deliver(sink, {delivery(1), delivery(2)});
 

@@ -115,22 +115,22 @@ template <class Start>
 Result<AttachCommand> convert_attach(Start& start) {
   BATON_TRY_STATUS(validate_queue_name(start.queue()));
   if (!start.consumer_id().empty()) BATON_TRY_STATUS(validate_consumer_id(start.consumer_id()));
-  if (start.max_in_flight() > limits::kMaxInFlightMax) {
-    return over_limit("max_in_flight", start.max_in_flight(), limits::kMaxInFlightMax);
+  if (start.max_in_flight() > limits::kInFlightMax) {
+    return over_limit("max_in_flight", start.max_in_flight(), limits::kInFlightMax);
   }
-  if (start.max_in_flight_bytes() > limits::kMaxInFlightBytesMax) {
+  if (start.max_in_flight_bytes() > limits::kInFlightBytesMax) {
     return over_limit("max_in_flight_bytes", start.max_in_flight_bytes(),
-                      limits::kMaxInFlightBytesMax);
+                      limits::kInFlightBytesMax);
   }
-  if (start.concurrency() > limits::kMaxInFlightMax) {
-    return over_limit("concurrency", start.concurrency(), limits::kMaxInFlightMax);
+  if (start.concurrency() > limits::kInFlightMax) {
+    return over_limit("concurrency", start.concurrency(), limits::kInFlightMax);
   }
   AttachCommand out;
   if (start.concurrency() != 0) out.concurrency = start.concurrency();
   out.queue = std::move(*start.mutable_queue());
   out.consumer_id = std::move(*start.mutable_consumer_id());
-  if (start.max_in_flight() != 0) out.max_in_flight = start.max_in_flight();
-  if (start.max_in_flight_bytes() != 0) out.max_in_flight_bytes = start.max_in_flight_bytes();
+  if (start.max_in_flight() != 0) out.in_flight_max = start.max_in_flight();
+  if (start.max_in_flight_bytes() != 0) out.in_flight_bytes_max = start.max_in_flight_bytes();
   return out;
 }
 
@@ -218,7 +218,7 @@ Result<LeaveCommand> convert(v1::LeaveRequest& request) {
 Result<PeekCommand> convert(v1::PeekRequest& request) {
   BATON_TRY(PeekCommand out, convert_name<PeekCommand>(request.mutable_queue()));
   if (request.max() > limits::kPeekMax) return over_limit("max", request.max(), limits::kPeekMax);
-  out.max = request.max() == 0 ? limits::kPeekDefault : request.max();
+  out.messages_max = request.max() == 0 ? limits::kPeekDefault : request.max();
   if (!request.id().empty()) {
     BATON_TRY(out.id, Uuid::parse(request.id()));
   }
@@ -247,7 +247,7 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request) {
   }
   BATON_TRY_STATUS(check_redrive_rate(request.rate()));
   out.to = std::move(*request.mutable_to());
-  out.max = request.max();
+  out.messages_max = request.max();
   out.reason_contains = std::move(*request.mutable_reason_contains());
   out.source_queue = std::move(*request.mutable_source_queue());
   out.rate = request.rate();

@@ -67,7 +67,7 @@ TEST(Convert, SettingsThatAreAbsentStayAbsent) {
 
   ASSERT_TRUE(command.has_value());
   EXPECT_EQ(command->queue, "orders");
-  EXPECT_EQ(command->settings.max_attempts, 0U);
+  EXPECT_EQ(command->settings.attempts_max, 0U);
   EXPECT_FALSE(command->settings.visibility_timeout.has_value());
   EXPECT_FALSE(command->settings.fairness_cost.has_value());
   EXPECT_EQ(command->settings.weights.at("gold"), 5U);
@@ -173,16 +173,16 @@ TEST(Convert, AConsumerGetsDefaultsAndLimits) {
   request.set_queue("orders");
   const Result<AttachCommand> defaults = convert(request);
   ASSERT_TRUE(defaults.has_value());
-  EXPECT_EQ(defaults->max_in_flight, limits::kMaxInFlightDefault);
-  EXPECT_EQ(defaults->max_in_flight_bytes, limits::kMaxInFlightBytesDefault);
+  EXPECT_EQ(defaults->in_flight_max, limits::kInFlightDefault);
+  EXPECT_EQ(defaults->in_flight_bytes_max, limits::kInFlightBytesDefault);
   EXPECT_FALSE(defaults->credit.has_value());
   request.set_queue("orders");
-  request.set_max_in_flight(limits::kMaxInFlightMax + 1);
+  request.set_max_in_flight(limits::kInFlightMax + 1);
   EXPECT_TRUE(names(error_of(convert(request)), "max_in_flight is 100001; the limit is 100000"));
   EXPECT_EQ(defaults->concurrency, 1U);
   request.set_queue("orders");
   request.set_max_in_flight(1);
-  request.set_concurrency(limits::kMaxInFlightMax + 1);
+  request.set_concurrency(limits::kInFlightMax + 1);
   EXPECT_TRUE(names(error_of(convert(request)), "concurrency is 100001; the limit is 100000"));
   v1::LeaveRequest leave;
   leave.set_queue("orders");
@@ -201,7 +201,7 @@ TEST(Convert, AStartSaysWhetherCreditIsManual) {
 TEST(Convert, OperatorsRequestsAreChecked) {
   v1::PeekRequest peek;
   peek.set_queue("orders");
-  EXPECT_EQ(convert(peek)->max, 10U);
+  EXPECT_EQ(convert(peek)->messages_max, 10U);
   peek.set_queue("orders");
   peek.set_max(1001);
   EXPECT_TRUE(names(error_of(convert(peek)), "the limit is 1000"));

@@ -27,7 +27,7 @@ struct ConsumerBatch {
 /// A consumer of a queue, and the sink that its shard delivers to.
 ///
 /// It registers with an AttachCommand; the first output says so, and only then come messages.
-/// What waits to be written is bounded by the consumer's max_in_flight by construction: the shard
+/// What waits to be written is bounded by the consumer's in_flight_max by construction: the shard
 /// leases it no more than that, and every message here is leased. One write is under way at a time;
 /// each takes whatever waits, up to a bound, so outputs grow with the load.
 ///

@@ -95,7 +95,7 @@ class LocalBroker final : public Broker {
   std::atomic<std::uint64_t> next_consumer_{1};
   std::atomic<std::uint64_t> next_ticket_{1};
   std::atomic<bool> running_{false};
-  Worker retries_;
+  TaskThread retries_;
 };
 
 }  // namespace baton

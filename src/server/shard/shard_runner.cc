@@ -94,9 +94,9 @@ void ShardRunner::stop() {
   }
   held_wake_.notify_one();
   releasing_.join();
-  store_worker_.stop();
-  spill_worker_.stop();
-  checkpoint_worker_.stop();
+  store_thread_.stop();
+  spill_thread_.stop();
+  checkpoint_thread_.stop();
   keeper_.stop();
   if (!deposed_) finish();
   // Whoever waits for these hears that they were dropped, while the broker is still whole.
@@ -236,7 +236,7 @@ void ShardRunner::start_checkpoint() {
   auto job = parts_.shard->next_checkpoint(durable(), parts_.clock.now());
   if (!job.has_value()) return;
   auto shared = std::make_shared<const CheckpointJob>(*std::move(job));
-  checkpoint_worker_.post([this, shared] { run_checkpoint(shared); });
+  checkpoint_thread_.post([this, shared] { run_checkpoint(shared); });
 }
 
 void ShardRunner::keep_room() {
@@ -385,7 +385,7 @@ void ShardRunner::release_one(Held& held) {
   }
   for (StoreJob& job : held.jobs) {
     auto shared = std::make_shared<const StoreJob>(std::move(job));
-    store_worker_.post([this, shared] { run_job(*shared); });
+    store_thread_.post([this, shared] { run_job(*shared); });
   }
 }
 
@@ -409,7 +409,7 @@ void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
   if (!first) return;
   spdlog::error("event=spill_failed error=\"{}\"", to_string(error));
   note_store_full(error.code == Errc::disk_full);
-  spill_worker_.post([this] { retry_spills(); });
+  spill_thread_.post([this] { retry_spills(); });
 }
 
 void ShardRunner::retry_spills() {

@@ -15,7 +15,7 @@
 #include "server/shard/shard.h"
 #include "server/shard/shard_log.h"
 #include "server/shard/spill_buffer.h"
-#include "server/shard/worker.h"
+#include "server/shard/task_thread.h"
 #include "storage/disk/checkpoint_store.h"
 
 namespace baton {
@@ -153,10 +153,10 @@ class ShardRunner {
   std::mutex held_spills_mutex_;
   std::vector<std::uint64_t> held_spills_;
 
-  Worker store_worker_;
-  Worker spill_worker_;
-  Worker checkpoint_worker_;
-  Worker keeper_;
+  TaskThread store_thread_;
+  TaskThread spill_thread_;
+  TaskThread checkpoint_thread_;
+  TaskThread keeper_;
   std::thread deciding_;
   std::thread releasing_;
 };

@@ -90,13 +90,13 @@ class ShardTest : public testing::Test {
     submit(std::move(command));
   }
 
-  std::shared_ptr<Inbox> attach(const std::string& queue, std::uint32_t max_in_flight) {
+  std::shared_ptr<Inbox> attach(const std::string& queue, std::uint32_t in_flight_max) {
     auto sink = std::make_shared<Inbox>();
     AttachCommand command;
     command.queue = queue;
     command.consumer = ConsumerNumber{++consumers_};
     command.consumer_id = "consumer " + std::to_string(consumers_);
-    command.max_in_flight = max_in_flight;
+    command.in_flight_max = in_flight_max;
     command.sink = sink;
     submit(std::move(command));
     return sink;

@@ -25,12 +25,7 @@ constexpr milliseconds kReconnectMax{500};
 constexpr milliseconds kKeepaliveInterval{2'000};
 constexpr milliseconds kKeepaliveTimeout{1'000};
 
-Error from_client(const client::Error& error) {
-  // The SDK's codes are those of base/errc.def.
-  return {static_cast<Errc>(error.code), error.text};
-}
-
-StoredEntry from_client(client::KvEntry entry) {
+StoredEntry to_stored(client::KvEntry entry) {
   return {.key = std::move(entry.key), .value = std::move(entry.value), .revision = entry.revision};
 }
 
@@ -48,7 +43,7 @@ class Translator {
     using Kind = client::KvWatchEvent::Kind;
     if (is_over_) return;
     switch (event.kind) {
-      case Kind::put: return pass(WatchEvent::Kind::put, from_client(event.entry));
+      case Kind::put: return pass(WatchEvent::Kind::put, to_stored(event.entry));
       case Kind::removed:
       case Kind::expired:
         return pass(WatchEvent::Kind::removed,
@@ -94,16 +89,16 @@ class BrokerStore final : public CheckedStore {
     ++requests_;
     const auto made = client_.create_bucket(bucket_, {}, {.deadline = left(deadline)});
     // Somebody made it with settings of his own: fine.
-    if (made || made.error().code == client::Code::bucket_exists) return {};
-    return from_client(made.error());
+    if (made || made.error().code == Errc::bucket_exists) return {};
+    return made.error();
   }
 
   Status find_bucket(const Deadline& deadline) {
     ++requests_;
     const auto found = client_.describe_bucket(bucket_, {.deadline = left(deadline)});
     if (found) return {};
-    if (found.error().code == client::Code::bucket_not_found) return no_bucket(bucket_);
-    return from_client(found.error());
+    if (found.error().code == Errc::bucket_not_found) return no_bucket(bucket_);
+    return found.error();
   }
 
   [[nodiscard]] std::uint64_t requests() const override { return requests_; }
@@ -115,7 +110,7 @@ class BrokerStore final : public CheckedStore {
         auto found,
         read(deadline, [&] { return client_.get(bucket_, key, {.deadline = left(deadline)}); }));
     if (!found) return std::nullopt;
-    return from_client(*std::move(found));
+    return to_stored(*std::move(found));
   }
 
   Result<CasOutcome> do_cas(const Write& write, const Deadline& deadline) override {
@@ -123,7 +118,7 @@ class BrokerStore final : public CheckedStore {
     client::PutOptions options{.deadline = left(deadline)};
     if (write.ttl) options.ttl = std::chrono::ceil<milliseconds>(*write.ttl);
     const auto done = client_.cas(bucket_, write.key, write.expected, write.value, options);
-    if (!done) return from_client(done.error());
+    if (!done) return done.error();
     return CasOutcome{.done = done->done, .revision = done->done ? done->revision : 0};
   }
 
@@ -132,7 +127,7 @@ class BrokerStore final : public CheckedStore {
     BATON_TRY_STATUS(start(deadline));
     const auto done =
         client_.remove(bucket_, key, {.expected_revision = expected, .deadline = left(deadline)});
-    if (!done) return from_client(done.error());
+    if (!done) return done.error();
     return CasOutcome{.done = done->done && !done->unchanged};
   }
 
@@ -147,7 +142,7 @@ class BrokerStore final : public CheckedStore {
                                            options.deadline = left(deadline);
                                            return client_.list(bucket_, options);
                                          }));
-      for (client::KvEntry& entry : page.entries) entries.push_back(from_client(std::move(entry)));
+      for (client::KvEntry& entry : page.entries) entries.push_back(to_stored(std::move(entry)));
       options.after = std::move(page.next);
     } while (!options.after.empty());
     return entries;
@@ -163,9 +158,9 @@ class BrokerStore final : public CheckedStore {
                        .session = std::move(options.session),
                        .reconnect = false},
                       [translator](const client::KvWatchEvent& event) { translator->take(event); });
-    if (!watch) return from_client(watch.error());
+    if (!watch) return watch.error();
     const auto started = (*watch)->wait_until_started(left(deadline));
-    if (!started) return from_client(started.error());
+    if (!started) return started.error();
     return std::make_unique<BrokerWatch>(*std::move(watch));
   }
 
@@ -186,8 +181,8 @@ class BrokerStore final : public CheckedStore {
       BATON_TRY_STATUS(start(deadline));
       auto answer = call();
       if (answer) return *std::move(answer);
-      if (answer.error().code != client::Code::unavailable || deadline.has_passed()) {
-        return from_client(answer.error());
+      if (answer.error().code != Errc::unavailable || deadline.has_passed()) {
+        return answer.error();
       }
       std::this_thread::sleep_for(std::min(deadline.left(), limits::kRetryPause));
     }
@@ -208,14 +203,12 @@ Result<std::unique_ptr<KvStore>> open(const StoreUrl& url, const StoreOptions& o
   connection.keepalive_interval = kKeepaliveInterval;
   connection.keepalive_timeout = kKeepaliveTimeout;
   auto client = client::KvClient::connect(connection);
-  if (!client) return from_client(client.error());
+  if (!client) return client.error();
   auto store = std::make_unique<BrokerStore>(to_string(url), url.bucket, *std::move(client));
   const Status there =
       options.to_read ? store->find_bucket(deadline) : store->make_bucket(deadline);
   if (there) return store;
-  const auto error =
-      client::make_error(static_cast<client::Code>(there.error().code), there.error().text);
-  return from_client(client::explain(connection, error));
+  return client::explain(connection, there.error());
 }
 
 Status check_login(const client::SecurityOptions& /*security*/) {

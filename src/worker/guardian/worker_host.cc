@@ -25,10 +25,6 @@ constexpr int kNoticePart = 8;
 // this interval.
 constexpr Duration kLook = std::chrono::milliseconds(500);
 
-client::Error to_public(const Error& error) {
-  return {static_cast<client::Code>(error.code), std::string(errc_name(error.code)), error.text};
-}
-
 client::WorkerTiming timing_of(const client::WorkerOptions& options) {
   if (options.timing.has_value()) return *options.timing;
   return client::worker_timing("default", options.store).value();
@@ -49,11 +45,11 @@ GuardianOptions guardian_options(const HostOptions& options) {
 WorkerHost::WorkerHost(HostOptions options)
     : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-client::Result<std::unique_ptr<WorkerHost>> WorkerHost::start(HostOptions options) {
+Result<std::unique_ptr<WorkerHost>> WorkerHost::start(HostOptions options) {
   std::unique_ptr<WorkerHost> host(new WorkerHost(std::move(options)));
   if (!host->options_.command.empty()) {
     auto guardian = GuardianProcess::start(guardian_options(host->options_));
-    if (!guardian.has_value()) return to_public(guardian.error());
+    if (!guardian.has_value()) return guardian.error();
     host->guardian_ = *std::move(guardian);
   }
   auto worker = client::Worker::start(host->options_.worker, host->callbacks());
@@ -235,11 +231,10 @@ void WorkerHost::signal(int number) {
   });
 }
 
-std::optional<client::Status> WorkerHost::wait_for(Duration time) {
+std::optional<Status> WorkerHost::wait_for(Duration time) {
   auto end = worker_->wait_for(time);
   if (!end.has_value() || !end->has_value() || !guardian_lost_) return end;
-  return client::Error{client::Code::internal, "internal",
-                       "the guardian of the handlers died; everything was handed over"};
+  return Error{Errc::internal, "the guardian of the handlers died; everything was handed over"};
 }
 
 }  // namespace baton::worker

@@ -61,7 +61,7 @@ struct HostOptions {
 class WorkerHost {
  public:
   /// Call before other threads are started: the guardian inherits the process as it is.
-  static client::Result<std::unique_ptr<WorkerHost>> start(HostOptions options);
+  static Result<std::unique_ptr<WorkerHost>> start(HostOptions options);
   WorkerHost(const WorkerHost&) = delete;
   WorkerHost& operator=(const WorkerHost&) = delete;
   /// Kills every handler that still runs.
@@ -73,7 +73,7 @@ class WorkerHost {
   /// Sends a signal to every handler.
   void signal(int number);
   /// Waits for the end; nullopt after `time`.
-  std::optional<client::Status> wait_for(Duration time);
+  std::optional<Status> wait_for(Duration time);
   [[nodiscard]] const std::string& id() const { return worker_->id(); }
 
  private:

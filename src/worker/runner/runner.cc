@@ -73,14 +73,14 @@ Instant boot_time() {
   return {(std::int64_t{time.tv_sec} * 1'000'000'000) + time.tv_nsec};
 }
 
-Lane::Lane() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+StoreThread::StoreThread() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-Lane::~Lane() {
+StoreThread::~StoreThread() {
   thread_.request_stop();
   wake_.notify_all();
 }
 
-void Lane::post(std::function<void()> task) {
+void StoreThread::post(std::function<void()> task) {
   {
     const std::scoped_lock lock(mutex_);
     tasks_.push_back(std::move(task));
@@ -88,7 +88,7 @@ void Lane::post(std::function<void()> task) {
   wake_.notify_one();
 }
 
-void Lane::run(const std::stop_token& stop) {
+void StoreThread::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (wake_.wait(lock, stop, [this] { return !tasks_.empty(); }) && !stop.stop_requested()) {
     const std::function<void()> task = std::move(tasks_.front());

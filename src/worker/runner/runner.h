@@ -39,13 +39,13 @@ struct RunnerEvents {
 };
 
 /// Runs tasks one after another on a thread of its own.
-class Lane {
+class StoreThread {
  public:
-  Lane();
+  StoreThread();
   /// Drops tasks that have not begun.
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  ~StoreThread();
+  StoreThread(const StoreThread&) = delete;
+  StoreThread& operator=(const StoreThread&) = delete;
   void post(std::function<void()> task);
 
  private:
@@ -136,8 +136,8 @@ class Runner {
   std::unique_ptr<coord::Watch> watch_;
   Instant remake_at_;  // Used on `others_` only: next attempt to recreate the store.
   std::atomic<std::uint64_t> wanted_watch_{0};
-  Lane renewals_;
-  Lane others_;
+  StoreThread renewals_;
+  StoreThread others_;
   std::jthread thread_;
 };
 

@@ -19,8 +19,8 @@
 namespace baton::pipeline {
 
 /// A partition while it is ours. Records that outlive it change nothing: the next time it is ours
-/// there is another Assignment. Thread-safe.
-class Assignment {
+/// there is another OwnedPartition. Thread-safe.
+class OwnedPartition {
  public:
   struct Progress {
     std::int64_t committable = 0;
@@ -30,8 +30,8 @@ class Assignment {
     std::chrono::milliseconds newest{};  // When the last one delivered was produced; since 1970.
   };
 
-  Assignment(std::uint32_t partition, std::uint64_t epoch, std::int64_t next,
-             std::optional<SinkMarks> marks = std::nullopt)
+  OwnedPartition(std::uint32_t partition, std::uint64_t epoch, std::int64_t next,
+                 std::optional<SinkMarks> marks = std::nullopt)
       : partition_(partition),
         epoch_(epoch),
         sink_epoch_(marks.has_value() ? marks->epoch : 0),

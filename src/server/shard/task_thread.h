@@ -10,12 +10,12 @@ namespace baton {
 
 /// One thread that does tasks in the order they are given. What bounds its queue is who gives: each
 /// task answers a request that the giver counts.
-class Worker {
+class TaskThread {
  public:
-  Worker() : thread_([this] { run(); }) {}
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-  ~Worker() { stop(); }
+  TaskThread() : thread_([this] { run(); }) {}
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+  ~TaskThread() { stop(); }
 
   void post(std::function<void()> task) {
     {
