@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include <baton/broker.h>
 #include <baton/lease_stream.h>
 #include <baton/producer.h>
-#include <baton/queue_client.h>
 
 #include <fmt/format.h>
 
@@ -27,13 +27,11 @@
 
 namespace {
 
+using baton::client::Broker;
 using baton::client::EnqueueResult;
 using baton::client::LeasedMessage;
-using baton::client::LeaseStream;
 using baton::client::LeaseToken;
 using baton::client::NewMessage;
-using baton::client::Producer;
-using baton::client::QueueClient;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -79,9 +77,12 @@ std::uint64_t share(std::uint64_t count, std::size_t parts, std::size_t part) {
   return count / parts + (part < count % parts ? 1 : 0);
 }
 
+baton::client::Queue queue_of(const Options& options) {
+  return value_of(Broker::open(baton::bench::connection_to(options.address))).queue(options.queue);
+}
+
 void produce(const Options& options, std::size_t number, std::atomic<std::uint64_t>& failed) {
-  auto producer = value_of(Producer::open(
-      {.connection = baton::bench::connection_to(options.address), .queue = options.queue}));
+  auto producer = value_of(queue_of(options).producer());
   std::uint64_t left = share(options.count, options.producers, number);
   std::uint64_t key = number;
   while (left > 0) {
@@ -91,33 +92,30 @@ void produce(const Options& options, std::size_t number, std::atomic<std::uint64
       if (options.keys > 1) message.fairness_key = fmt::format("tenant-{}", key++ % options.keys);
     }
     left -= batch.size();
-    producer->send_batch(std::move(batch), [&failed](const std::vector<EnqueueResult>& results) {
+    producer.send_batch(std::move(batch), [&failed](const std::vector<EnqueueResult>& results) {
       failed += static_cast<std::uint64_t>(
           std::ranges::count_if(results, [](const EnqueueResult& result) { return !result.ok(); }));
     });
   }
-  if (const auto closed = producer->close(milliseconds{120'000}); !closed.has_value()) {
+  if (const auto closed = producer.close(milliseconds{120'000}); !closed.has_value()) {
     die(closed.error().text);
   }
 }
 
 void consume(const Options& options, std::atomic<std::uint64_t>& received) {
-  auto stream =
-      value_of(LeaseStream::open({.connection = baton::bench::connection_to(options.address),
-                                  .queue = options.queue,
-                                  .in_flight_max = options.in_flight,
-                                  .in_flight_bytes_max = 256UL << 20U}));
+  auto stream = value_of(queue_of(options).lease(
+      {.in_flight_max = options.in_flight, .in_flight_bytes_max = 256UL << 20U}));
   while (received < options.count) {
-    std::vector<LeasedMessage> batch = value_of(stream->next_batch(milliseconds{50}));
+    std::vector<LeasedMessage> batch = value_of(stream.next_batch(milliseconds{50}));
     if (batch.empty()) continue;
     std::vector<LeaseToken> tokens;
     tokens.reserve(batch.size());
     for (LeasedMessage& message : batch) tokens.push_back(std::move(message.token));
     received += batch.size();
-    stream->ack(std::move(tokens));
+    stream.ack(std::move(tokens));
   }
   // An ack counts when the broker has confirmed it.
-  if (const auto closed = stream->close(milliseconds{60'000}); !closed.has_value()) {
+  if (const auto closed = stream.close(milliseconds{60'000}); !closed.has_value()) {
     die(closed.error().text);
   }
 }
@@ -148,23 +146,21 @@ void run_load(const Options& options, bool producing, bool consuming) {
 
 /// Sends at a steady rate and measures each message from its send() to its arrival at the consumer.
 void run_latency(const Options& options) {
-  auto producer = value_of(Producer::open(
-      {.connection = baton::bench::connection_to(options.address), .queue = options.queue}));
+  auto producer = value_of(queue_of(options).producer());
   std::vector<double> micros;
   micros.reserve(options.count);
   std::thread consumer([&] {
-    auto stream = value_of(LeaseStream::open(
-        {.connection = baton::bench::connection_to(options.address), .queue = options.queue}));
+    auto stream = value_of(queue_of(options).lease());
     while (micros.size() < options.count) {
-      for (LeasedMessage& message : value_of(stream->next_batch(milliseconds{100}))) {
+      for (LeasedMessage& message : value_of(stream.next_batch(milliseconds{100}))) {
         const auto sent = std::strtoll(message.payload.c_str(), nullptr, 10);
         const auto now = Clock::now().time_since_epoch();
         micros.push_back(static_cast<double>(std::chrono::nanoseconds(now).count() - sent) /
                          1000.0);
-        stream->ack(std::move(message.token));
+        stream.ack(std::move(message.token));
       }
     }
-    static_cast<void>(stream->close(milliseconds{10'000}));
+    static_cast<void>(stream.close(milliseconds{10'000}));
   });
   const auto interval = std::chrono::nanoseconds(1'000'000'000 / options.rate);
   auto next = Clock::now() + milliseconds{200};
@@ -174,10 +170,10 @@ void run_latency(const Options& options) {
     message.payload =
         std::to_string(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
     message.payload.resize(options.size, ' ');
-    producer->send(std::move(message), {});
+    producer.send(std::move(message), {});
   }
   consumer.join();
-  static_cast<void>(producer->close(milliseconds{10'000}));
+  static_cast<void>(producer.close(milliseconds{10'000}));
   std::ranges::sort(micros);
   const auto at = [&](double part) {
     return micros[static_cast<std::size_t>(part * static_cast<double>(micros.size() - 1))];

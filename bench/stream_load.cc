@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_producer.h>
 
 #include <fmt/format.h>
@@ -30,8 +30,8 @@
 namespace {
 
 using baton::client::AppendResult;
+using baton::client::Broker;
 using baton::client::NewRecord;
-using baton::client::StreamClient;
 using baton::client::StreamProducer;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -98,20 +98,19 @@ void append(const Options& options) {
   std::atomic<std::uint64_t> confirmed{0};
   std::vector<std::string> values;
   for (std::uint64_t i = 0; i < 64; ++i) values.push_back(make_value(options.size, i));
-  std::vector<std::unique_ptr<StreamProducer>> producers;
+  const Broker broker = value_of(Broker::open(baton::bench::connection_to(options.address)));
+  std::vector<StreamProducer> producers;
   for (std::size_t i = 0; i < options.producers; ++i) {
     baton::client::StreamProducerOptions wanted;
-    wanted.connection = baton::bench::connection_to(options.address);
-    wanted.stream = options.stream;
     if (options.compression == "lz4") wanted.compression = baton::client::RecordCompression::lz4;
     if (options.compression == "zstd") wanted.compression = baton::client::RecordCompression::zstd;
-    producers.push_back(value_of(StreamProducer::open(wanted)));
+    producers.push_back(value_of(broker.stream(options.stream).producer(wanted)));
   }
   const double cpu = cpu_seconds();
   const auto start = Clock::now();
   std::vector<std::thread> threads;
-  for (const auto& producer : producers) {
-    threads.emplace_back([&, producer = producer.get()] {
+  for (StreamProducer& one : producers) {
+    threads.emplace_back([&, producer = &one] {
       for (std::uint64_t i = 0; i < share; ++i) {
         NewRecord record;
         record.value = values[i % values.size()];
@@ -131,19 +130,18 @@ void append(const Options& options) {
 }
 
 void read(const Options& options) {
-  StreamClient client =
-      value_of(StreamClient::connect(baton::bench::connection_to(options.address)));
-  const auto info = value_of(client.describe_stream(options.stream));
+  Broker client = value_of(Broker::open(baton::bench::connection_to(options.address)));
+  const auto info = value_of(client.stream(options.stream).describe());
   const double cpu = cpu_seconds();
   const auto start = Clock::now();
   std::atomic<std::uint64_t> records{0};
   std::vector<std::thread> threads;
   for (std::uint32_t partition = 0; partition < info.partitions; ++partition) {
     threads.emplace_back([&, partition] {
-      auto reader = client.read({.stream = options.stream,
-                                 .partition = partition,
-                                 .records_max = options.count / info.partitions});
-      while (auto batch = value_of(reader->next())) {
+      auto reader =
+          client.stream(options.stream)
+              .read({.partition = partition, .records_max = options.count / info.partitions});
+      while (auto batch = value_of(reader.next())) {
         records.fetch_add(batch->size(), std::memory_order_relaxed);
       }
     });

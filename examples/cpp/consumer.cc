@@ -13,9 +13,10 @@ using namespace std::chrono_literals;
 
 baton::Status consume(const std::string& address, const std::string& queue, int count) {
   std::atomic<int> handled = 0;
-  auto consumer = client::Consumer::start(
-      {.connection = {.address = address}, .queue = queue},
-      [&](client::Delivery& delivery) -> client::Outcome {
+  auto broker = client::Broker::open({.address = address});
+  if (!broker) return broker.error();
+  auto consumer =
+      broker->queue(queue).consumer({}, [&](client::Delivery& delivery) -> client::Outcome {
         // What no handler has begun goes back to the queue, without an attempt counted.
         if (handled == count) return client::Outcome::release();
         std::printf("handled %s\n", delivery.message().payload.c_str());
@@ -26,9 +27,9 @@ baton::Status consume(const std::string& address, const std::string& queue, int 
 
   while (handled < count) {
     // It ends by itself only when the broker refuses it: because there is no such queue, say.
-    if (auto ended = (*consumer)->wait(20ms)) return *ended;
+    if (auto ended = consumer->wait(20ms)) return *ended;
   }
-  return (*consumer)->stop(10s);  // Waits until the acknowledgements are on the broker's disk.
+  return consumer->close(10s);  // Waits until the acknowledgements are on the broker's disk.
 }
 
 int main(int argc, char** argv) {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -27,18 +27,18 @@ constexpr std::chrono::milliseconds kLease = 3s;
 /// One thread acquires and releases; a thread of its own renews meanwhile.
 class Lock {
  public:
-  Lock(client::KvClient& kv, std::string name) : kv_(kv), name_(std::move(name)) {}
+  Lock(client::Bucket locks, std::string name) : locks_(std::move(locks)), name_(std::move(name)) {}
 
   /// Waits until the lock is ours, and answers its token.
   baton::Result<std::uint64_t> acquire() {
-    auto watch = kv_.watch({.bucket = kBucket, .key = name_},
-                           [this](const client::KvWatchEvent& event) { see(event); });
+    auto watch =
+        locks_.watch({.key = name_}, [this](const client::KvWatchEvent& event) { see(event); });
     if (!watch) return watch.error();
-    if (auto started = (*watch)->wait_until_started(5s); !started) return started.error();
+    if (auto started = watch->wait_until_started(5s); !started) return started.error();
     for (bool told = false;; told = true) {
       const std::uint64_t seen = changes_;
       const Clock::time_point asked = Clock::now();
-      auto taken = kv_.cas(kBucket, name_, 0, "held", {.ttl = kLease, .deadline = 2s});
+      auto taken = locks_.cas(name_, 0, "held", {.ttl = kLease, .deadline = 2s});
       if (!taken) return taken.error();  // The write may have happened: it goes by itself.
       if (taken->done) return begin(taken->revision, asked);
       if (!told) say("waiting");
@@ -52,7 +52,7 @@ class Lock {
 
   baton::Status release() {
     renewal_ = {};  // Ends the thread.
-    const auto removed = kv_.remove(kBucket, name_, {.expected_revision = revision_});
+    const auto removed = locks_.remove(name_, {.expected_revision = revision_});
     session_.reset();  // Says goodbye.
     if (!removed) return removed.error();
     return {};
@@ -66,8 +66,8 @@ class Lock {
     held_until_ = (asked + kLease).time_since_epoch().count();
     // The lock's key is the session of this watch: when the connection breaks, because the process
     // died, say, the broker tells the waiting processes at once.
-    auto session = kv_.watch({.bucket = kBucket, .key = name_, .session = name_},
-                             [](const client::KvWatchEvent&) {});
+    auto session =
+        locks_.watch({.key = name_, .session = name_}, [](const client::KvWatchEvent&) {});
     if (!session) return session.error();
     session_ = *std::move(session);
     renewal_ = std::jthread([this](const std::stop_token& stop) { renew(stop); });
@@ -82,7 +82,7 @@ class Lock {
       if (wake.wait_for(lock, stop, kLease / 4, [] { return false; }) || stop.stop_requested())
         return;
       const Clock::time_point asked = Clock::now();
-      auto renewed = kv_.cas(kBucket, name_, revision_, "held", {.ttl = kLease, .deadline = 1s});
+      auto renewed = locks_.cas(name_, revision_, "held", {.ttl = kLease, .deadline = 1s});
       if (!renewed) continue;      // Unknown. is_held() turns false unless a later one is answered.
       if (!renewed->done) return;  // Somebody else's by now.
       revision_ = renewed->revision;
@@ -107,23 +107,24 @@ class Lock {
     changed_.wait_for(lock, kLease, [&] { return changes_ != seen; });
   }
 
-  client::KvClient& kv_;
+  const client::Bucket locks_;
   const std::string name_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<std::uint64_t> changes_ = 0;
   std::atomic<std::uint64_t> revision_ = 0;
   std::atomic<Clock::rep> held_until_ = 0;
-  std::unique_ptr<client::KvWatch> session_;
+  std::optional<client::KvWatch> session_;
   std::jthread renewal_;
 };
 
 baton::Status run(const std::string& address, const std::string& name,
                   std::chrono::milliseconds time) {
-  auto kv = client::KvClient::connect({.address = address});
-  if (!kv) return kv.error();
-  if (auto made = kv->create_bucket(kBucket); !made) return made.error();
-  Lock lock(*kv, name);
+  auto broker = client::Broker::open({.address = address});
+  if (!broker) return broker.error();
+  client::Bucket locks = broker->bucket(kBucket);
+  if (auto made = locks.create(); !made) return made.error();
+  Lock lock(locks, name);
   auto token = lock.acquire();
   if (!token) return token.error();
   std::printf("holding %s, token %lu\n", name.c_str(), static_cast<unsigned long>(*token));

@@ -12,23 +12,24 @@ namespace client = baton::client;
 using namespace std::chrono_literals;
 
 baton::Status produce(const std::string& address, const std::string& queue, int count) {
-  auto queues = client::QueueClient::connect({.address = address});
-  if (!queues) return queues.error();
+  auto broker = client::Broker::open({.address = address});
+  if (!broker) return broker.error();
+  client::Queue orders = broker->queue(queue);
   // Creating a queue that is there with the same settings is fine.
-  auto created = queues->create_queue(queue, {.dedup_window = 10min});
+  auto created = orders.create({.dedup_window = 10min});
   if (!created) return created.error();
 
-  auto producer = client::Producer::open({.connection = {.address = address}, .queue = queue});
+  auto producer = orders.producer();
   if (!producer) return producer.error();
   for (int i = 0; i < count; ++i) {
     client::NewMessage message;
     message.payload = "order " + std::to_string(i);
     message.dedup_id = queue + "-" + std::to_string(i);  // Sent twice, it is stored once.
-    (*producer)->send(std::move(message), [](const client::EnqueueResult& result) {
+    producer->send(std::move(message), [](const client::EnqueueResult& result) {
       if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
     });
   }
-  return (*producer)->close(30s);  // Waits until each message is on the broker's disk.
+  return producer->close(30s);  // Waits until each message is on the broker's disk.
 }
 
 int main(int argc, char** argv) {

@@ -20,8 +20,6 @@ baton::Status read(const std::string& address, const std::string& stream, const 
                    int count) {
   std::atomic<int> seen = 0;
   client::StreamConsumerOptions options;
-  options.connection.address = address;
-  options.stream = stream;
   options.group = group;
   options.single_active = true;
   options.from = client::StartFrom::first();  // Where a group begins that has read nothing yet.
@@ -29,7 +27,9 @@ baton::Status read(const std::string& address, const std::string& stream, const 
     std::printf("active on partition %u, epoch %lu\n", position.partition,
                 static_cast<unsigned long>(position.epoch));
   };
-  auto consumer = client::StreamConsumer::start(options, [&](client::RecordBatch& batch) {
+  auto broker = client::Broker::open({.address = address});
+  if (!broker) return broker.error();
+  auto consumer = broker->stream(stream).consumer(options, [&](client::RecordBatch& batch) {
     for (const client::Record& record : batch.records) {
       if (seen == count) {
         batch.next_offset = record.offset;  // The next member of the group begins here.
@@ -44,9 +44,9 @@ baton::Status read(const std::string& address, const std::string& stream, const 
   });
   if (!consumer) return consumer.error();
   while (seen < count) {
-    if (auto ended = (*consumer)->wait(20ms)) return *ended;
+    if (auto ended = consumer->wait(20ms)) return *ended;
   }
-  return (*consumer)->stop(10s);  // Stores the offset, and hands the seat over.
+  return consumer->close(10s);  // Stores the offset, and hands the seat over.
 }
 
 int main(int argc, char** argv) {

@@ -48,7 +48,7 @@ baton::Status work(const client::WorkerOptions& options) {
     std::printf("acquired partition %u, epoch %lu\n", partition, static_cast<unsigned long>(epoch));
   };
   callbacks.revoking = [&](std::uint32_t partition, std::uint64_t epoch,
-                           std::chrono::nanoseconds /*time_left*/) {
+                           std::chrono::milliseconds /*time_left*/) {
     std::printf("gave up partition %u\n", partition);
     ended.add(partition, epoch);
   };
@@ -63,17 +63,17 @@ baton::Status work(const client::WorkerOptions& options) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // In all threads that start from here on.
 
-  auto worker = client::Worker::start(options, callbacks);
+  auto worker = client::Worker::open(options, callbacks);
   if (!worker) return worker.error();
   const timespec look{.tv_sec = 0, .tv_nsec = 20'000'000};
   while (sigtimedwait(&signals, nullptr, &look) < 0) {
-    ended.report(**worker);
-    if (auto end = (*worker)->wait_for(0ns)) return *end;
+    ended.report(*worker);
+    if (auto end = worker->wait(0ms)) return *end;
   }
-  (*worker)->begin_leave();
+  worker->begin_close();
   while (true) {  // The worker gives up by itself when nobody answers.
-    ended.report(**worker);
-    if (auto end = (*worker)->wait_for(20ms)) return *end;
+    ended.report(*worker);
+    if (auto end = worker->wait(20ms)) return *end;
   }
 }
 

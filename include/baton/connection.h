@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,11 +18,10 @@ struct SessionLease {
   /// Whether the broker grants leases. If not, the lease is valid while the connection stands.
   bool is_renewed = false;
   /// The time after which the lease ends unless it is renewed.
-  std::chrono::nanoseconds left{0};
+  std::chrono::milliseconds left{0};
 };
 
-/// How to reach a broker. Every client, producer, consumer and reader of the SDK that takes these
-/// options has one connection of its own, made when first needed.
+/// How to reach a broker. A connection is made when it is first needed.
 struct ConnectionOptions {
   /// "host:port", "baton://host:port" or, with TLS, "batons://host:port".
   std::string address = "127.0.0.1:7470";
@@ -42,5 +42,9 @@ struct ConnectionOptions {
   std::chrono::milliseconds keepalive_interval{10'000};
   std::chrono::milliseconds keepalive_timeout{5'000};
 };
+
+/// What a Broker and its handles share.
+struct Connection;
+using ConnectionPointer = std::shared_ptr<const Connection>;
 
 }  // namespace baton::client

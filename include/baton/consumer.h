@@ -35,29 +35,27 @@ struct Outcome {
 /// A message that is being handled. Valid until the handler returns.
 ///
 /// message() belongs to the handler's thread and may be moved from (except for its token, of which
-/// the consumer keeps its own copy); lost() and stopping() may be called from any thread.
+/// the consumer keeps its own copy); lost() and closing() may be called from any thread.
 class Delivery {
  public:
-  Delivery(LeasedMessage& message, const std::atomic<bool>& lost, const std::atomic<bool>& stopping)
-      : message_(&message), lost_(&lost), stopping_(&stopping) {}
+  Delivery(LeasedMessage& message, const std::atomic<bool>& lost, const std::atomic<bool>& closing)
+      : message_(&message), lost_(&lost), closing_(&closing) {}
 
   [[nodiscard]] LeasedMessage& message() { return *message_; }
   [[nodiscard]] const LeasedMessage& message() const { return *message_; }
   /// Whether the lease is over: somebody else may hold the message now, and this handler's outcome
   /// will be refused. A long handler asks now and then, and returns early.
   [[nodiscard]] bool lost() const { return lost_->load(std::memory_order_acquire); }
-  /// Whether the consumer is being stopped: a long handler may want to return Outcome::release().
-  [[nodiscard]] bool stopping() const { return stopping_->load(std::memory_order_acquire); }
+  /// Whether the consumer is being closed: a long handler may want to return Outcome::release().
+  [[nodiscard]] bool closing() const { return closing_->load(std::memory_order_acquire); }
 
  private:
   LeasedMessage* message_;
   const std::atomic<bool>* lost_;
-  const std::atomic<bool>* stopping_;
+  const std::atomic<bool>* closing_;
 };
 
 struct ConsumerOptions {
-  ConnectionOptions connection{};
-  std::string queue{};
   std::string consumer_id{};          // Empty: the broker chooses one.
   std::size_t concurrency = 1;        // Handlers that run at once, each on its own thread.
   std::uint32_t in_flight_max = 256;  // Messages held and not yet acked; at least `concurrency`.
@@ -65,8 +63,8 @@ struct ConsumerOptions {
   /// Extends the leases of all messages held (handled or waiting for a handler) at half of their
   /// visibility timeout.
   bool extend_leases = true;
-  /// How long stop() in the destructor takes at most, not counting handlers that still run.
-  std::chrono::milliseconds stop_timeout{10'000};
+  /// How long close() in the destructor takes at most, not counting handlers that still run.
+  std::chrono::milliseconds close_timeout{10'000};
 
   /// Called on a thread of the SDK, which must not be blocked; may be empty. Reports connections
   /// that break, and outcomes that the broker refused (lease_lost).
@@ -82,8 +80,8 @@ class ConsumerRuntime;
 /// exception's what() as reason. Every message is handled at least once; a message whose lease was
 /// lost before its handler began is skipped.
 ///
-/// Thread-safe. stop() and the destructor wait for running handlers, so neither may be called by
-/// one.
+/// Thread-safe. close() and the destructor wait for running handlers, so neither may be called by
+/// one. Movable; a moved-from consumer may only be destroyed or assigned to.
 class Consumer {
  public:
   using Handler = std::function<Outcome(Delivery&)>;
@@ -98,31 +96,20 @@ class Consumer {
     std::uint64_t reconnects = 0;
   };
 
-  /// Checks the options and starts. Does not wait for the broker.
-  static Result<std::unique_ptr<Consumer>> start(ConsumerOptions options, Handler handler);
-  /// For a handler that returns nothing: returning is an ack, throwing a nack.
-  template <class F>
-    requires std::is_void_v<std::invoke_result_t<F&, Delivery&>>
-  static Result<std::unique_ptr<Consumer>> start(ConsumerOptions options, F handler) {
-    return start(std::move(options),
-                 Handler([run = std::move(handler)](Delivery& delivery) mutable {
-                   run(delivery);
-                   return Outcome::ack();
-                 }));
-  }
+  // Queue::consumer() opens one.
 
+  Consumer(Consumer&&) noexcept;
+  Consumer& operator=(Consumer&&) noexcept;
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
-  Consumer(Consumer&&) = delete;
-  Consumer& operator=(Consumer&&) = delete;
-  /// Calls stop(stop_timeout).
+  /// Calls close(close_timeout).
   ~Consumer();
 
   /// Drains: takes no more messages, waits for running handlers, releases what no handler began,
   /// waits for the broker's results until `timeout`, ends the stream. Later calls return the same.
-  Status stop(std::chrono::milliseconds timeout);
+  Status close(std::chrono::milliseconds timeout);
   /// Waits until the consumer ends: refused by the broker (queue_not_found), after giving up, or
-  /// stopped by another thread. nullopt when `timeout` passed.
+  /// closed by another thread. nullopt when `timeout` passed.
   [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
   [[nodiscard]] Stats stats() const;
@@ -132,6 +119,7 @@ class Consumer {
   [[nodiscard]] SessionLease lease() const;
 
  private:
+  friend class Queue;
   explicit Consumer(std::unique_ptr<ConsumerRuntime> runtime);
 
   std::unique_ptr<ConsumerRuntime> runtime_;

@@ -116,7 +116,6 @@ struct KvWatchEvent {
 using KvWatchCallback = std::function<void(const KvWatchEvent&)>;
 
 struct KvWatchOptions {
-  std::string bucket{};
   std::string prefix{};  // Keys that begin with this; empty: all keys.
   std::string key{};     // Instead of a prefix: this key only.
   /// Resume after this revision, without a snapshot if the broker still knows every change since.

@@ -36,8 +36,6 @@ struct ItemResults {
 };
 
 struct LeaseStreamOptions {
-  ConnectionOptions connection{};
-  std::string queue{};
   std::string consumer_id{};              // Empty: the broker chooses one.
   std::uint32_t in_flight_max = 0;        // Messages held and not yet acked; 0 = the broker's 256.
   std::uint64_t in_flight_bytes_max = 0;  // 0 = the broker's 16 MiB.
@@ -72,7 +70,8 @@ class LeaseLink;
 /// Thread-safe. Result callbacks run one at a time, on a thread of the SDK (or, once the stream is
 /// over, on the caller's): they must not block or throw, and may call anything but flush(),
 /// close(), next*() and the destructor. The destructor closes without waiting for results; the
-/// broker then releases what is left.
+/// broker then releases what is left. Movable; a moved-from stream may only be destroyed or
+/// assigned to.
 class LeaseStream {
  public:
   using ResultCallback = std::function<void(const ItemResults&)>;
@@ -86,13 +85,12 @@ class LeaseStream {
     std::uint64_t reconnects = 0;
   };
 
-  /// Checks the options and starts connecting. Does not wait for the broker.
-  static Result<std::unique_ptr<LeaseStream>> open(LeaseStreamOptions options);
+  // Queue::lease() opens one.
 
+  LeaseStream(LeaseStream&&) noexcept;
+  LeaseStream& operator=(LeaseStream&&) noexcept;
   LeaseStream(const LeaseStream&) = delete;
   LeaseStream& operator=(const LeaseStream&) = delete;
-  LeaseStream(LeaseStream&&) = delete;
-  LeaseStream& operator=(LeaseStream&&) = delete;
   ~LeaseStream();
 
   /// Waits for the broker to confirm the registration (unknown queue: fails with queue_not_found).
@@ -101,10 +99,10 @@ class LeaseStream {
   /// The next message; nullopt when `timeout` passed or interrupt() was called. An Error means that
   /// the stream is over: closed (`cancelled`), refused by the broker, or given up.
   Result<std::optional<LeasedMessage>> next(std::chrono::milliseconds timeout);
-  /// All messages that wait, at least one and at most `max` (0 = all); empty where next() would
-  /// answer nullopt.
+  /// All messages that wait, at least one and at most `messages_max` (0 = all); empty where next()
+  /// would answer nullopt.
   Result<std::vector<LeasedMessage>> next_batch(std::chrono::milliseconds timeout,
-                                                std::size_t max = 0);
+                                                std::size_t messages_max = 0);
   /// Makes the next*() that waits now, or the next one to wait, return empty at once.
   void interrupt();
 
@@ -135,6 +133,7 @@ class LeaseStream {
   [[nodiscard]] SessionLease lease() const;
 
  private:
+  friend class Queue;
   explicit LeaseStream(std::unique_ptr<LeaseLink> link);
 
   std::unique_ptr<LeaseLink> link_;

@@ -6,19 +6,14 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include <baton/connection.h>
 #include <baton/message.h>
 #include <baton/result.h>
 
 namespace baton::client {
 
 struct ProducerOptions {
-  ConnectionOptions connection{};
-  std::string queue{};
-
   // A frame is written when the one before it has been, with everything that gathered meanwhile: an
   // idle producer sends at once, a busy one sends big frames by itself.
 
@@ -53,7 +48,8 @@ class EnqueueLink;
 /// Thread-safe. Messages of one thread keep their order. Callbacks run one at a time, on a thread
 /// of the SDK (or, once the producer is over, on the caller's): they must not block, must not
 /// throw, and may call try_send() but not send(), flush(), close() or the destructor. The
-/// destructor closes without waiting for confirmations.
+/// destructor closes without waiting for confirmations. Movable; a moved-from producer may only be
+/// destroyed or assigned to.
 class Producer {
  public:
   using Callback = std::function<void(EnqueueResult)>;
@@ -69,13 +65,12 @@ class Producer {
     std::uint64_t reconnects = 0;
   };
 
-  /// Checks the options and starts connecting. Does not wait for the broker.
-  static Result<std::unique_ptr<Producer>> open(ProducerOptions options);
+  // Queue::producer() opens one.
 
+  Producer(Producer&&) noexcept;
+  Producer& operator=(Producer&&) noexcept;
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
-  Producer(Producer&&) = delete;
-  Producer& operator=(Producer&&) = delete;
   ~Producer();
 
   /// Blocks while too much is in flight. `callback` may be empty: then failures show in stats() and
@@ -99,6 +94,7 @@ class Producer {
   [[nodiscard]] Stats stats() const;
 
  private:
+  friend class Queue;
   explicit Producer(std::unique_ptr<EnqueueLink> link);
 
   std::unique_ptr<EnqueueLink> link_;

@@ -51,8 +51,6 @@ struct OffsetStoring {
 };
 
 struct StreamConsumerOptions {
-  ConnectionOptions connection{};
-  std::string stream{};
   std::vector<std::uint32_t> partitions{};  // [all]
   /// The group whose offsets are stored. May be empty (nothing is stored) if not single-active.
   std::string group{};
@@ -71,8 +69,8 @@ struct StreamConsumerOptions {
   /// Handlers that run at once, each for another partition.
   std::size_t concurrency = 1;
   OffsetStoring storing{};
-  /// How long stop() in the destructor takes at most, not counting handlers that still run.
-  std::chrono::milliseconds stop_timeout{10'000};
+  /// How long close() in the destructor takes at most, not counting handlers that still run.
+  std::chrono::milliseconds close_timeout{10'000};
 
   // Single-active only; may be empty. They run on the handlers' threads, in order with the handlers
   // of their partition.
@@ -109,8 +107,8 @@ class StreamConsumerRuntime;
 ///
 /// A handler that throws ends the consumer: what it failed on must not be skipped.
 ///
-/// Thread-safe. stop() and the destructor wait for running handlers, so neither may be called by
-/// one.
+/// Thread-safe. close() and the destructor wait for running handlers, so neither may be called by
+/// one. Movable; a moved-from consumer may only be destroyed or assigned to.
 class StreamConsumer {
  public:
   using Handler = std::function<void(RecordBatch&)>;
@@ -124,16 +122,13 @@ class StreamConsumer {
     std::uint64_t reconnects = 0;
   };
 
-  /// Checks the options, asks the broker about the stream (waiting for the broker up to the
-  /// connection's `deadline`), and starts.
-  static Result<std::unique_ptr<StreamConsumer>> start(StreamConsumerOptions options,
-                                                       Handler handler);
+  // Stream::consumer() opens one.
 
+  StreamConsumer(StreamConsumer&&) noexcept;
+  StreamConsumer& operator=(StreamConsumer&&) noexcept;
   StreamConsumer(const StreamConsumer&) = delete;
   StreamConsumer& operator=(const StreamConsumer&) = delete;
-  StreamConsumer(StreamConsumer&&) = delete;
-  StreamConsumer& operator=(StreamConsumer&&) = delete;
-  /// Calls stop(stop_timeout).
+  /// Calls close(close_timeout).
   ~StreamConsumer();
 
   /// Stores an offset and waits until it is confirmed. Fails with stale_epoch when another consumer
@@ -145,9 +140,9 @@ class StreamConsumer {
   /// Takes no more records, waits for the running handlers, stores their offsets, leaves the group.
   /// Returns the Error of the first offset that could not be stored, or how the consumer had ended
   /// before. A second call returns the same.
-  Status stop(std::chrono::milliseconds timeout);
+  Status close(std::chrono::milliseconds timeout);
   /// Waits until the consumer ends: refused by the broker (offset_out_of_range, stream_not_found),
-  /// after giving up, because a handler threw, or stopped by another thread. nullopt when `timeout`
+  /// after giving up, because a handler threw, or closed by another thread. nullopt when `timeout`
   /// passed.
   [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
@@ -157,6 +152,7 @@ class StreamConsumer {
   [[nodiscard]] SessionLease lease() const;
 
  private:
+  friend class Stream;
   explicit StreamConsumer(std::unique_ptr<StreamConsumerRuntime> runtime);
 
   std::unique_ptr<StreamConsumerRuntime> runtime_;

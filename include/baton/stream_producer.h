@@ -8,16 +8,12 @@
 #include <memory>
 #include <string>
 
-#include <baton/connection.h>
 #include <baton/result.h>
 #include <baton/stream.h>
 
 namespace baton::client {
 
 struct StreamProducerOptions {
-  ConnectionOptions connection{};
-  std::string stream{};
-
   /// On: each record is stored EXACTLY ONCE and in order, over reconnects and restarts of the
   /// broker. Off: AT LEAST ONCE, and not necessarily in order when the broker refuses for a while.
   bool idempotent = true;
@@ -59,7 +55,8 @@ class AppendLink;
 /// Thread-safe. Records of one thread keep their order within a partition. Callbacks run one at a
 /// time, on a thread of the SDK (or, for a record refused at once, on the caller's): they must not
 /// block, must not throw, and may call try_send() but not send(), flush(), close() or the
-/// destructor. The destructor closes without waiting for confirmations.
+/// destructor. The destructor closes without waiting for confirmations. Movable; a moved-from
+/// producer may only be destroyed or assigned to.
 class StreamProducer {
  public:
   using Callback = std::function<void(AppendResult)>;
@@ -76,14 +73,12 @@ class StreamProducer {
     std::uint64_t reconnects = 0;
   };
 
-  /// Checks the options, asks the broker for the stream's partitions and for an identity. Waits for
-  /// the broker up to the connection's `deadline`.
-  static Result<std::unique_ptr<StreamProducer>> open(StreamProducerOptions options);
+  // Stream::producer() opens one.
 
+  StreamProducer(StreamProducer&&) noexcept;
+  StreamProducer& operator=(StreamProducer&&) noexcept;
   StreamProducer(const StreamProducer&) = delete;
   StreamProducer& operator=(const StreamProducer&) = delete;
-  StreamProducer(StreamProducer&&) = delete;
-  StreamProducer& operator=(StreamProducer&&) = delete;
   ~StreamProducer();
 
   /// Blocks while too much is unconfirmed; after `send_timeout` the record fails with
@@ -105,6 +100,7 @@ class StreamProducer {
   [[nodiscard]] Stats stats() const;
 
  private:
+  friend class Stream;
   explicit StreamProducer(std::unique_ptr<AppendLink> link);
 
   std::unique_ptr<AppendLink> link_;

@@ -14,12 +14,12 @@ namespace baton::client {
 
 /// Timing of a worker. All workers of a group should use the same; each one's own lease counts.
 struct WorkerTiming {
-  std::chrono::nanoseconds lease{};  // Others may take over after this long without a heartbeat.
-  std::chrono::nanoseconds heartbeat{};      // From 100 ms to two fifths of the lease.
-  std::chrono::nanoseconds resync{};         // How often the whole group is read anew.
-  std::chrono::nanoseconds drain{};          // Time for work in progress when a partition moves.
-  std::chrono::nanoseconds static_grace{};   // How long the partitions of a static id wait for it.
-  std::chrono::nanoseconds reclaim_grace{};  // Pause before taking back a partition given up.
+  std::chrono::milliseconds lease{};  // Others may take over after this long without a heartbeat.
+  std::chrono::milliseconds heartbeat{};      // From 100 ms to two fifths of the lease.
+  std::chrono::milliseconds resync{};         // How often the whole group is read anew.
+  std::chrono::milliseconds drain{};          // Time for work in progress when a partition moves.
+  std::chrono::milliseconds static_grace{};   // How long the partitions of a static id wait for it.
+  std::chrono::milliseconds reclaim_grace{};  // Pause before taking back a partition given up.
 };
 
 /// The minimum of the heartbeat and of the resync interval.
@@ -49,18 +49,18 @@ struct WorkerOptions {
 /// Called one at a time, on the worker's own thread, which also renews the lease: they must return
 /// at once and not throw. All but acquired() are optional, as long as stopped() is called.
 ///
-/// None of them may wait for the worker's end, which cannot come before they return: leave() fails
-/// here, wait_for() does not wait, and destroying the Worker ends the process. Use begin_leave() in
-/// a callback.
+/// None of them may wait for the worker's end, which cannot come before they return: close() fails
+/// here, wait() does not wait, and destroying the Worker ends the process. Use begin_close() in a
+/// callback.
 ///
-/// The first calls may come before Worker::start() has returned the Worker: a callback that wants
+/// The first calls may come before Worker::open() has returned the Worker: a callback that wants
 /// to call stopped() leaves that to a thread that has the Worker.
 struct WorkerCallbacks {
   /// Begin work on this partition. Everything written on its behalf carries the epoch.
   std::function<void(std::uint32_t partition, std::uint64_t epoch)> acquired;
   /// Finish the work in progress, take nothing new, and call stopped() before the deadline.
   std::function<void(std::uint32_t partition, std::uint64_t epoch,
-                     std::chrono::nanoseconds time_left)>
+                     std::chrono::milliseconds time_left)>
       revoking;
   /// Stop at once, and call stopped(): another worker may hold the partition by now.
   std::function<void(std::uint32_t partition, std::uint64_t epoch, const std::string& why)> lost;
@@ -74,7 +74,7 @@ struct WorkerCallbacks {
 /// to exactly one of them, and moves to another soon after its worker leaves, dies or falls silent.
 ///
 /// Thread-safe. The destructor ends as a crash would, and others take over after the lease: call
-/// leave() first.
+/// close() first. Movable; a moved-from worker may only be destroyed or assigned to.
 class Worker {
  public:
   struct Stats {
@@ -84,8 +84,9 @@ class Worker {
   };
 
   /// Opens the store, which must be reachable, and joins in the background.
-  static Result<std::unique_ptr<Worker>> start(const WorkerOptions& options,
-                                               WorkerCallbacks callbacks);
+  static Result<Worker> open(const WorkerOptions& options, WorkerCallbacks callbacks);
+  Worker(Worker&&) noexcept;
+  Worker& operator=(Worker&&) noexcept;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
@@ -100,11 +101,11 @@ class Worker {
   /// Revokes everything, hands it over once stopped, and ends. `for_good`: even a static id gives
   /// its partitions away. Waits for the end; the error says what was left undone. In a callback it
   /// fails with failed_precondition.
-  Status leave(bool for_good = false);
-  /// Begins to leave, without waiting for the end.
-  void begin_leave(bool for_good = false);
-  /// Waits for the end, by leave() or by an error; nullopt after `time`.
-  std::optional<Status> wait_for(std::chrono::nanoseconds time);
+  Status close(bool for_good = false);
+  /// Begins to close, without waiting for the end.
+  void begin_close(bool for_good = false);
+  /// Waits for the end, by close() or by an error; nullopt when `timeout` passed.
+  [[nodiscard]] std::optional<Status> wait(std::chrono::milliseconds timeout);
 
   [[nodiscard]] const std::string& id() const;
   [[nodiscard]] Stats stats() const;

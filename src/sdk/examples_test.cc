@@ -19,16 +19,17 @@ using namespace std::chrono_literals;
 namespace client = baton::client;
 
 baton::Status create_and_send(const client::ConnectionOptions& connection) {
-  auto queues = client::QueueClient::connect(connection);
-  if (!queues) return queues.error();
+  auto broker = client::Broker::open(connection);
+  if (!broker) return broker.error();
+  client::Queue orders = broker->queue("orders");
 
-  auto created = queues->create_queue("orders", {.visibility_timeout = 10s, .attempts_max = 5});
+  auto created = orders.create({.visibility_timeout = 10s, .attempts_max = 5});
   if (!created) return created.error();
 
   std::vector<client::NewMessage> messages;
   messages.push_back({.payload = "first", .fairness_key = "tenant-7"});
   messages.push_back({.payload = "second", .delay = 5s});
-  auto results = queues->enqueue("orders", std::move(messages));
+  auto results = orders.enqueue(std::move(messages));
   if (!results) return results.error();  // It is unknown what became of them.
   for (const client::EnqueueResult& result : *results) {
     if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
@@ -36,25 +37,24 @@ baton::Status create_and_send(const client::ConnectionOptions& connection) {
   return {};
 }
 
-baton::Status produce(const client::ConnectionOptions& connection) {
-  auto producer = client::Producer::open({.connection = connection, .queue = "orders"});
+baton::Status produce(const client::Broker& broker) {
+  auto producer = broker.queue("orders").producer();
   if (!producer) return producer.error();
 
   for (int i = 0; i < 1000; ++i) {
     client::NewMessage message;
     message.payload = std::to_string(i);
     message.dedup_id = "order-" + std::to_string(i);  // Stored exactly once, also over reconnects.
-    (*producer)->send(std::move(message), [](client::EnqueueResult result) {
+    producer->send(std::move(message), [](client::EnqueueResult result) {
       if (!result.ok()) std::printf("lost: %s\n", baton::to_string(*result.error).c_str());
     });
   }
-  return (*producer)->close(30s);  // Waits for the confirmations.
+  return producer->close(30s);  // Waits for the confirmations.
 }
 
-baton::Status consume(const client::ConnectionOptions& connection, const std::atomic<bool>& enough) {
-  auto consumer = client::Consumer::start(
-      {.connection = connection, .queue = "orders", .concurrency = 4},
-      [](client::Delivery& delivery) -> client::Outcome {
+baton::Status consume(const client::Broker& broker, const std::atomic<bool>& enough) {
+  auto consumer = broker.queue("orders").consumer(
+      {.concurrency = 4}, [](client::Delivery& delivery) -> client::Outcome {
         if (delivery.message().payload.empty()) return client::Outcome::nack("empty order");
         if (delivery.lost()) return client::Outcome::release();
         return client::Outcome::ack();  // Throwing nacks with the exception's text.
@@ -62,24 +62,24 @@ baton::Status consume(const client::ConnectionOptions& connection, const std::at
   if (!consumer) return consumer.error();
 
   while (!enough) {
-    if (auto ended = (*consumer)->wait(100ms); ended) return *ended;
+    if (auto ended = consumer->wait(100ms); ended) return *ended;
   }
-  return (*consumer)->stop(10s);  // Finishes what runs, releases the rest.
+  return consumer->close(10s);  // Finishes what runs, releases the rest.
 }
 
-baton::Status pull(const client::ConnectionOptions& connection, std::size_t count) {
-  auto stream = client::LeaseStream::open({.connection = connection, .queue = "orders"});
+baton::Status pull(const client::Broker& broker, std::size_t count) {
+  auto stream = broker.queue("orders").lease();
   if (!stream) return stream.error();
 
   while (count > 0) {
-    auto batch = (*stream)->next_batch(1s, count);
+    auto batch = stream->next_batch(1s, count);
     if (!batch) return batch.error();
     std::vector<client::LeaseToken> done;
     for (client::LeasedMessage& message : *batch) done.push_back(std::move(message.token));
     count -= done.size();
-    (*stream)->ack(std::move(done));
+    stream->ack(std::move(done));
   }
-  return (*stream)->close(10s);
+  return stream->close(10s);
 }
 
 }  // namespace examples
@@ -112,7 +112,7 @@ TEST(Examples, Produce) {
     while (call.Read(&request)) call.Write(confirm(request));
     return grpc::Status::OK;
   };
-  EXPECT_TRUE(examples::produce(broker.connection()).has_value());
+  EXPECT_TRUE(examples::produce(*Broker::open(broker.connection())).has_value());
 }
 
 TEST(Examples, ConsumeAndPull) {
@@ -128,8 +128,8 @@ TEST(Examples, ConsumeAndPull) {
     }
     return grpc::Status::OK;
   };
-  EXPECT_TRUE(examples::consume(broker.connection(), enough).has_value());
-  EXPECT_TRUE(examples::pull(broker.connection(), 2).has_value());
+  EXPECT_TRUE(examples::consume(*Broker::open(broker.connection()), enough).has_value());
+  EXPECT_TRUE(examples::pull(*Broker::open(broker.connection()), 2).has_value());
 }
 
 }  // namespace

@@ -18,17 +18,15 @@ namespace examples {
 using namespace std::chrono_literals;
 namespace client = baton::client;
 
-baton::Status create_and_append(const client::ConnectionOptions& connection) {
-  auto streams = client::StreamClient::connect(connection);
-  if (!streams) return streams.error();
-
-  auto created = streams->create_stream("events", 3, {.retention = 7 * 24h});
+baton::Status create_and_append(const client::Broker& broker) {
+  client::Stream events = broker.stream("events");
+  auto created = events.create(3, {.retention = 7 * 24h});
   if (!created) return created.error();
 
   std::vector<client::NewRecord> records;
   records.push_back({.key = "user-7", .value = "signed in"});
   records.push_back({.value = "restarted", .headers = {{.name = "host", .value = "a1"}}});
-  auto results = streams->append("events", records);
+  auto results = events.append(records);
   if (!results) return results.error();  // It is unknown what became of them.
   for (const client::AppendResult& result : *results) {
     if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
@@ -36,29 +34,25 @@ baton::Status create_and_append(const client::ConnectionOptions& connection) {
   return {};
 }
 
-baton::Status produce_records(const client::ConnectionOptions& connection) {
-  auto producer = client::StreamProducer::open({.connection = connection,
-                                                .stream = "events",
-                                                .compression = client::RecordCompression::zstd});
+baton::Status produce_records(const client::Broker& broker) {
+  auto producer =
+      broker.stream("events").producer({.compression = client::RecordCompression::zstd});
   if (!producer) return producer.error();
 
   for (int i = 0; i < 1000; ++i) {
     client::NewRecord record{.key = "user-" + std::to_string(i % 10), .value = std::to_string(i)};
-    (*producer)->send(std::move(record), [](const client::AppendResult& result) {
+    producer->send(std::move(record), [](const client::AppendResult& result) {
       if (!result.ok()) std::printf("refused: %s\n", baton::to_string(*result.error).c_str());
     });
   }
-  return (*producer)->close(30s);  // Waits for the confirmations.
+  return producer->close(30s);  // Waits for the confirmations.
 }
 
-baton::Status read_records(const client::ConnectionOptions& connection) {
-  auto streams = client::StreamClient::connect(connection);
-  if (!streams) return streams.error();
-
-  auto reader =
-      streams->read({.stream = "events", .partition = 0, .from = client::StartFrom::at(1)});
+baton::Status read_records(const client::Broker& broker) {
+  client::StreamReader reader =
+      broker.stream("events").read({.partition = 0, .from = client::StartFrom::at(1)});
   while (true) {
-    auto records = reader->next();  // reader->stop() ends it from another thread.
+    auto records = reader.next();  // reader.close() ends it from another thread.
     if (!records) return records.error();
     if (!*records) return {};  // The end.
     for (const client::Record& record : **records) {
@@ -67,9 +61,8 @@ baton::Status read_records(const client::ConnectionOptions& connection) {
   }
 }
 
-baton::Status consume_records(const client::ConnectionOptions& connection,
-                       const std::atomic<bool>& enough) {
-  client::StreamConsumerOptions options{.connection = connection, .stream = "events"};
+baton::Status consume_records(const client::Broker& broker, const std::atomic<bool>& enough) {
+  client::StreamConsumerOptions options;
   options.group = "billing";
   options.single_active = true;
   options.from = client::StartFrom::first();
@@ -78,7 +71,7 @@ baton::Status consume_records(const client::ConnectionOptions& connection,
     std::printf("partition %u is ours, epoch %lu\n", position.partition,
                 static_cast<unsigned long>(position.epoch));
   };
-  auto consumer = client::StreamConsumer::start(options, [](const client::RecordBatch& batch) {
+  auto consumer = broker.stream("events").consumer(options, [](const client::RecordBatch& batch) {
     for (const client::Record& record : batch.records) {
       // batch.epoch is the fencing token for the system that this writes to.
       std::printf("%u@%ld\n", record.partition, static_cast<long>(record.offset));
@@ -87,9 +80,9 @@ baton::Status consume_records(const client::ConnectionOptions& connection,
   if (!consumer) return consumer.error();
 
   while (!enough) {
-    if (auto ended = (*consumer)->wait(100ms); ended) return *ended;
+    if (auto ended = consumer->wait(100ms); ended) return *ended;
   }
-  return (*consumer)->stop(10s);  // Finishes what runs, stores the offsets, leaves the group.
+  return consumer->close(10s);  // Finishes what runs, stores the offsets, leaves the group.
 }
 
 }  // namespace examples
@@ -107,12 +100,12 @@ TEST(StreamExamples, CreateAndAppend) {
     for (int i = 0; i < request.records_size(); ++i) response.add_records()->set_offset(i);
     return grpc::Status::OK;
   };
-  EXPECT_TRUE(examples::create_and_append(broker.connection()).has_value());
+  EXPECT_TRUE(examples::create_and_append(*Broker::open(broker.connection())).has_value());
 }
 
 TEST(StreamExamples, Produce) {
   TestStreams broker(3);
-  EXPECT_TRUE(examples::produce_records(broker.connection()).has_value());
+  EXPECT_TRUE(examples::produce_records(*Broker::open(broker.connection())).has_value());
   EXPECT_EQ(broker.log.values(0).size() + broker.log.values(1).size() + broker.log.values(2).size(),
             1000U);
 }
@@ -127,7 +120,7 @@ TEST(StreamExamples, Read) {
     call.Write(response);
     return grpc::Status::OK;
   };
-  EXPECT_TRUE(examples::read_records(broker.connection()).has_value());
+  EXPECT_TRUE(examples::read_records(*Broker::open(broker.connection())).has_value());
 }
 
 TEST(StreamExamples, Consume) {
@@ -142,7 +135,7 @@ TEST(StreamExamples, Consume) {
     enough = true;
     return dialog.finish();
   };
-  EXPECT_TRUE(examples::consume_records(broker.connection(), enough).has_value());
+  EXPECT_TRUE(examples::consume_records(*Broker::open(broker.connection()), enough).has_value());
 }
 
 }  // namespace

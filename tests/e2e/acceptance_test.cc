@@ -114,7 +114,7 @@ TEST_F(Acceptance, C04EachMessageCarriesIdHeadersPayloadFairnessKeyAndAttempt) {
                              .headers = {{"type", "order"}, {"trace", "7"}},
                              .fairness_key = "tenant-7"};
   message.throttle_keys = {"smtp"};
-  const auto sent = broker_.client().enqueue("orders", std::vector{message});
+  const auto sent = broker_.client().queue("orders").enqueue(std::vector{message});
   ASSERT_TRUE(sent.has_value() && sent->at(0).ok());
   RawLease lease(broker_, "orders");
 
@@ -147,7 +147,7 @@ TEST_F(Acceptance, C05C06LiveLeasesStandInLeasesAndLeaseExpiryAfterACheckpoint) 
   EXPECT_EQ(rows["lease_expiry"], 6U);
 
   const std::vector tokens{held[0].token, held[1].token};
-  const auto acked = broker_.client().ack("orders", tokens);
+  const auto acked = broker_.client().queue("orders").ack(tokens);
   ASSERT_TRUE(acked.has_value());
   for (const auto& status : *acked) EXPECT_TRUE(status.has_value());
   // The next two messages take the two free places.
@@ -197,7 +197,7 @@ TEST_F(Acceptance, C05C06StoreInspectShowsTheLeases) {
 
 // Criterion 7.
 TEST_F(Acceptance, C07TheVisibilityTimeoutIsASettingOfTheQueueAndThirtySecondsByDefault) {
-  EXPECT_EQ(broker_.client().describe_queue("orders")->settings.visibility_timeout, seconds{30});
+  EXPECT_EQ(broker_.client().queue("orders").describe()->settings.visibility_timeout, seconds{30});
   broker_.create("quick",
                  {.visibility_timeout = milliseconds{300}, .retry_delay = milliseconds{0}});
   broker_.send("quick", {"again"});
@@ -213,7 +213,7 @@ TEST_F(Acceptance, C07TheVisibilityTimeoutIsASettingOfTheQueueAndThirtySecondsBy
   EXPECT_EQ(second[0].attempt, 2U);
   EXPECT_NE(second[0].token, first[0].token);
   // Fenced: a late ack changes nothing.
-  const auto late = broker_.client().ack("quick", std::vector{first[0].token});
+  const auto late = broker_.client().queue("quick").ack(std::vector{first[0].token});
   ASSERT_FALSE(late->at(0).has_value());
   EXPECT_EQ(late->at(0).error().code, Errc::lease_lost);
 }

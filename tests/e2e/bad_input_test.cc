@@ -201,7 +201,7 @@ TEST_F(BadInput, LeaseTokensThatNameNothingAreLost) {
                                                {.bytes = std::string("\x7f\x01", 2)},
                                                {.bytes = std::string(20, '\0')}};
   auto client = broker_.client();
-  const auto acks = client.ack("jobs", tokens);
+  const auto acks = client.queue("jobs").ack(tokens);
   ASSERT_TRUE(acks.has_value());
   std::vector<client::Nack> nacks;
   std::vector<client::Extension> extensions;
@@ -209,8 +209,8 @@ TEST_F(BadInput, LeaseTokensThatNameNothingAreLost) {
     nacks.push_back({.token = token});
     extensions.push_back({.token = token});
   }
-  const auto nacked = client.nack("jobs", nacks);
-  const auto extended = client.extend("jobs", extensions);
+  const auto nacked = client.queue("jobs").nack(nacks);
+  const auto extended = client.queue("jobs").extend(extensions);
   ASSERT_TRUE(nacked.has_value() && extended.has_value());
   for (const auto* results : {&*acks, &*nacked, &*extended}) {
     ASSERT_EQ(results->size(), tokens.size());

@@ -80,8 +80,8 @@ client::ConnectionOptions BrokerProcess::connection() const {
   return options;
 }
 
-client::QueueClient BrokerProcess::client() const {
-  auto client = client::QueueClient::connect(connection());
+client::Broker BrokerProcess::client() const {
+  auto client = client::Broker::open(connection());
   EXPECT_TRUE(client.has_value());
   EXPECT_TRUE(client->wait_until_ready(seconds{20}).has_value());
   return *std::move(client);
@@ -99,11 +99,11 @@ std::optional<std::string> BrokerProcess::http_get(std::string_view path) const 
 }
 
 void BrokerProcess::create(const std::string& queue, const client::QueueSettings& settings) const {
-  value_of(client().create_queue(queue, settings));
+  value_of(client().queue(queue).create(settings));
 }
 
 client::QueueStats BrokerProcess::stats(const std::string& queue) const {
-  return value_of(client().describe_queue(queue)).stats;
+  return value_of(client().queue(queue).describe()).stats;
 }
 
 std::uint64_t BrokerProcess::depth(const std::string& queue) const {
@@ -116,7 +116,7 @@ std::vector<std::string> BrokerProcess::send(const std::string& queue,
   std::vector<client::NewMessage> messages;
   for (std::string& payload : payloads) messages.push_back({.payload = std::move(payload)});
   std::vector<std::string> ids;
-  for (const auto& result : value_of(client().enqueue(queue, std::move(messages)))) {
+  for (const auto& result : value_of(client().queue(queue).enqueue(std::move(messages)))) {
     EXPECT_TRUE(result.ok()) << (result.ok() ? "" : to_string(*result.error));
     ids.push_back(result.id);
   }
@@ -143,13 +143,11 @@ std::map<std::string, std::uint64_t> BrokerProcess::rows_after_checkpoint() cons
 std::unique_ptr<client::LeaseStream> open_stream(const BrokerProcess& broker,
                                                  const std::string& queue,
                                                  client::LeaseStreamOptions options) {
-  options.connection = broker.connection();
-  options.queue = queue;
-  auto stream = client::LeaseStream::open(std::move(options));
+  auto stream = client::Broker::open(broker.connection())->queue(queue).lease(std::move(options));
   EXPECT_TRUE(stream.has_value());
-  const auto registered = (*stream)->wait_until_registered(seconds{20});
+  const auto registered = stream->wait_until_registered(seconds{20});
   EXPECT_TRUE(registered.has_value());
-  return *std::move(stream);
+  return std::make_unique<client::LeaseStream>(*std::move(stream));
 }
 
 std::vector<client::LeasedMessage> take(client::LeaseStream& stream, std::size_t count,

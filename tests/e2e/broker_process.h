@@ -56,7 +56,7 @@ class BrokerProcess {
   [[nodiscard]] CommandResult cli(std::vector<std::string> arguments,
                                   std::string_view in = {}) const;
   [[nodiscard]] client::ConnectionOptions connection() const;
-  [[nodiscard]] client::QueueClient client() const;
+  [[nodiscard]] client::Broker client() const;
   /// For generated stubs.
   [[nodiscard]] std::shared_ptr<grpc::Channel> channel() const;
   /// The body of an HTTP response; nullopt unless its status is 200.

@@ -18,39 +18,35 @@ namespace {
 /// Leases messages and prints each; acks all of them once `go_file` exists, prints the result of
 /// each ack, and ends.
 int run_consumer(const std::string& address, const std::string& queue, const std::string& go_file) {
-  client::LeaseStreamOptions options;
-  options.connection.address = address;
-  options.connection.reconnect_max = milliseconds{100};
-  options.queue = queue;
-  auto stream = client::LeaseStream::open(std::move(options));
+  const auto broker =
+      client::Broker::open({.address = address, .reconnect_max = milliseconds{100}});
+  auto stream = broker->queue(queue).lease();
   if (!stream) return 1;
   std::vector<client::LeaseToken> tokens;
   while (!std::filesystem::exists(go_file)) {
-    auto message = (*stream)->next(milliseconds{5});
+    auto message = stream->next(milliseconds{5});
     if (!message) return 2;
     if (!*message) continue;
     std::cout << "got " << (**message).payload << std::endl;
     tokens.push_back((**message).token);
   }
   for (const auto& token : tokens) {
-    (*stream)->ack(token, [](const client::ItemResults& results) {
+    stream->ack(token, [](const client::ItemResults& results) {
       std::cout << (results.ok() ? "acked" : results.failures[0].error.name()) << std::endl;
     });
   }
-  (void)(*stream)->flush(seconds{30});
+  (void)stream->flush(seconds{30});
   return 0;
 }
 
 /// Handles messages with the SDK's Consumer, two at a time, and never finishes any.
 int run_worker(const std::string& address, const std::string& queue) {
-  client::ConsumerOptions options;
-  options.connection.address = address;
-  options.queue = queue;
-  options.concurrency = 2;
-  const auto consumer = client::Consumer::start(std::move(options), [](client::Delivery& delivery) {
-    std::cout << "got " << delivery.message().payload << std::endl;
-    std::this_thread::sleep_for(seconds{60});
-  });
+  const auto broker = client::Broker::open({.address = address});
+  const auto consumer =
+      broker->queue(queue).consumer({.concurrency = 2}, [](client::Delivery& delivery) {
+        std::cout << "got " << delivery.message().payload << std::endl;
+        std::this_thread::sleep_for(seconds{60});
+      });
   if (!consumer) return 1;
   std::this_thread::sleep_for(seconds{60});
   return 0;
@@ -190,7 +186,7 @@ TEST_F(ConsumerDeath, AMessageThatKillsItsConsumersIsDeadLetteredWithTheReason) 
   }
 
   ASSERT_TRUE(eventually([&] { return broker_.depth("jobs") == 0; }));
-  const auto letter = broker_.client().peek("jobs.dlq");
+  const auto letter = broker_.client().queue("jobs.dlq").peek();
   ASSERT_TRUE(letter.has_value());
   ASSERT_EQ(letter->size(), 1U);
   EXPECT_EQ(letter->at(0).payload, "poison");

@@ -116,9 +116,9 @@ class ProducerThread {
 
   ProducerThread(const BrokerProcess& broker, Ledger& ledger, Options options)
       : ledger_(ledger), options_(std::move(options)) {
-    client::ProducerOptions producer{.connection = broker.connection(), .queue = options_.queue};
-    producer.in_flight_messages_max = 500;
-    producer_ = *client::Producer::open(std::move(producer));
+    producer_ = *client::Broker::open(broker.connection())
+                     ->queue(options_.queue)
+                     .producer({.in_flight_messages_max = 500});
     thread_ = std::thread([this] { run(); });
   }
   ProducerThread(const ProducerThread&) = delete;
@@ -148,7 +148,7 @@ class ProducerThread {
   Ledger& ledger_;
   Options options_;
   std::atomic<bool> stopping_ = false;
-  std::unique_ptr<client::Producer> producer_;
+  std::optional<client::Producer> producer_;
   std::thread thread_;
 };
 
@@ -157,9 +157,8 @@ class ConsumerThread {
  public:
   ConsumerThread(const BrokerProcess& broker, Ledger& ledger, const std::string& queue)
       : ledger_(ledger) {
-    client::LeaseStreamOptions options{.connection = broker.connection(), .queue = queue};
-    options.in_flight_max = 200;
-    stream_ = *client::LeaseStream::open(std::move(options));
+    stream_ =
+        *client::Broker::open(broker.connection())->queue(queue).lease({.in_flight_max = 200});
     thread_ = std::thread([this] { run(); });
   }
   ConsumerThread(const ConsumerThread&) = delete;
@@ -198,7 +197,7 @@ class ConsumerThread {
 
   Ledger& ledger_;
   std::atomic<bool> stopping_ = false;
-  std::unique_ptr<client::LeaseStream> stream_;
+  std::optional<client::LeaseStream> stream_;
   std::thread thread_;
 };
 
@@ -316,7 +315,7 @@ TEST_F(Crash, DelaysAndDedupIdsSurvive) {
   }
   messages.push_back({.payload = "next year", .delay = std::chrono::hours{24 * 364}});
   messages.push_back({.payload = "once", .dedup_id = "only-once"});
-  const auto sent = broker_.client().enqueue("later", messages);
+  const auto sent = broker_.client().queue("later").enqueue(messages);
   ASSERT_TRUE(sent.has_value());
   for (const auto& result : *sent) ASSERT_TRUE(result.ok());
 
@@ -327,8 +326,8 @@ TEST_F(Crash, DelaysAndDedupIdsSurvive) {
   broker_.kill();
   ASSERT_TRUE(broker_.start()) << broker_.log();
 
-  const auto again = broker_.client().enqueue(
-      "later", std::vector{client::NewMessage{.payload = "twice", .dedup_id = "only-once"}});
+  const auto again = broker_.client().queue("later").enqueue(
+      std::vector{client::NewMessage{.payload = "twice", .dedup_id = "only-once"}});
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->at(0).duplicate);
   EXPECT_EQ(again->at(0).id, sent->back().id);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <baton/kv_client.h>
-#include <baton/stream_client.h>
+#include <baton/broker.h>
+#include <baton/broker.h>
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -60,13 +60,13 @@ class Damage : public testing::Test {
  protected:
   void start() { ASSERT_TRUE(broker_.start()) << broker_.log(); }
   void append(int count) {
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(
-        client->create_stream("orders", 1, client::StreamSettings{.segment_bytes = kSegmentBytes})
+        client->stream("orders").create(1, client::StreamSettings{.segment_bytes = kSegmentBytes})
             .has_value());
     for (int number = 0; number < count; ++number) {
       const client::NewRecord record{.value = value_of(number)};
-      const auto results = client->append("orders", std::span(&record, 1));
+      const auto results = client->stream("orders").append(std::span(&record, 1));
       ASSERT_TRUE(results.has_value() && results->at(0).ok());
     }
   }
@@ -87,7 +87,7 @@ class Damage : public testing::Test {
   }
   [[nodiscard]] client::PartitionInfo partition() const {
     const auto stream =
-        client::StreamClient::connect(broker_.connection())->describe_stream("orders");
+        client::Broker::open(broker_.connection())->stream("orders").describe();
     EXPECT_TRUE(stream.has_value());
     return stream.has_value() ? stream->details.at(0) : client::PartitionInfo{};
   }
@@ -185,16 +185,16 @@ class Mixed : public Damage {
   void SetUp() override {
     broker_.flags() = {"--shards", "2"};
     start();
-    auto streams = client::StreamClient::connect(broker_.connection());
-    auto keys = client::KvClient::connect(broker_.connection());
+    auto streams = client::Broker::open(broker_.connection());
+    auto keys = client::Broker::open(broker_.connection());
     for (const char* name : {"a", "b", "c", "d"}) {
       broker_.create(name);
       broker_.send(name, numbered(name, 3));
       const client::NewRecord record{.value = name};
-      ASSERT_TRUE(streams->create_stream(name, 1).has_value());
-      ASSERT_TRUE(streams->append(name, std::span(&record, 1)).has_value());
-      ASSERT_TRUE(keys->create_bucket(name).has_value());
-      ASSERT_TRUE(keys->put(name, "key", name).has_value());
+      ASSERT_TRUE(streams->stream(name).create(1).has_value());
+      ASSERT_TRUE(streams->stream(name).append(std::span(&record, 1)).has_value());
+      ASSERT_TRUE(keys->bucket(name).create().has_value());
+      ASSERT_TRUE(keys->bucket(name).put("key", name).has_value());
     }
     ASSERT_EQ(broker_.terminate(), 0);
   }
@@ -232,12 +232,12 @@ TEST_F(Mixed, FilesThatDisagreeEndInAnErrorAndNotInAnAbort) {
   // Each bucket is at another revision, in the checkpoint as in the journal after it.
   for (const bool stop : {true, false}) {
     start();
-    auto keys = client::KvClient::connect(broker_.connection());
+    auto keys = client::Broker::open(broker_.connection());
     int count = 0;
     for (const char* name : {"a", "b", "c", "d"}) {
       count += stop ? 5 : 30;
       for (int i = 0; i < count; ++i) {
-        ASSERT_TRUE(keys->put(name, fmt::format("key-{}", i), "value").has_value());
+        ASSERT_TRUE(keys->bucket(name).put(fmt::format("key-{}", i), "value").has_value());
       }
     }
     if (stop) {

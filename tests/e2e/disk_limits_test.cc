@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class StartOnAFullDisk : public testing::Test {
     const std::vector<client::NewMessage> messages(10, {.payload = payload});
     std::uint64_t confirmed = 0;
     for (int i = 0; i < 2000; ++i) {
-      const auto results = client.enqueue("jobs", messages);
+      const auto results = client.queue("jobs").enqueue(messages);
       if (!results.has_value()) return confirmed;
       for (const auto& result : *results) {
         if (!result.ok()) {
@@ -109,7 +109,7 @@ TEST(SmallDisk, TakesMessagesAgainOnceItIsDrained) {
   for (int round = 0; round < 60; ++round) {
     // Only a checkpoint in progress may be waited for.
     ASSERT_TRUE(eventually([&] {
-      const auto results = client.enqueue("jobs", messages);
+      const auto results = client.queue("jobs").enqueue(messages);
       return results.has_value() && results->at(0).ok() && results->back().ok();
     })) << round
         << broker.log();
@@ -139,15 +139,15 @@ std::size_t files_of(pid_t pid) {
 TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   BrokerProcess broker{{"--shards", "1"}};
   ASSERT_TRUE(broker.start()) << broker.log();
-  auto streams = client::StreamClient::connect(broker.connection());
+  auto streams = client::Broker::open(broker.connection());
   auto queues = broker.client();
-  ASSERT_TRUE(streams->create_stream("orders", 1, client::StreamSettings{.segment_bytes = 65536}));
+  ASSERT_TRUE(streams->stream("orders").create(1, client::StreamSettings{.segment_bytes = 65536}));
   broker.create("jobs");
   const client::NewRecord record{.value = std::string(20'000, 'x')};
   const client::NewMessage message{.payload = std::string(500'000, 'm')};
-  const auto append = [&] { return streams->append("orders", std::span(&record, 1)); };
+  const auto append = [&] { return streams->stream("orders").append(std::span(&record, 1)); };
   ASSERT_TRUE(append()->at(0).ok());
-  ASSERT_TRUE(queues.enqueue("jobs", std::span(&message, 1))->at(0).ok());
+  ASSERT_TRUE(queues.queue("jobs").enqueue(std::span(&message, 1))->at(0).ok());
 
   const rlim_t before = limit_files(broker.pid(), files_of(broker.pid()));
   std::uint64_t confirmed = 1;
@@ -164,7 +164,7 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   std::uint64_t messages = 1;
   std::string refusal;
   for (int i = 0; i < 500 && refusal.empty(); ++i) {
-    const auto results = queues.enqueue("jobs", std::span(&message, 1));
+    const auto results = queues.queue("jobs").enqueue(std::span(&message, 1));
     ASSERT_TRUE(results.has_value()) << to_string(results.error());
     if (results->at(0).ok()) ++messages;
     if (!results->at(0).ok()) refusal = to_string(*results->at(0).error);
@@ -178,11 +178,11 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   EXPECT_TRUE(eventually([&] { return append()->at(0).ok(); }));
   ++confirmed;
   EXPECT_TRUE(
-      eventually([&] { return queues.enqueue("jobs", std::span(&message, 1))->at(0).ok(); }));
+      eventually([&] { return queues.queue("jobs").enqueue(std::span(&message, 1))->at(0).ok(); }));
   EXPECT_EQ(broker.depth("jobs"), messages + 1);
   broker.kill();
   ASSERT_TRUE(broker.start()) << broker.log();
-  const auto stream = client::StreamClient::connect(broker.connection())->describe_stream("orders");
+  const auto stream = client::Broker::open(broker.connection())->stream("orders").describe();
   ASSERT_TRUE(stream.has_value()) << to_string(stream.error());
   EXPECT_EQ(stream->details.at(0).next_offset, confirmed);
   EXPECT_EQ(stream->details.at(0).read_only, "");
@@ -207,12 +207,12 @@ class OwnerOnly : public testing::Test {
  protected:
   /// Writes every kind of file.
   void work() {
-    auto streams = client::StreamClient::connect(broker_.connection());
+    auto streams = client::Broker::open(broker_.connection());
     ASSERT_TRUE(
-        streams->create_stream("orders", 1, client::StreamSettings{.segment_bytes = 65536}));
+        streams->stream("orders").create(1, client::StreamSettings{.segment_bytes = 65536}));
     const client::NewRecord record{.value = std::string(20'000, 'x')};
     for (int i = 0; i < 5; ++i) {
-      ASSERT_TRUE(streams->append("orders", std::span(&record, 1))->at(0).ok());
+      ASSERT_TRUE(streams->stream("orders").append(std::span(&record, 1))->at(0).ok());
     }
     broker_.create("jobs");
     broker_.send("jobs", {"a secret payload"});

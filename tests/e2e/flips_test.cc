@@ -9,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <baton/kv_client.h>
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -62,18 +61,18 @@ class Flips : public testing::Test {
   void make_good() {
     broker_.use_data(good());
     ASSERT_TRUE(broker_.start()) << broker_.log();
-    auto streams = client::StreamClient::connect(broker_.connection());
-    auto keys = client::KvClient::connect(broker_.connection());
+    auto streams = client::Broker::open(broker_.connection());
+    auto keys = client::Broker::open(broker_.connection());
     ASSERT_TRUE(
-        streams->create_stream("orders", 1, client::StreamSettings{.segment_bytes = 16384}));
-    ASSERT_TRUE(keys->create_bucket("settings"));
+        streams->stream("orders").create(1, client::StreamSettings{.segment_bytes = 16384}));
+    ASSERT_TRUE(keys->bucket("settings").create());
     broker_.create("jobs");
     for (int i = 0; i < kRecords; ++i) {
       const client::NewRecord record{.value = text("record", i)};
-      ASSERT_TRUE(streams->append("orders", std::span(&record, 1))->at(0).ok());
+      ASSERT_TRUE(streams->stream("orders").append(std::span(&record, 1))->at(0).ok());
       if (i < kMessages) broker_.send("jobs", {text("message", i)});
       if (i < kKeys) {
-        ASSERT_TRUE(keys->put("settings", fmt::format("key-{}", i), text("value", i)));
+        ASSERT_TRUE(keys->bucket("settings").put(fmt::format("key-{}", i), text("value", i)));
       }
       if (i == kKeys / 2) static_cast<void>(broker_.rows_after_checkpoint());
     }
@@ -125,15 +124,14 @@ std::string Flips::try_one(int run, std::mt19937_64& random, std::string& what) 
 /// Everything that can be read is right; what cannot be read is an error.
 std::string Flips::look() {
   bool errors = false;
-  const auto stream =
-      client::StreamClient::connect(broker_.connection())->describe_stream("orders");
+  const auto stream = client::Broker::open(broker_.connection())->stream("orders").describe();
   EXPECT_TRUE(stream.has_value());
   if (!stream.has_value()) return "nothing";
   const bool read_only = !stream->details.at(0).read_only.empty();
   errors = !read_records();
-  auto keys = client::KvClient::connect(broker_.connection());
+  auto keys = client::Broker::open(broker_.connection());
   for (int i = 0; i < kKeys; ++i) {
-    const auto entry = keys->get("settings", fmt::format("key-{}", i));
+    const auto entry = keys->bucket("settings").get(fmt::format("key-{}", i));
     EXPECT_TRUE(entry.has_value() && entry->has_value()) << i;
     if (entry.has_value() && entry->has_value()) {
       EXPECT_EQ((*entry)->value, text("value", i));
@@ -154,11 +152,11 @@ std::string Flips::look() {
 
 /// False if an error prevented it.
 bool Flips::read_records() {
-  auto client = client::StreamClient::connect(broker_.connection());
-  const auto reader = client->read({.stream = "orders"});
+  auto client = client::Broker::open(broker_.connection());
+  auto reader = client->stream("orders").read();
   int next = 0;
   while (true) {
-    const auto read = reader->next();
+    const auto read = reader.next();
     if (!read.has_value()) return false;
     if (!read->has_value()) break;
     for (const client::Record& record : **read) {

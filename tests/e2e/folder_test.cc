@@ -270,7 +270,7 @@ class FullDisk : public testing::Test {
     auto client = broker_.client();
     for (int i = 0; i < 500; ++i) {
       const std::vector<client::NewMessage> messages(4, {.payload = noise()});
-      const auto results = client.enqueue("jobs", messages);
+      const auto results = client.queue("jobs").enqueue(messages);
       if (!results) return results.error();
       for (const auto& result : *results) {
         if (!result.ok()) return result.error;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include <baton/kv_client.h>
+#include <baton/broker.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,20 +20,20 @@
 namespace baton::e2e {
 namespace {
 
-using client::KvClient;
+using client::Broker;
 using client::KvWatchEvent;
 
 class KvTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.log(); }
 
-  [[nodiscard]] KvClient client() const {
-    auto made = KvClient::connect(broker_.connection());
+  [[nodiscard]] Broker client() const {
+    auto made = Broker::open(broker_.connection());
     EXPECT_TRUE(made.has_value());
     return *std::move(made);
   }
   void create(const client::BucketSettings& settings = {}) const {
-    const auto made = client().create_bucket("b", settings);
+    const auto made = client().bucket("b").create(settings);
     ASSERT_TRUE(made.has_value()) << to_string(made.error());
   }
 
@@ -44,7 +44,7 @@ class KvTest : public testing::Test {
 /// revisions.
 class Counter {
  public:
-  Counter(KvClient client, std::string key) : client_(std::move(client)), key_(std::move(key)) {
+  Counter(Broker client, std::string key) : client_(std::move(client)), key_(std::move(key)) {
     thread_ = std::thread([this] { run(); });
   }
   Counter(const Counter&) = delete;
@@ -67,7 +67,7 @@ class Counter {
   void run() {
     bool in_doubt = false;
     while (!stop_) {
-      const auto entry = client_.get("b", key_, {.deadline = seconds{2}});
+      const auto entry = client_.bucket("b").get(key_, {.deadline = seconds{2}});
       if (!entry) {
         std::this_thread::sleep_for(milliseconds{5});
         continue;
@@ -79,8 +79,8 @@ class Counter {
         EXPECT_GE(value, confirmed_.back().value) << key_;
         EXPECT_GE(revision, confirmed_.back().revision) << key_;
       }
-      const auto written =
-          client_.cas("b", key_, revision, std::to_string(value + 1), {.deadline = seconds{2}});
+      const auto written = client_.bucket("b").cas(key_, revision, std::to_string(value + 1),
+                                                   {.deadline = seconds{2}});
       if (written && written->done) confirmed_.push_back({value + 1, written->revision});
       // The write before it, which had no answer in time, may take effect late.
       EXPECT_TRUE(!written || written->done || in_doubt) << key_ << " has one writer";
@@ -89,7 +89,7 @@ class Counter {
     }
   }
 
-  KvClient client_;
+  Broker client_;
   std::string key_;
   std::atomic<bool> stop_ = false;
   std::uint64_t unknown_ = 0;
@@ -100,9 +100,9 @@ class Counter {
 /// Everything that a watch saw of each key, in order.
 class Observer {
  public:
-  Observer(KvClient& client, std::string session = {}) {
-    auto made = client.watch({.bucket = "b", .session = std::move(session)},
-                             [this](const KvWatchEvent& event) { take(event); });
+  Observer(Broker& client, std::string session = {}) {
+    auto made = client.bucket("b").watch({.session = std::move(session)},
+                                         [this](const KvWatchEvent& event) { take(event); });
     EXPECT_TRUE(made.has_value());
     watch_ = *std::move(made);
     EXPECT_TRUE(watch_->wait_until_started(seconds{20}).has_value());
@@ -143,14 +143,14 @@ class Observer {
   std::map<std::string, std::uint64_t> keys_;
   int lost_ = 0;
   int disconnects_ = 0;
-  std::unique_ptr<client::KvWatch> watch_;
+  std::optional<client::KvWatch> watch_;
 };
 
 // Promise: a confirmed write is there, under the revision that was reported, however often the
 // broker is killed; and a watch that resumes after each kill ends with the same.
 TEST_F(KvTest, KilledUnderCompareAndSetsEveryConfirmedWriteIsThere) {
   create();
-  KvClient watcher = client();
+  Broker watcher = client();
   Observer observer(watcher);
   std::vector<std::unique_ptr<Counter>> counters;
   for (int i = 0; i < 8; ++i) {
@@ -171,7 +171,7 @@ TEST_F(KvTest, KilledUnderCompareAndSetsEveryConfirmedWriteIsThere) {
     counter->finish();
     ASSERT_FALSE(counter->confirmed().empty()) << counter->key();
     const Counter::Confirmed last = counter->confirmed().back();
-    const auto entry = client().get("b", counter->key());
+    const auto entry = client().bucket("b").get(counter->key());
     ASSERT_TRUE(entry.has_value() && entry->has_value());
     EXPECT_GE(std::stoull((*entry)->value), last.value);
     EXPECT_GE((*entry)->revision, last.revision);
@@ -187,7 +187,7 @@ TEST_F(KvTest, KilledUnderCompareAndSetsEveryConfirmedWriteIsThere) {
     unknown += counter->unknown();
   }
   std::map<std::string, std::uint64_t> there;
-  const auto page = client().list("b");
+  const auto page = client().bucket("b").list();
   ASSERT_TRUE(page.has_value());
   for (const client::KvEntry& entry : page->entries) there[entry.key] = entry.revision;
   EXPECT_TRUE(eventually([&] { return observer.keys() == there; }));
@@ -198,12 +198,12 @@ TEST_F(KvTest, KilledUnderCompareAndSetsEveryConfirmedWriteIsThere) {
 // Promise 4, for workers that hold leases: the others are told of a killed process at once.
 TEST_F(KvTest, AKilledProcessIsMissedInMilliseconds) {
   create();
-  KvClient kv = client();
-  ASSERT_TRUE(kv.put("b", "victim", "1").has_value());
+  Broker kv = client();
+  ASSERT_TRUE(kv.bucket("b").put("victim", "1").has_value());
   Observer observer(kv);
   ChildProcess victim({.command = {binary(), "kv", "watch", "b", "--session", "victim", "--json",
                                    "--address", broker_.address()}});
-  ASSERT_TRUE(eventually([&] { return kv.describe_bucket("b")->watches == 2; }));
+  ASSERT_TRUE(eventually([&] { return kv.bucket("b").describe()->watches == 2; }));
   const auto before = Clock::now();
   victim.kill();
   ASSERT_TRUE(eventually([&] { return observer.lost() == 1; }, seconds{10}));
@@ -213,44 +213,44 @@ TEST_F(KvTest, AKilledProcessIsMissedInMilliseconds) {
   // A process that is asked to end says goodbye.
   ChildProcess polite({.command = {binary(), "kv", "watch", "b", "--session", "victim", "--json",
                                    "--address", broker_.address()}});
-  ASSERT_TRUE(eventually([&] { return kv.describe_bucket("b")->watches == 2; }));
+  ASSERT_TRUE(eventually([&] { return kv.bucket("b").describe()->watches == 2; }));
   polite.signal(SIGTERM);
   EXPECT_EQ(polite.wait(seconds{20}), 0);
-  ASSERT_TRUE(eventually([&] { return kv.describe_bucket("b")->watches == 1; }));
+  ASSERT_TRUE(eventually([&] { return kv.bucket("b").describe()->watches == 1; }));
   EXPECT_EQ(observer.lost(), 1);
 }
 
 // A broker that is shut down in order must not make its clients evict each other.
 TEST_F(KvTest, AShutDownOfTheBrokerIsNoLostSession) {
   create();
-  KvClient kv = client();
-  ASSERT_TRUE(kv.put("b", "one", "1").has_value());
-  ASSERT_TRUE(kv.put("b", "two", "1").has_value());
+  Broker kv = client();
+  ASSERT_TRUE(kv.bucket("b").put("one", "1").has_value());
+  ASSERT_TRUE(kv.bucket("b").put("two", "1").has_value());
   Observer one(kv, "one");
   Observer two(kv, "two");
   EXPECT_EQ(broker_.terminate(), 0);
   ASSERT_TRUE(broker_.start()) << broker_.log();
   ASSERT_TRUE(kv.wait_until_ready(seconds{20}).has_value());
-  ASSERT_TRUE(eventually([&] { return kv.describe_bucket("b")->watches == 2; }));
-  ASSERT_TRUE(kv.put("b", "three", "1").has_value());
+  ASSERT_TRUE(eventually([&] { return kv.bucket("b").describe()->watches == 2; }));
+  ASSERT_TRUE(kv.bucket("b").put("three", "1").has_value());
   ASSERT_TRUE(eventually([&] { return one.keys().size() == 3 && two.keys().size() == 3; }));
   EXPECT_EQ(one.lost() + two.lost(), 0);
 }
 
 TEST_F(KvTest, AKeyExpiresWhileTheBrokerIsDown) {
   create();
-  KvClient kv = client();
-  ASSERT_TRUE(kv.put("b", "brief", "1", {.ttl = milliseconds{300}}).has_value());
-  ASSERT_TRUE(kv.put("b", "long", "1", {.ttl = std::chrono::hours{1}}).has_value());
+  Broker kv = client();
+  ASSERT_TRUE(kv.bucket("b").put("brief", "1", {.ttl = milliseconds{300}}).has_value());
+  ASSERT_TRUE(kv.bucket("b").put("long", "1", {.ttl = std::chrono::hours{1}}).has_value());
   Observer observer(kv);
   broker_.kill();
   std::this_thread::sleep_for(milliseconds{400});
   ASSERT_TRUE(broker_.start()) << broker_.log();
   ASSERT_TRUE(kv.wait_until_ready(seconds{20}).has_value());
-  EXPECT_FALSE(kv.get("b", "brief")->has_value());
-  EXPECT_TRUE(kv.get("b", "long")->has_value());
+  EXPECT_FALSE(kv.bucket("b").get("brief")->has_value());
+  EXPECT_TRUE(kv.bucket("b").get("long")->has_value());
   EXPECT_TRUE(eventually([&] { return observer.keys().size() == 1; }));
-  const auto bucket = kv.describe_bucket("b");
+  const auto bucket = kv.bucket("b").describe();
   ASSERT_TRUE(bucket.has_value());
   EXPECT_EQ(bucket->keys, 1U);
   EXPECT_EQ(bucket->revision, 3U);  // The expiry is a change.
@@ -262,9 +262,9 @@ TEST_F(KvTest, AlsoWithoutFsyncsOfMessagesNothingConfirmedIsLost) {
   broker_.flags().insert(broker_.flags().end(), {"--fsync", "never"});
   ASSERT_TRUE(broker_.start()) << broker_.log();
   create();
-  KvClient kv = client();
+  Broker kv = client();
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(kv.put("b", "k", std::to_string(i)).has_value());
+    ASSERT_TRUE(kv.bucket("b").put("k", std::to_string(i)).has_value());
   }
   const auto metrics = broker_.http_get("/metrics");
   ASSERT_TRUE(metrics.has_value());
@@ -355,8 +355,9 @@ TEST_F(KvTest, BadInputIsRefusedWithWhatWouldBeRight) {
 
 TEST_F(KvTest, BucketsAreInTheStoreAfterACheckpoint) {
   create();
-  KvClient kv = client();
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(kv.put("b", fmt::format("k{}", i), "v").has_value());
+  Broker kv = client();
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(kv.bucket("b").put(fmt::format("k{}", i), "v").has_value());
   const auto rows = broker_.rows_after_checkpoint();
   EXPECT_EQ(rows.at("kv_entries"), 10U);
   EXPECT_EQ(rows.at("kv_buckets"), 2U);  // The bucket, and the next one's number.

@@ -82,8 +82,8 @@ TEST_F(Metrics, TheLogTellsWhatClientsCreateAndDelete) {
   ASSERT_EQ(broker_.cli({"queue", "create", "orders"}).exit_code, 0);
   ASSERT_EQ(broker_.cli({"stream", "create", "events"}).exit_code, 0);
   ASSERT_EQ(broker_.cli({"kv", "bucket", "create", "settings"}).exit_code, 0);
-  ASSERT_TRUE(broker_.client().delete_queue("orders").has_value());
-  ASSERT_FALSE(broker_.client().delete_queue("orders").has_value());
+  ASSERT_TRUE(broker_.client().queue("orders").drop().has_value());
+  ASSERT_FALSE(broker_.client().queue("orders").drop().has_value());
   for (const char* line : {"event=create_queue queue=orders peer=ipv4:127.0.0.1:",
                            "event=create_stream stream=events peer=", "event=create_bucket bucket=",
                            "event=delete_queue queue=orders peer="}) {

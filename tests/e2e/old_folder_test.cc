@@ -7,8 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include <baton/kv_client.h>
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -43,10 +42,10 @@ class OldFolder : public testing::TestWithParam<const char*> {
   }
   [[nodiscard]] std::vector<std::string> values(std::uint32_t partition) const {
     std::vector<std::string> all;
-    auto client = client::StreamClient::connect(broker_.connection());
-    auto reader = client->read({.stream = "orders", .partition = partition});
+    auto client = client::Broker::open(broker_.connection());
+    auto reader = client->stream("orders").read({.partition = partition});
     while (true) {
-      auto read = reader->next();
+      auto read = reader.next();
       EXPECT_TRUE(read.has_value()) << to_string(read.error());
       if (!read.has_value() || !read->has_value()) return all;
       for (client::Record& record : **read) all.push_back(record.value.value_or("none"));
@@ -107,8 +106,8 @@ void OldFolder::expect_streams() {
     EXPECT_EQ(values(partition), expected);
   }
   EXPECT_TRUE(values(2).empty());
-  auto client = client::StreamClient::connect(broker_.connection());
-  const auto stream = client->describe_stream("orders");
+  auto client = client::Broker::open(broker_.connection());
+  const auto stream = client->stream("orders").describe();
   ASSERT_TRUE(stream.has_value());
   ASSERT_EQ(stream->details.size(), 3U);
   EXPECT_GT(stream->details[0].segments, 1U);
@@ -124,12 +123,12 @@ void OldFolder::expect_streams() {
 }
 
 void OldFolder::expect_keys() {
-  auto keys = client::KvClient::connect(broker_.connection());
+  auto keys = client::Broker::open(broker_.connection());
   std::set<std::string> expected{"shared"};
   for (const std::string& phase : kPhases) {
     for (int i = 0; i < 4; ++i) expected.insert(fmt::format("{}.{}", phase, i));
   }
-  const auto shared = keys->get("settings", "shared");
+  const auto shared = keys->bucket("settings").get("shared");
   ASSERT_TRUE(shared.has_value() && shared->has_value());
   EXPECT_EQ((*shared)->value, "second");
   EXPECT_EQ((*shared)->version, 2U);
@@ -142,7 +141,7 @@ void OldFolder::expect_keys() {
 }
 
 void OldFolder::expect_full_queue(const std::string& name, const std::string& phase) const {
-  const auto queue = broker_.client().describe_queue(name);
+  const auto queue = broker_.client().queue(name).describe();
   ASSERT_TRUE(queue.has_value()) << name;
   const client::QueueSettings& settings = queue->settings;
   EXPECT_EQ(settings.visibility_timeout, seconds{4});
@@ -165,8 +164,8 @@ void OldFolder::expect_full_queue(const std::string& name, const std::string& ph
 }
 
 void OldFolder::expect_full_stream(const std::string& name) const {
-  auto client = client::StreamClient::connect(broker_.connection());
-  const auto stream = client->describe_stream(name);
+  auto client = client::Broker::open(broker_.connection());
+  const auto stream = client->stream(name).describe();
   ASSERT_TRUE(stream.has_value()) << name;
   EXPECT_EQ(stream->settings.retention, std::chrono::hours{24 * 3650});
   EXPECT_EQ(stream->settings.retention_bytes, 100'000'000U);
@@ -182,18 +181,18 @@ void OldFolder::expect_full_stream(const std::string& name) const {
 }
 
 void OldFolder::expect_full_bucket(const std::string& name) const {
-  auto keys = client::KvClient::connect(broker_.connection());
-  const auto bucket = keys->describe_bucket(name);
+  auto keys = client::Broker::open(broker_.connection());
+  const auto bucket = keys->bucket(name).describe();
   ASSERT_TRUE(bucket.has_value()) << name;
   EXPECT_EQ(bucket->settings.value_bytes_max, 1'000U);
   EXPECT_EQ(bucket->settings.keys_max, 50U);
   EXPECT_EQ(bucket->settings.history_changes_max, 300U);
   EXPECT_EQ(bucket->settings.history_bytes_max, 70'000U);
-  const auto brief = keys->get(name, "brief");
+  const auto brief = keys->bucket(name).get("brief");
   ASSERT_TRUE(brief.has_value() && brief->has_value());
   EXPECT_EQ((*brief)->value, "soon gone");
   EXPECT_TRUE((*brief)->expires_at.has_value());
-  const auto lasting = keys->get(name, "lasting");
+  const auto lasting = keys->bucket(name).get("lasting");
   ASSERT_TRUE(lasting.has_value() && lasting->has_value());
   EXPECT_FALSE((*lasting)->expires_at.has_value());
 }
@@ -210,7 +209,7 @@ void OldFolder::expect_everything() const {
 
 std::string OldFolder::answers() const {
   std::string all;
-  const auto queues = broker_.client().list_queues();
+  const auto queues = broker_.client().queues();
   EXPECT_TRUE(queues.has_value());
   for (const client::QueueInfo& queue : *queues) {
     const auto described = broker_.cli({"queue", "describe", queue.name, "--json"});
@@ -222,8 +221,8 @@ std::string OldFolder::answers() const {
     if (queue.name == "held") continue;
     all += broker_.cli({"queue", "peek", queue.name, "--max", "100", "--json"}).out;
   }
-  auto client = client::StreamClient::connect(broker_.connection());
-  const auto streams = client->list_streams();
+  auto client = client::Broker::open(broker_.connection());
+  const auto streams = client->streams();
   EXPECT_TRUE(streams.has_value());
   for (const client::StreamInfo& stream : *streams) {
     all += broker_.cli({"stream", "describe", stream.name, "--json"}).out;

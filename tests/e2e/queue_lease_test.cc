@@ -37,12 +37,11 @@ int run_consumer(const std::string& address, const std::string& queue, const std
                  const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   client::ConsumerOptions options;
-  options.connection.address = address;
-  options.connection.reconnect_max = milliseconds{200};
-  options.queue = queue;
   options.in_flight_max = 100;
   options.on_error = [](const Error& error) { std::cout << to_string(error) << std::endl; };
-  auto consumer = client::Consumer::start(options, [&](client::Delivery& delivery) {
+  const auto broker =
+      client::Broker::open({.address = address, .reconnect_max = milliseconds{200}});
+  auto consumer = broker->queue(queue).consumer(options, [&](client::Delivery& delivery) {
     const std::string line =
         fmt::format("{} {} {}\n", name, delivery.message().payload, boot_time().count());
     if (::write(file, line.data(), line.size()) < 0) std::abort();

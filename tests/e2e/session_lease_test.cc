@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_consumer.h>
 
 #include "e2e/broker_process.h"
@@ -28,7 +28,7 @@
 namespace baton::e2e {
 namespace {
 
-using client::StreamClient;
+using client::Broker;
 
 /// The clock that all processes of this machine share, and that goes on while they are stopped.
 milliseconds boot_time() {
@@ -44,9 +44,6 @@ int run_consumer(std::span<char*> arguments) {
   const int file = ::open(arguments[3], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   const bool checks = std::string_view(arguments[5]) == "check";
   client::StreamConsumerOptions options;
-  options.connection.address = arguments[0];
-  options.connection.reconnect_max = milliseconds{200};
-  options.stream = arguments[1];
   options.group = "g";
   options.owner = name;
   options.single_active = true;
@@ -60,7 +57,9 @@ int run_consumer(std::span<char*> arguments) {
     std::cout << "error " << to_string(error) << std::endl;
   };
   std::atomic<client::StreamConsumer*> self = nullptr;
-  auto consumer = client::StreamConsumer::start(options, [&](client::RecordBatch& batch) {
+  const auto broker =
+      client::Broker::open({.address = arguments[0], .reconnect_max = milliseconds{200}});
+  auto consumer = broker->stream(arguments[1]).consumer(options, [&](client::RecordBatch& batch) {
     while (self == nullptr) std::this_thread::yield();
     for (const client::Record& record : batch.records) {
       const auto began = boot_time();
@@ -73,7 +72,7 @@ int run_consumer(std::span<char*> arguments) {
     }
   });
   if (!consumer) return 1;
-  self = consumer->get();
+  self = &*consumer;
   while (true) std::this_thread::sleep_for(seconds{1});
 }
 
@@ -94,9 +93,9 @@ class Pair {
         handover_(std::move(handover)),
         check_(std::move(check)),
         proxy_(std::stoi(broker.address().substr(broker.address().rfind(':') + 1)), latency) {
-    auto made = StreamClient::connect(broker.connection());
-    client_ = std::make_unique<StreamClient>(*std::move(made));
-    const auto created = client_->create_stream(stream_, 1, {.fsync = "never"});
+    auto made = Broker::open(broker.connection());
+    client_ = std::make_unique<Broker>(*std::move(made));
+    const auto created = client_->stream(stream_).create(1, {.fsync = "never"});
     EXPECT_TRUE(created.has_value()) << to_string(created.error());
   }
 
@@ -109,18 +108,18 @@ class Pair {
   void append() {
     std::vector<client::NewRecord> records(1);
     records[0].value = "v";
-    (void)client_->append(stream_, std::move(records));
+    (void)client_->stream(stream_).append(std::move(records));
   }
   bool has_written(std::string_view who, std::size_t lines = 1) const {
     return static_cast<std::size_t>(std::ranges::count(
                written(), who, [](const Line& line) { return line.who; })) >= lines;
   }
   [[nodiscard]] std::size_t members() const {
-    const auto groups = client_->describe_group(stream_, "g");
+    const auto groups = client_->stream(stream_).group("g").describe();
     return groups && !groups->empty() ? groups->front().members.size() : 0;
   }
   [[nodiscard]] client::GroupInfo group() const {
-    return client_->describe_group(stream_, "g").value().at(0);
+    return client_->stream(stream_).group("g").describe().value().at(0);
   }
   [[nodiscard]] std::vector<Line> written() const {
     std::vector<Line> lines;
@@ -185,7 +184,7 @@ class Pair {
   const std::string check_;
   TempFolder folder_;
   TcpProxy proxy_;
-  std::unique_ptr<StreamClient> client_;
+  std::unique_ptr<Broker> client_;
   std::unique_ptr<ChildProcess> a_;
   std::unique_ptr<ChildProcess> b_;
 };

@@ -19,10 +19,11 @@ namespace {
 class Load {
  public:
   Load(const BrokerProcess& broker, const std::string& queue) {
-    client::ProducerOptions options{.connection = broker.connection(), .queue = queue};
+    client::ProducerOptions options;
     options.in_flight_messages_max = 1'000;
     options.resend_unconfirmed = false;
-    producer_ = *client::Producer::open(std::move(options));
+    producer_ =
+        *client::Broker::open(broker.connection())->queue(queue).producer(std::move(options));
     sender_ = std::thread([this] { send(); });
   }
   Load(const Load&) = delete;
@@ -55,7 +56,7 @@ class Load {
   std::mutex mutex_;
   std::set<std::string> confirmed_;
   std::atomic<bool> stopping_ = false;
-  std::unique_ptr<client::Producer> producer_;
+  std::optional<client::Producer> producer_;
   std::thread sender_;
 };
 
@@ -111,7 +112,7 @@ TEST(Shutdown, ACleanRestartKeepsEverything) {
   EXPECT_FALSE(std::filesystem::exists(broker.folder() / "ready"));
   ASSERT_TRUE(broker.start()) << broker.log();
 
-  const auto queue = broker.client().describe_queue("jobs");
+  const auto queue = broker.client().queue("jobs").describe();
   ASSERT_TRUE(queue.has_value());
   EXPECT_EQ(queue->settings.visibility_timeout, seconds{77});
   EXPECT_EQ(queue->settings.weights.at("vip"), 9U);
@@ -196,15 +197,14 @@ TEST(ConsumerShutdown, LeavingUnderLoadCountsNoAttempt) {
   for (std::size_t life = 0; life < kLives; ++life) {
     broker.send("jobs", numbered("job", kMessages));
     const std::size_t before = handled;
-    auto consumer = client::Consumer::start(
-        {.connection = broker.connection(), .queue = "jobs", .concurrency = 2},
-        [&](client::Delivery&) {
+    auto consumer =
+        broker.client().queue("jobs").consumer({.concurrency = 2}, [&](client::Delivery&) {
           ++handled;
           return client::Outcome::ack();
         });
     ASSERT_TRUE(consumer.has_value());
     EXPECT_TRUE(eventually([&] { return handled > before + 100; }));
-    EXPECT_TRUE((*consumer)->stop(seconds{10}).has_value());
+    EXPECT_TRUE(consumer->close(seconds{10}).has_value());
   }
   EXPECT_EQ(broker.stats("jobs").dead_lettered_total, 0U);
   EXPECT_EQ(broker.depth("jobs") + handled, kLives * kMessages);

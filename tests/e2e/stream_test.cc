@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_consumer.h>
 #include <baton/stream_producer.h>
 
@@ -26,7 +26,7 @@
 namespace baton::e2e {
 namespace {
 
-using client::StreamClient;
+using client::Broker;
 using client::StreamConsumer;
 using client::StreamProducer;
 
@@ -34,30 +34,28 @@ class StreamTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(broker_.start()) << broker_.log(); }
 
-  [[nodiscard]] StreamClient client() const {
-    auto made = StreamClient::connect(broker_.connection());
+  [[nodiscard]] Broker client() const {
+    auto made = Broker::open(broker_.connection());
     EXPECT_TRUE(made.has_value());
     return *std::move(made);
   }
   void create(std::uint32_t partitions) const {
-    const auto made = client().create_stream("orders", partitions);
+    const auto made = client().stream("orders").create(partitions);
     ASSERT_TRUE(made.has_value()) << to_string(made.error());
   }
   [[nodiscard]] std::unique_ptr<StreamProducer> producer(const std::string& name = "") const {
     client::StreamProducerOptions options;
-    options.connection = broker_.connection();
-    options.stream = "orders";
     options.producer = name;
-    auto made = StreamProducer::open(options);
+    auto made = client().stream("orders").producer(options);
     EXPECT_TRUE(made.has_value()) << to_string(made.error());
-    return *std::move(made);
+    return std::make_unique<StreamProducer>(*std::move(made));
   }
   /// All records of a partition.
   [[nodiscard]] std::vector<client::Record> records(std::uint32_t partition) const {
     std::vector<client::Record> all;
-    auto reader = client().read({.stream = "orders", .partition = partition});
+    auto reader = client().stream("orders").read({.partition = partition});
     while (true) {
-      auto read = reader->next();
+      auto read = reader.next();
       EXPECT_TRUE(read.has_value()) << to_string(read.error());
       if (!read.has_value() || !read->has_value()) return all;
       for (client::Record& record : **read) all.push_back(std::move(record));
@@ -161,8 +159,6 @@ class Member {
 
   Member(const BrokerProcess& broker, const std::string& owner) : owner_(owner) {
     client::StreamConsumerOptions options;
-    options.connection = broker.connection();
-    options.stream = "orders";
     options.group = "billing";
     options.single_active = true;
     options.from = client::StartFrom::first();
@@ -178,7 +174,8 @@ class Member {
       active_.erase(partition);
       updates_.push_back(fmt::format("down {}", partition));
     };
-    auto made = StreamConsumer::start(options, [this](client::RecordBatch& batch) {
+    const auto orders = client::Broker::open(broker.connection())->stream("orders");
+    auto made = orders.consumer(options, [this](client::RecordBatch& batch) {
       const std::scoped_lock lock(mutex_);
       for (const client::Record& record : batch.records) {
         seen_[batch.partition].push_back({batch.epoch, record.offset});
@@ -189,7 +186,7 @@ class Member {
   }
 
   void leave() {
-    const auto stopped = consumer_->stop(seconds{20});
+    const auto stopped = consumer_->close(seconds{20});
     EXPECT_TRUE(stopped.has_value()) << owner_ << ": " << to_string(stopped.error());
   }
   std::set<std::uint32_t> active() {
@@ -211,7 +208,7 @@ class Member {
   std::set<std::uint32_t> active_;
   std::map<std::uint32_t, std::vector<Seen>> seen_;
   std::vector<std::string> updates_;
-  std::unique_ptr<StreamConsumer> consumer_;
+  std::optional<StreamConsumer> consumer_;
 };
 
 using Seats = std::vector<std::set<std::uint32_t>>;
@@ -299,7 +296,7 @@ TEST_F(StreamTest, Scenario57_AKilledConsumersSeatMovesInMilliseconds) {
   ChildProcess victim({.command = {binary(), "stream", "subscribe", "orders", "--group", "billing",
                                    "--single-active", "--json", "--address", broker_.address()}});
   const auto holders = [&] {
-    const auto group = client().describe_group("orders", "billing");
+    const auto group = client().stream("orders").group("billing").describe();
     return group.has_value() && group->size() == 1 ? group->front().members.size() : 0;
   };
   ASSERT_TRUE(eventually([&] { return holders() == 1; }));
@@ -319,20 +316,20 @@ TEST_F(StreamTest, ARestartKeepsOffsetsAndGenerationsAndSeatsFillAtOnce) {
   create(1);
   auto streams = client();
   const std::vector<client::NewRecord> ten(10, {.value = "x"});
-  ASSERT_TRUE(streams.append("orders", ten).has_value());
+  ASSERT_TRUE(streams.stream("orders").append(ten).has_value());
   std::uint64_t generation = 0;
   {
     Member member(broker_, "before");
     ASSERT_TRUE(eventually([&] { return member.seen()[0].size() == 10; }));
     member.leave();
-    generation = streams.query_offset("orders", 0, "billing")->generation;
-    EXPECT_EQ(streams.query_offset("orders", 0, "billing")->offset, 10);
+    generation = streams.stream("orders").group("billing").offset(0)->generation;
+    EXPECT_EQ(streams.stream("orders").group("billing").offset(0)->offset, 10);
   }
   broker_.kill();
   ASSERT_TRUE(broker_.start()) << broker_.log();
   auto again = client();
-  EXPECT_EQ(again.query_offset("orders", 0, "billing")->offset, 10);
-  ASSERT_TRUE(again.append("orders", ten).has_value());
+  EXPECT_EQ(again.stream("orders").group("billing").offset(0)->offset, 10);
+  ASSERT_TRUE(again.stream("orders").append(ten).has_value());
   Member member(broker_, "after");
   ASSERT_TRUE(eventually([&] { return member.seen()[0].size() == 10; }));
   EXPECT_EQ(member.seen()[0].front().offset, 10);
@@ -345,11 +342,11 @@ TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
   auto streams = client();
   for (const std::uint32_t partition : {0U, 1U}) {
     const std::vector<client::NewRecord> five(5, {.value = "x", .partition = partition});
-    ASSERT_TRUE(streams.append("orders", five).has_value());
+    ASSERT_TRUE(streams.stream("orders").append(five).has_value());
   }
-  ASSERT_TRUE(streams.store_offset("orders", 0, "billing", 4).has_value());
+  ASSERT_TRUE(streams.stream("orders").group("billing").store_offset(0, 4).has_value());
   const auto at = [&](std::uint32_t partition) {
-    return client().query_offset("orders", partition, "billing")->offset;
+    return client().stream("orders").group("billing").offset(partition)->offset;
   };
   const auto set = [&](std::vector<std::string> more) {
     std::vector<std::string> command{"group", "offset", "set", "orders", "billing"};
@@ -373,8 +370,8 @@ TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
   EXPECT_EQ(at(0), 0);
   EXPECT_EQ(at(1), 2);
   // All or none: the second partition has no such offset, and the first stays.
-  ASSERT_TRUE(
-      streams.append("orders", std::vector<client::NewRecord>{{.value = "x", .partition = 0}}));
+  ASSERT_TRUE(streams.stream("orders").append(
+      std::vector<client::NewRecord>{{.value = "x", .partition = 0}}));
   const auto far = set({"--to", "6"});
   EXPECT_NE(far.err.find("offset is 6; partition 1 of stream 'orders' has 0 to 5"),
             std::string::npos)
@@ -411,34 +408,34 @@ TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
     return response.batches_size() == 1 ? response.batches(0).error() : v1::Error{};
   };
   auto streams = client();
-  ASSERT_TRUE(streams.append("orders", std::vector<client::NewRecord>{{.value = "good"}}));
+  ASSERT_TRUE(streams.stream("orders").append(std::vector<client::NewRecord>{{.value = "good"}}));
   EXPECT_EQ(append("").name(), "malformed");
   EXPECT_EQ(append(std::string(100, '\0')).name(), "malformed");
   EXPECT_EQ(append(std::string(3000, 'x')).name(), "malformed");
-  const auto unknown = streams.append("nothing", std::vector<client::NewRecord>{{.value = "x"}});
+  const auto unknown =
+      streams.stream("nothing").append(std::vector<client::NewRecord>{{.value = "x"}});
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(unknown->front().error->name(), "stream_not_found");
-  const auto far =
-      streams.append("orders", std::vector<client::NewRecord>{{.value = "x", .partition = 9}});
+  const auto far = streams.stream("orders").append(
+      std::vector<client::NewRecord>{{.value = "x", .partition = 9}});
   ASSERT_TRUE(far.has_value());
   EXPECT_EQ(far->front().error->name(), "partition_not_found");
-  const auto future = streams.append(
-      "orders",
-      std::vector<client::NewRecord>{
-          {.value = "x", .timestamp = client::RecordTime{milliseconds{1} * (1LL << 45)}}});
+  const auto future = streams.stream("orders").append(std::vector<client::NewRecord>{
+      {.value = "x", .timestamp = client::RecordTime{milliseconds{1} * (1LL << 45)}}});
   ASSERT_TRUE(future.has_value());
   EXPECT_NE(future->front().error->text.find("timestamp"), std::string::npos)
       << future->front().error->text;
   auto beyond =
-      streams.read({.stream = "orders", .partition = 0, .from = client::StartFrom::at(1'000'000)});
-  const auto read = beyond->next();
+      streams.stream("orders").read({.partition = 0, .from = client::StartFrom::at(1'000'000)});
+  const auto read = beyond.next();
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().name(), "offset_out_of_range");
-  const auto ahead = streams.store_offset("orders", 0, "billing", 1'000'000);
+  const auto ahead = streams.stream("orders").group("billing").store_offset(0, 1'000'000);
   ASSERT_FALSE(ahead.has_value());
   EXPECT_EQ(ahead.error().name(), "offset_out_of_range");
 
-  ASSERT_TRUE(streams.append("orders", std::vector<client::NewRecord>{{.value = "still good"}}));
+  ASSERT_TRUE(
+      streams.stream("orders").append(std::vector<client::NewRecord>{{.value = "still good"}}));
   const auto all = records(0);
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].value, "good");

@@ -20,9 +20,7 @@ namespace {
 class FullLoad {
  public:
   FullLoad(const BrokerProcess& broker, const std::string& queue) {
-    client::ProducerOptions options{.connection = broker.connection(), .queue = queue};
-    options.in_flight_messages_max = 2'000;
-    producer_ = *client::Producer::open(std::move(options));
+    producer_ = *broker.client().queue(queue).producer({.in_flight_messages_max = 2'000});
     stream_ = open_stream(broker, queue, {.in_flight_max = 2'000});
     sender_ = std::thread([this] {
       while (!stopping_) producer_->send_batch(std::vector<client::NewMessage>(64), {});
@@ -62,7 +60,7 @@ class FullLoad {
 
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> acked_ = 0;
-  std::unique_ptr<client::Producer> producer_;
+  std::optional<client::Producer> producer_;
   std::unique_ptr<client::LeaseStream> stream_;
   std::thread sender_;
   std::thread receiver_;
@@ -138,22 +136,22 @@ TEST_F(Traps, AMessageThatAlwaysTimesOutIsDeadLettered) {
 TEST_F(Traps, NoDeliveryIsLostWhenAConsumerAttachesWhileMessagesArrive) {
   broker_.create("jobs");
   const int rounds = is_long_run() ? 3'000 : 150;
-  auto producer = client::Producer::open({.connection = broker_.connection(), .queue = "jobs"});
+  const client::Queue queue = broker_.client().queue("jobs");
+  auto producer = queue.producer();
   ASSERT_TRUE(producer.has_value());
   for (int round = 0; round < rounds; ++round) {
-    for (int i = 0; i < 20; ++i) (*producer)->send({.payload = "job"}, {});
-    client::LeaseStreamOptions options{.connection = broker_.connection(), .queue = "jobs"};
-    const auto stream = client::LeaseStream::open(std::move(options));
+    for (int i = 0; i < 20; ++i) producer->send({.payload = "job"}, {});
+    auto stream = queue.lease();
     ASSERT_TRUE(stream.has_value());
-    for (int i = 0; i < 20; ++i) (*producer)->send({.payload = "job"}, {});
-    const auto messages = take(**stream, 40, seconds{10});
+    for (int i = 0; i < 20; ++i) producer->send({.payload = "job"}, {});
+    const auto messages = take(*stream, 40, seconds{10});
     ASSERT_EQ(messages.size(), 40U) << "round " << round;
     for (const auto& message : messages) {
       // If it was lost once, it would come again with its second attempt.
       ASSERT_EQ(message.attempt, 1U) << "round " << round;
-      (*stream)->ack(message.token);
+      stream->ack(message.token);
     }
-    ASSERT_TRUE((*stream)->close(seconds{10}).has_value()) << "round " << round;
+    ASSERT_TRUE(stream->close(seconds{10}).has_value()) << "round " << round;
   }
   EXPECT_EQ(broker_.depth("jobs"), 0U);
 }
@@ -204,12 +202,12 @@ TEST_F(Traps, ADeletedQueuesMessagesDoNotComeBack) {
   const auto held = take(*holder, 5);
   ASSERT_EQ(held.size(), 5U);
 
-  ASSERT_TRUE(broker_.client().delete_queue("gone").has_value());
+  ASSERT_TRUE(broker_.client().queue("gone").drop().has_value());
   EXPECT_EQ(broker_.cli({"queue", "send", "gone", "x"}).exit_code, 3);
   broker_.create("gone");
   EXPECT_EQ(broker_.depth("gone"), 0U);
   // The leases ended with their queue: they must not touch the new queue of that name.
-  const auto late = broker_.client().ack("gone", std::vector{held[0].token});
+  const auto late = broker_.client().queue("gone").ack(std::vector{held[0].token});
   ASSERT_TRUE(late.has_value());
   EXPECT_FALSE(late->at(0).has_value());
 
@@ -231,13 +229,12 @@ TEST_F(Traps, ADeletedQueuesMessagesDoNotComeBack) {
 TEST_F(Traps, ASmallMessageDoesNotWaitForCompany) {
   broker_.create("ping");
   const auto stream = open_stream(broker_, "ping");
-  const auto producer =
-      client::Producer::open({.connection = broker_.connection(), .queue = "ping"});
+  auto producer = broker_.client().queue("ping").producer();
   ASSERT_TRUE(producer.has_value());
   std::vector<double> took;
   for (int i = 0; i < 200; ++i) {
     const auto began = Clock::now();
-    (*producer)->send({.payload = "ping"}, {});
+    producer->send({.payload = "ping"}, {});
     const auto message = stream->next(seconds{10});
     ASSERT_TRUE(message.has_value() && message->has_value());
     stream->ack((*message)->token);
@@ -282,7 +279,7 @@ TEST(TrapsLog, NoPayloadIsEverLogged) {
   message.fairness_key = secret;
   message.dedup_id = secret;
   client::NewMessage too_big{.payload = secret + std::string(2'000, 'x')};
-  const auto sent = broker.client().enqueue("jobs", std::vector{message, too_big, message});
+  const auto sent = broker.client().queue("jobs").enqueue(std::vector{message, too_big, message});
   ASSERT_TRUE(sent.has_value());
   EXPECT_FALSE(sent->at(1).ok());
   EXPECT_TRUE(sent->at(2).duplicate);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"
@@ -23,9 +23,9 @@ class BadConfig : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 2).has_value());
+    ASSERT_TRUE(client->stream("orders").create(2).has_value());
   }
   /// Neither `check` nor `run` accepts the config; both say why.
   void expect_refusal(const PipelineFolder& folder, int code, const std::string& complaint) {
@@ -217,9 +217,9 @@ TEST_F(BadConfig, ATableOfMarksWithOtherColumns) {
 // YAML gives some names a special meaning.
 TEST_F(BadConfig, AnExampleOfAnyNameIsGood) {
   for (const std::string name : {"null", "-", "a:", ":", "1", "true"}) {
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream(name, 1).has_value()) << name;
+    ASSERT_TRUE(client->stream(name).create(1).has_value()) << name;
     const auto example =
         e2e::run_command({e2e::binary(), "pipeline", "init", name, "--address", broker_.address()});
     ASSERT_EQ(example.exit_code, 0) << example.err;

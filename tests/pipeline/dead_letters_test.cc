@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_producer.h>
 
 #include "base/limits.h"
@@ -30,8 +30,8 @@ class DeadLetters : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
-    ASSERT_TRUE(client->create_stream("orders", 2).has_value());
+    auto client = client::Broker::open(broker_.connection());
+    ASSERT_TRUE(client->stream("orders").create(2).has_value());
     folder_ = std::make_unique<PipelineFolder>(broker_);
     file_ = folder_->folder() / "dead.jsonl";
     folder_->settings()["dead_letters.url"] = "file:" + file_;
@@ -170,8 +170,8 @@ TEST_F(DeadLetters, BadInputIsNamed) {
 
 // Each pipeline sees its own letters, and sends them to its own source.
 TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
-  auto streams = client::StreamClient::connect(broker_.connection());
-  ASSERT_TRUE(streams->create_stream("payments", 1).has_value());
+  auto streams = client::Broker::open(broker_.connection());
+  ASSERT_TRUE(streams->stream("payments").create(1).has_value());
   const auto target =
       QueueDeadLetters::open({.connection = broker_.connection(), .queue = "orders.dlq"});
   ASSERT_TRUE(target.has_value());
@@ -194,7 +194,7 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
                           "schema; 2 of other pipelines"),
             std::string::npos)
       << ask({"ls", "orders"}).out;
-  const auto other = client::QueueClient::connect(broker_.connection())->peek("orders.dlq", 1);
+  const auto other = client::Broker::open(broker_.connection())->queue("orders.dlq").peek(1);
   EXPECT_EQ(ask({"show", "payments", ""}).exit_code, 2);
   const auto shown = ask({"show", "orders", other->front().id});
   EXPECT_EQ(shown.exit_code, 3);
@@ -203,7 +203,7 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
   const auto redriven = ask({"redrive", "orders", "--json"});
   EXPECT_NE(redriven.out.find("\"redriven\":2"), std::string::npos) << redriven.out << redriven.err;
   EXPECT_EQ(broker_.depth("orders.dlq"), 2U);
-  EXPECT_EQ(streams->describe_stream("payments")->details[0].next_offset, 0);
+  EXPECT_EQ(streams->stream("payments").describe()->details[0].next_offset, 0);
 
   // One dead letter of a source that the pipeline had before: the right source is ambiguous.
   write("orders", "baton-stream:orders");
@@ -226,12 +226,12 @@ TEST_F(DeadLetters, GoBackMoreSlowlyThanTheirLeasesLast) {
   // The last two stay, and others stay with them: no attempt is counted.
   EXPECT_EQ(redrive({"--rate", "5", "--limit", "30"})["redriven"], 30);
   EXPECT_EQ(broker_.depth("dead"), 2U);
-  const auto left = broker_.client().peek("dead", 10);
+  const auto left = broker_.client().queue("dead").peek(10);
   ASSERT_EQ(left->size(), 2U);
   for (const auto& message : *left) EXPECT_EQ(message.attempts, 0U);
-  auto streams = client::StreamClient::connect(broker_.connection());
+  auto streams = client::Broker::open(broker_.connection());
   std::int64_t records = 0;
-  for (const auto& one : streams->describe_stream("orders")->details) records += one.next_offset;
+  for (const auto& one : streams->stream("orders").describe()->details) records += one.next_offset;
   EXPECT_EQ(records, 30);
 }
 
@@ -252,7 +252,7 @@ TEST_F(DeadLetters, ThatTheSourceRefusesAreNamedAndStay) {
   EXPECT_EQ(counts["redriven"], 2) << result.out;
   EXPECT_EQ(counts["refused"], 1) << result.out;
   ASSERT_EQ(broker_.depth("dead"), 1U);
-  const std::string id = broker_.client().peek("dead", 1)->front().id;
+  const std::string id = broker_.client().queue("dead").peek(1)->front().id;
   EXPECT_NE(result.err.find("baton: refused: " + id + ": "), std::string::npos) << result.err;
 }
 
@@ -262,15 +262,12 @@ TEST_F(DeadLetters, OneThatIsTooLargeForItsQueueHaltsThePipeline) {
   settings.payload_bytes_max = 1000;
   broker_.create("small", settings);
   folder_->settings()["dead_letters.url"] = "baton-queue://" + broker_.address() + "/small";
-  client::StreamProducerOptions options;
-  options.connection = broker_.connection();
-  options.stream = "orders";
-  auto producer = client::StreamProducer::open(std::move(options));
+  auto producer = broker_.client().stream("orders").producer();
   ASSERT_TRUE(producer.has_value());
-  (*producer)->send({.key = "a", .value = "broken"}, {});
-  (*producer)->send({.key = "a", .value = std::string(2000, 'x')}, {});
-  (*producer)->send({.key = "a", .value = "broken"}, {});
-  ASSERT_TRUE((*producer)->flush(seconds{10}).has_value());
+  producer->send({.key = "a", .value = "broken"}, {});
+  producer->send({.key = "a", .value = std::string(2000, 'x')}, {});
+  producer->send({.key = "a", .value = "broken"}, {});
+  ASSERT_TRUE(producer->flush(seconds{10}).has_value());
   PipelineProcess pipeline(*folder_);
   ASSERT_TRUE(pipeline.start());
   EXPECT_TRUE(eventually([&] { return pipeline.breaker() == "halted"; })) << pipeline.log();
@@ -283,7 +280,7 @@ TEST_F(DeadLetters, OneThatIsTooLargeForItsQueueHaltsThePipeline) {
   })) << pipeline.log();
   EXPECT_EQ(pipeline.ended(), 1U);
   settings.payload_bytes_max = 5000;
-  ASSERT_TRUE(broker_.client().update_queue("small", settings).has_value());
+  ASSERT_TRUE(broker_.client().queue("small").update(settings).has_value());
   pipeline.signal(SIGHUP);
   EXPECT_TRUE(eventually([&] { return pipeline.ended() == 3; })) << pipeline.log();
   EXPECT_EQ(broker_.depth("small"), 3U);
@@ -310,7 +307,7 @@ TEST_F(DeadLetters, ThatWereTakenAwayAreWrittenAgain) {
   const SomeLetters letters(5);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE((*target)->write(letters.all()).has_value());
   EXPECT_EQ(broker_.depth("dead"), 5U) << "written again they are not there twice";
-  ASSERT_TRUE(broker_.client().purge("dead").has_value());
+  ASSERT_TRUE(broker_.client().queue("dead").purge().has_value());
   ASSERT_TRUE((*target)->write(letters.all()).has_value());
   EXPECT_EQ(broker_.depth("dead"), 5U);
 }
@@ -318,7 +315,7 @@ TEST_F(DeadLetters, ThatWereTakenAwayAreWrittenAgain) {
 TEST_F(DeadLetters, BeyondWhatAQueueRemembersAreWrittenWithoutAnId) {
   client::QueueSettings settings;
   settings.dedup_ids_max = 3;
-  ASSERT_TRUE(broker_.client().create_queue("dead", settings).has_value());
+  ASSERT_TRUE(broker_.client().queue("dead").create(settings).has_value());
   const auto target = QueueDeadLetters::open({.connection = broker_.connection(), .queue = "dead"});
   ASSERT_TRUE(target.has_value());
   const SomeLetters letters(5);

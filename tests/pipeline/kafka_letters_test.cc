@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/kafka/kafka_dead_letters.h"
@@ -232,8 +232,8 @@ TEST_F(KafkaLetters, OnesThatAreTooLargeAreRefusedForGood) {
 TEST_F(KafkaLetters, OfAPipelineGoBackByTheCommandLine) {
   e2e::BrokerProcess broker;
   ASSERT_TRUE(broker.start());
-  auto client = client::StreamClient::connect(broker.connection());
-  ASSERT_TRUE(client->create_stream("orders", 2).has_value());
+  auto client = client::Broker::open(broker.connection());
+  ASSERT_TRUE(client->stream("orders").create(2).has_value());
   const PipelineFolder folder(broker,
                               {{"dead_letters.url", "kafka://" + mock().brokers() + "/" + topic_},
                                {"dead_letters.redrives_max", "1"}});

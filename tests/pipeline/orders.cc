@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <baton/broker.h>
 #include <baton/lease_stream.h>
-#include <baton/stream_client.h>
 #include <baton/stream_producer.h>
 
 #include "e2e/process.h"
@@ -50,10 +50,7 @@ std::size_t Inventory::count(OrderFate fate) const {
 
 void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::uint64_t count,
              std::uint64_t seed, Inventory& inventory, orders::OrderMix mix) {
-  client::StreamProducerOptions options;
-  options.connection = broker.connection();
-  options.stream = stream;
-  auto producer = client::StreamProducer::open(std::move(options));
+  auto producer = client::Broker::open(broker.connection())->stream(stream).producer();
   ASSERT_TRUE(producer.has_value()) << producer.error().text;
   orders::OrderGenerator generator(seed, mix);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -62,11 +59,11 @@ void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::u
     record.key = order.order_uid;
     record.value = std::move(order.bytes);
     Inventory::Entry entry{.order_uid = std::move(order.order_uid), .fate = order.fate};
-    (*producer)->send(std::move(record), [&inventory, entry](const client::AppendResult& result) {
+    producer->send(std::move(record), [&inventory, entry](const client::AppendResult& result) {
       if (result.ok()) inventory.add({result.partition, result.offset}, entry);
     });
   }
-  const auto flushed = (*producer)->flush(e2e::seconds{60});
+  const auto flushed = producer->flush(e2e::seconds{60});
   ASSERT_TRUE(flushed.has_value()) << flushed.error().text;
 }
 
@@ -171,12 +168,12 @@ std::map<std::uint32_t, std::int64_t> stored_offsets(const e2e::BrokerProcess& b
                                                      const std::string& stream,
                                                      const std::string& group) {
   std::map<std::uint32_t, std::int64_t> result;
-  auto client = client::StreamClient::connect(broker.connection());
+  auto client = client::Broker::open(broker.connection());
   EXPECT_TRUE(client.has_value());
-  const auto info = client->describe_stream(stream);
+  const auto info = client->stream(stream).describe();
   EXPECT_TRUE(info.has_value());
   for (std::uint32_t partition = 0; partition < info->partitions; ++partition) {
-    const auto stored = client->query_offset(stream, partition, group);
+    const auto stored = client->stream(stream).group(group).offset(partition);
     if (stored.has_value() && stored->offset.has_value()) result[partition] = *stored->offset;
   }
   return result;

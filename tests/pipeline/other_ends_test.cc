@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"
@@ -35,9 +35,9 @@ class OtherEnds : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
+    ASSERT_TRUE(client->stream("orders").create(4).has_value());
   }
   /// For a sink that is not a database.
   static void leave_out_tables(const PipelineFolder& folder) {

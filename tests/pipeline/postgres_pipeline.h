@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"
@@ -32,9 +32,9 @@ class PostgresPipeline : public ::testing::Test {
     server_.emplace(std::move(initdb));
     ASSERT_TRUE(server_->start());
     ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 4).has_value());
+    ASSERT_TRUE(client->stream("orders").create(4).has_value());
   }
   PipelineFolder::Settings settings(PipelineFolder::Settings more = {}) {
     PipelineFolder::Settings result{{"sink.url", server_->url()}, {"batch.records", "50"}};

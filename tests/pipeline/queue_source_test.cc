@@ -41,7 +41,7 @@ class QueueSourceTest : public ::testing::Test {
   void send(std::size_t count) { broker_.send(kQueue, e2e::numbered("order", count)); }
   /// Every waiting message has been tried this often.
   void expect_attempts(std::uint32_t attempts) {
-    const auto peeked = broker_.client().peek(kQueue, 1000);
+    const auto peeked = broker_.client().queue(kQueue).peek(1000);
     ASSERT_TRUE(peeked.has_value());
     for (const auto& message : *peeked) EXPECT_EQ(message.attempts, attempts) << message.id;
   }
@@ -64,7 +64,7 @@ TEST_F(QueueSourceTest, EveryMessageEndsOnceAndTheQueueIsEmpty) {
                         .headers = {{"trace", fmt::format("{}", i)}},
                         .fairness_key = fmt::format("customer-{}", i % 10)});
   }
-  const auto sent = broker_.client().enqueue(kQueue, std::move(messages));
+  const auto sent = broker_.client().queue(kQueue).enqueue(std::move(messages));
   ASSERT_TRUE(sent.has_value());
   QueueSource source(options());
   EngineRun run(source, sink_, letters_);
@@ -227,7 +227,7 @@ TEST_F(QueueSourceTest, ChecksWhatItNeeds) {
   EXPECT_EQ(limited->at(1).kind, Finding::Kind::warning) << limited->at(1).text;
   client::QueueSettings unlimited;
   unlimited.attempts_max = 0;
-  ASSERT_TRUE(broker_.client().update_queue(kQueue, unlimited).has_value());
+  ASSERT_TRUE(broker_.client().queue(kQueue).update(unlimited).has_value());
   const auto checked = source.check();
   ASSERT_TRUE(checked.has_value());
   EXPECT_EQ(checked->size(), 1U);

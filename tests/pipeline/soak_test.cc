@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"
@@ -46,9 +46,9 @@ class Soak : public ::testing::TestWithParam<Delivery> {
     }
     ASSERT_TRUE(server_.start());
     ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 6).has_value());
+    ASSERT_TRUE(client->stream("orders").create(6).has_value());
   }
   Outcome outcome() {
     Outcome result = read_postgres(server_);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"
@@ -22,15 +22,15 @@ class SqlitePipeline : public ::testing::Test {
     create_stream(4);
   }
   void create_stream(std::uint32_t partitions) {
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    const auto created = client->create_stream("orders", partitions);
+    const auto created = client->stream("orders").create(partitions);
     ASSERT_TRUE(created.has_value()) << created.error().text;
   }
   void delete_stream() {
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    const auto deleted = client->delete_stream("orders");
+    const auto deleted = client->stream("orders").drop();
     ASSERT_TRUE(deleted.has_value()) << deleted.error().text;
   }
   void send(std::uint64_t count, std::uint64_t seed = 1, orders::OrderMix mix = kSomeTrouble) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "e2e/broker_process.h"
 #include "e2e/free_port.h"
@@ -66,9 +66,9 @@ class PipelineTerminal : public ::testing::Test {
 
   void SetUp() override {
     ASSERT_TRUE(broker_.start());
-    auto client = client::StreamClient::connect(broker_.connection());
+    auto client = client::Broker::open(broker_.connection());
     ASSERT_TRUE(client.has_value());
-    ASSERT_TRUE(client->create_stream("orders", 2).has_value());
+    ASSERT_TRUE(client->stream("orders").create(2).has_value());
     const auto made =
         e2e::run_command({e2e::binary(), "pipeline", "generate", "orders", "--count", "2000",
                           "--broken", "1%", "--to", "baton://" + broker_.address() + "/orders"});

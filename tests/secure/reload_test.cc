@@ -93,14 +93,14 @@ TEST_F(Reload, OpenConnectionsStay) {
   start();
   client::ConnectionOptions connection = broker_.connection();
   connection.tls = client::TlsOptions{.ca_file = files().ca()};
-  auto client = client::QueueClient::connect(connection);
+  auto client = client::Broker::open(connection);
   ASSERT_TRUE(client.has_value());
-  ASSERT_TRUE(client->create_queue("orders", {}).has_value());
+  ASSERT_TRUE(client->queue("orders").create({}).has_value());
 
   serve(files().renewed());
   reload("reloaded");
 
-  EXPECT_TRUE(client->delete_queue("orders").has_value());
+  EXPECT_TRUE(client->queue("orders").drop().has_value());
 }
 
 TEST_F(Reload, TheAuthorityOfTheClientsChangesAndWhetherThereIsOneDoesNot) {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include <baton/kv_client.h>
+#include <baton/broker.h>
 
 #include "worker/on_each_store.h"
 
@@ -37,8 +37,8 @@ class Faults : public OnEachStore {
       ASSERT_TRUE(server_->start());
       return;
     }
-    auto client = client::KvClient::connect({.address = server_->member(0).address()});
-    ASSERT_TRUE(client && client->delete_bucket("leases"));
+    auto client = client::Broker::open({.address = server_->member(0).address()});
+    ASSERT_TRUE(client && client->bucket("leases").drop());
   }
   void end(const std::vector<std::string>& names) {
     for (const std::string& name : names) EXPECT_EQ((*fleet_)[name].leave(), 0) << fleet_->story();

@@ -50,8 +50,8 @@ class Member {
     };
     std::promise<client::Worker*> ready;
     ready_ = ready.get_future();
-    worker_ = client::Worker::start(options, calls).value();
-    ready.set_value(worker_.get());
+    worker_ = client::Worker::open(options, calls).value();
+    ready.set_value(&*worker_);
   }
 
   client::Worker& worker() { return *ready_.get(); }
@@ -84,7 +84,7 @@ class Member {
   mutable std::mutex mutex_;
   std::vector<Line> lines_;
   std::shared_future<client::Worker*> ready_;
-  std::unique_ptr<client::Worker> worker_;
+  std::optional<client::Worker> worker_;
 };
 
 using Lines = std::vector<Member::Line>;
@@ -142,9 +142,9 @@ TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
     first.wait_for("revoking", 1, 2);
     first.worker().stopped(1, epoch);
     second.wait_for("acquired", 1, 1);
-    second.worker().begin_leave();
+    second.worker().begin_close();
     second.worker().stopped(1, second.wait_for("revoking", 1, 2));
-    EXPECT_TRUE(second.worker().leave().has_value());
+    EXPECT_TRUE(second.worker().close().has_value());
   }
   const std::uint64_t again = first.wait_for("acquired", 1, 3);
   EXPECT_EQ(again, epoch + 2);
@@ -164,15 +164,15 @@ TEST_F(Library, ACallbackCannotWaitForTheEnd) {
   bool asked = false;
   Member first(store(), "w1", [&](client::Worker& worker) {
     if (std::exchange(asked, true)) return;
-    const Status left = worker.leave();
-    answered.set_value({left, worker.wait_for(seconds{60}).has_value()});
+    const Status left = worker.close();
+    answered.set_value({left, worker.wait(seconds{60}).has_value()});
   });
   auto answer = answered.get_future();
   ASSERT_EQ(answer.wait_for(seconds{10}), std::future_status::ready);
   const auto [left, ended] = answer.get();
   ASSERT_FALSE(left.has_value());
   EXPECT_EQ(left.error().code, Errc::failed_precondition);
-  EXPECT_NE(left.error().text.find("begin_leave"), std::string::npos) << left.error().text;
+  EXPECT_NE(left.error().text.find("begin_close"), std::string::npos) << left.error().text;
   EXPECT_FALSE(ended);
 }
 

@@ -37,7 +37,7 @@ class Member {
       ++lost_;
       stop(partition, epoch);
     };
-    auto started = client::Worker::start(options, calls);
+    auto started = client::Worker::open(options, calls);
     EXPECT_TRUE(started.has_value()) << to_string(started.error());
     if (started.has_value()) worker_ = *std::move(started);
     started_ = true;
@@ -48,7 +48,7 @@ class Member {
   [[nodiscard]] std::uint32_t acquired() const { return acquired_; }
   [[nodiscard]] std::uint32_t lost() const { return lost_; }
   [[nodiscard]] std::uint64_t requests() const { return worker_->stats().store_requests; }
-  Status leave() { return worker_->leave(); }
+  Status leave() { return worker_->close(); }
 
  private:
   void stop(std::uint32_t partition, std::uint64_t epoch) {
@@ -61,7 +61,7 @@ class Member {
   std::atomic<std::uint32_t> acquired_ = 0;
   std::atomic<std::uint32_t> lost_ = 0;
   std::atomic<bool> started_ = false;
-  std::unique_ptr<client::Worker> worker_;
+  std::optional<client::Worker> worker_;
 };
 
 class Scale : public OnBroker {

@@ -18,7 +18,7 @@ namespace baton::cli {
 namespace {
 
 using client::GroupInfo;
-using client::StreamClient;
+using client::Broker;
 
 struct GroupFlags : StreamFlags {
   std::string group;
@@ -39,8 +39,8 @@ void print(const Output& out, const std::vector<GroupInfo>& partitions) {
 }
 
 ExitCode run_list(const StreamFlags& flags) {
-  return with_streams(flags, "group list", [&](StreamClient& client, const Output& out) {
-    auto groups = client.list_groups(flags.stream);
+  return with_broker(flags, "group list", [&](const Broker& broker, const Output& out) {
+    auto groups = broker.stream(flags.stream).groups();
     if (!groups) return out.fail("group list", groups.error());
     std::ranges::sort(*groups, {}, [](const GroupInfo& group) {
       return std::tie(group.stream, group.group, group.partition);
@@ -56,8 +56,8 @@ ExitCode run_list(const StreamFlags& flags) {
 
 ExitCode run_describe(const GroupFlags& flags) {
   const std::string what = about_group("describe", flags);
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
-    const auto partitions = client.describe_group(flags.stream, flags.group);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto partitions = broker.stream(flags.stream).group(flags.group).describe();
     if (!partitions) return out.fail(what, partitions.error());
     print(out, *partitions);
     return ExitCode::ok;
@@ -66,8 +66,8 @@ ExitCode run_describe(const GroupFlags& flags) {
 
 ExitCode run_evaluate(const GroupFlags& flags) {
   const std::string what = about_group("evaluate", flags);
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
-    const auto partitions = client.evaluate_group(flags.stream, flags.group);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto partitions = broker.stream(flags.stream).group(flags.group).evaluate();
     if (!partitions) return out.fail(what, partitions.error());
     print(out, *partitions);
     return ExitCode::ok;
@@ -76,12 +76,12 @@ ExitCode run_evaluate(const GroupFlags& flags) {
 
 ExitCode run_delete(const GroupFlags& flags) {
   const std::string what = about_group("delete", flags);
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     if (!confirmed(flags.yes, fmt::format("Delete group {} of stream {} and its offsets?",
                                           printable(flags.group), printable(flags.stream)))) {
       return out.not_confirmed(what);
     }
-    const auto status = client.delete_group(flags.stream, flags.group);
+    const auto status = broker.stream(flags.stream).group(flags.group).drop();
     if (!status) return out.fail(what, status.error());
     if (out.json()) {
       Output::object(Json{{"stream", flags.stream}, {"group", flags.group}, {"deleted", true}});

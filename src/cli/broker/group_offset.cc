@@ -56,10 +56,10 @@ ExitCode run_set(const OffsetFlags& flags) {
   const std::string what =
       fmt::format("group offset set {} {}", printable(flags.stream.substr(0, 64)),
                   printable(flags.group.substr(0, 64)));
-  return with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const client::Broker& broker, const Output& out) {
     client::SetOffsetOptions options{.to = flags.to, .partitions = {}, .dry_run = flags.dry_run};
     if (flags.partition) options.partitions = {static_cast<std::uint32_t>(*flags.partition)};
-    const auto changes = client.set_group_offsets(flags.stream, flags.group, options);
+    const auto changes = broker.stream(flags.stream).group(flags.group).set_offsets(options);
     if (!changes) return out.fail(what, changes.error());
     if (out.json()) {
       Output::object(moves_json(flags, *changes));

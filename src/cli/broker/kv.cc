@@ -19,7 +19,7 @@ namespace baton::cli {
 namespace {
 
 using client::BucketInfo;
-using client::KvClient;
+using client::Broker;
 
 struct CreateFlags : BucketFlags {
   client::BucketSettings settings;
@@ -39,11 +39,11 @@ std::string about_bucket(std::string_view verb, std::string_view bucket) {
 
 ExitCode run_create(const CreateFlags& flags) {
   const std::string what = about_bucket("create", flags.bucket);
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     // Only for the message: two processes that create it at the same time may both be told that
     // they did.
-    const bool existed = client.describe_bucket(flags.bucket).has_value();
-    const auto bucket = client.create_bucket(flags.bucket, flags.settings);
+    const bool existed = broker.bucket(flags.bucket).describe().has_value();
+    const auto bucket = broker.bucket(flags.bucket).create(flags.settings);
     if (!bucket) return out.fail(what, bucket.error());
     if (out.json()) {
       Output::object(to_json(*bucket));
@@ -60,14 +60,14 @@ ExitCode run_create(const CreateFlags& flags) {
 
 ExitCode run_delete(const DeleteFlags& flags) {
   const std::string what = about_bucket("delete", flags.bucket);
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
-    const auto bucket = client.describe_bucket(flags.bucket);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto bucket = broker.bucket(flags.bucket).describe();
     if (!bucket) return out.fail(what, bucket.error());
     if (!confirmed(flags.yes, fmt::format("Delete bucket {} and its {}?", bucket->name,
                                           counted(bucket->keys, "key")))) {
       return out.not_confirmed(what);
     }
-    const auto status = client.delete_bucket(flags.bucket);
+    const auto status = broker.bucket(flags.bucket).drop();
     if (!status) return out.fail(what, status.error());
     if (out.json()) {
       Output::object(Json{{"name", flags.bucket}, {"deleted", true}});
@@ -80,8 +80,8 @@ ExitCode run_delete(const DeleteFlags& flags) {
 
 ExitCode run_describe(const BucketFlags& flags) {
   const std::string what = about_bucket("describe", flags.bucket);
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
-    const auto bucket = client.describe_bucket(flags.bucket);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto bucket = broker.bucket(flags.bucket).describe();
     if (!bucket) return out.fail(what, bucket.error());
     if (out.json()) {
       Output::object(to_json(*bucket));
@@ -93,8 +93,8 @@ ExitCode run_describe(const BucketFlags& flags) {
 }
 
 ExitCode run_list(const ListFlags& flags) {
-  return with_kv(flags, "kv bucket list", [&](KvClient& client, const Output& out) {
-    const auto buckets = client.list_buckets(flags.prefix);
+  return with_broker(flags, "kv bucket list", [&](const Broker& broker, const Output& out) {
+    const auto buckets = broker.buckets(flags.prefix);
     if (!buckets) return out.fail("kv bucket list", buckets.error());
     if (out.json()) {
       for (const BucketInfo& bucket : *buckets) Output::object(to_json(bucket));

@@ -4,10 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include <baton/kv_client.h>
-
 #include "cli/base/command.h"
 #include "cli/base/output.h"
+#include "cli/broker/with_broker.h"  // IWYU pragma: export
 
 /// What the verbs of `baton kv` share.
 namespace baton::cli {
@@ -28,14 +27,5 @@ std::string about_kv(std::string_view verb, std::string_view bucket, std::string
 
 /// Reads the flag's value: any revision.
 Result<std::uint64_t> read_revision(std::string_view text);
-
-/// Runs `use` with a client; fails as `what` if there cannot be one.
-template <class Use>
-ExitCode with_kv(const ClientFlags& flags, std::string_view what, Use use) {
-  const Output out = flags.output();
-  auto client = client::KvClient::connect(flags.connection());
-  if (!client) return out.fail(what, client.error());
-  return use(*client, out);
-}
 
 }  // namespace baton::cli

@@ -28,7 +28,7 @@
 namespace baton::cli {
 namespace {
 
-using client::KvClient;
+using client::Broker;
 using client::KvEntry;
 using client::KvOutcome;
 
@@ -76,8 +76,8 @@ ExitCode run_put(const PutFlags& flags) {
   const std::string what = about_kv(flags.verb, flags.bucket, flags.key);
   const Result<std::string> value = value_of(flags);
   if (!value) return flags.output().fail_here(what, value.error());
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
-    const auto outcome = client.put(flags.bucket, flags.key, *value, flags.options);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto outcome = broker.bucket(flags.bucket).put(flags.key, *value, flags.options);
     if (!outcome) return out.fail(what, outcome.error());
     if (!outcome->done) return refused(out, what, *outcome, false);
     if (out.json()) {
@@ -97,8 +97,8 @@ std::string shown_value(const std::string& value) {
 
 ExitCode run_get(const GetFlags& flags) {
   const std::string what = about_kv("get", flags.bucket, flags.key);
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
-    const auto found = client.get(flags.bucket, flags.key);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto found = broker.bucket(flags.bucket).get(flags.key);
     if (!found) return out.fail(what, found.error());
     const std::optional<KvEntry>& entry = *found;
     if (!entry) return out.fail(what, no_such_key());
@@ -115,8 +115,8 @@ ExitCode run_get(const GetFlags& flags) {
 
 ExitCode run_delete(const DeleteFlags& flags) {
   const std::string what = about_kv("del", flags.bucket, flags.key);
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
-    const auto outcome = client.remove(flags.bucket, flags.key, flags.options);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto outcome = broker.bucket(flags.bucket).remove(flags.key, flags.options);
     if (!outcome) return out.fail(what, outcome.error());
     if (!outcome->done) return refused(out, what, *outcome, true);
     if (outcome->unchanged) return out.fail(what, no_such_key());
@@ -137,14 +137,14 @@ void print(const Output& out, const std::vector<KvEntry>& entries) {
 /// Reads page by page: a bucket may be larger than memory.
 ExitCode run_list(const ListFlags& flags) {
   const std::string what = about_kv("list", flags.bucket);
-  return with_kv(flags, what, [&](KvClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     constexpr std::uint64_t kPage = 1000;
     client::ListKeysOptions options;
     options.prefix = flags.prefix;
     std::uint64_t left = flags.max == 0 ? std::numeric_limits<std::uint64_t>::max() : flags.max;
     do {
       options.keys_max = static_cast<std::uint32_t>(std::min(kPage, left));
-      const auto page = client.list(flags.bucket, options);
+      const auto page = broker.bucket(flags.bucket).list(options);
       if (!page) return out.fail(what, page.error());
       print(out, page->entries);
       left -= page->entries.size();

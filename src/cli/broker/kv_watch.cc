@@ -47,14 +47,13 @@ class Watching {
   explicit Watching(const WatchFlags& flags)
       : flags_(flags), out_(flags.output()), what_(about_kv("watch", flags.bucket)) {}
 
-  ExitCode run(client::KvClient& client) {
+  ExitCode run(const client::Bucket& bucket) {
     client::KvWatchOptions options = flags_.options;
-    options.bucket = flags_.bucket;
     options.prefix = flags_.prefix;
-    auto watch = client.watch(options, [this](const KvWatchEvent& event) { take(event); });
+    auto watch = bucket.watch(options, [this](const KvWatchEvent& event) { take(event); });
     if (!watch) return out_.fail(what_, watch.error());
     wait_for_end();
-    (*watch)->close(Milliseconds{1000});
+    watch->close(Milliseconds{1000});
     const std::lock_guard lock(mutex_);
     if (error_) return out_.fail(what_, *error_);
     if (count_ > 0 || enough_ || is_interrupted()) return ExitCode::ok;
@@ -118,20 +117,21 @@ ExitCode run_watch(const WatchFlags& flags) {
   const Output out = flags.output();
   client::ConnectionOptions connection = flags.connection();
   connection.reconnect_max = kReconnectMax;
-  auto client = client::KvClient::connect(connection);
-  if (!client) return out.fail(what, client.error());
+  const auto broker = client::Broker::open(connection);
+  if (!broker) return out.fail(what, broker.error());
+  const client::Bucket bucket = broker->bucket(flags.bucket);
   // A missing bucket, or a missing broker, is reported at once.
-  const auto bucket = client->describe_bucket(flags.bucket);
-  if (!bucket) return out.fail(what, bucket.error());
+  const auto info = bucket.describe();
+  if (!info) return out.fail(what, info.error());
   const std::uint64_t after = flags.options.resume_after.value_or(0);
-  if (after > bucket->revision) {
+  if (after > info->revision) {
     return out.fail(what,
                     fmt::format("--after is {}, ahead of the bucket, which is at revision {}",
-                                after, bucket->revision),
+                                after, info->revision),
                     ExitCode::usage);
   }
   watch_for_interrupt();
-  return Watching(flags).run(*client);
+  return Watching(flags).run(bucket);
 }
 
 Result<std::uint64_t> read_max(std::string_view text) {

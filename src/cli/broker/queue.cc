@@ -19,7 +19,7 @@
 namespace baton::cli {
 namespace {
 
-using client::QueueClient;
+using client::Broker;
 using client::QueueInfo;
 
 constexpr std::string_view kSettings = "Settings";
@@ -146,11 +146,11 @@ void print(const Output& out, const QueueInfo& queue, std::string_view done) {
 }
 
 ExitCode run_create(const SettingsFlags& flags) {
-  return with_client(flags, "queue create", [&](QueueClient& client, const Output& out) {
+  return with_broker(flags, "queue create", [&](const Broker& broker, const Output& out) {
     // Only for the message: two processes that create it at the same time may both be told that
     // they did.
-    const bool existed = client.describe_queue(flags.queue).has_value();
-    const auto queue = client.create_queue(flags.queue, flags.settings);
+    const bool existed = broker.queue(flags.queue).describe().has_value();
+    const auto queue = broker.queue(flags.queue).create(flags.settings);
     if (!queue) return out.fail(about("create", flags.queue), queue.error());
     if (existed && !out.json()) {
       Output::text(fmt::format("queue {} exists already, with these settings", queue->name));
@@ -166,8 +166,8 @@ ExitCode run_update(const SettingsFlags& flags) {
     return flags.output().fail(about("update", flags.queue),
                                "nothing to change: give at least one setting", ExitCode::usage);
   }
-  return with_client(flags, "queue update", [&](QueueClient& client, const Output& out) {
-    const auto queue = client.update_queue(flags.queue, flags.settings);
+  return with_broker(flags, "queue update", [&](const Broker& broker, const Output& out) {
+    const auto queue = broker.queue(flags.queue).update(flags.settings);
     if (!queue) return out.fail(about("update", flags.queue), queue.error());
     print(out, *queue, "updated");
     return ExitCode::ok;
@@ -179,14 +179,14 @@ std::uint64_t depth_of(const client::QueueStats& stats) {
 }
 
 ExitCode run_delete(const DeleteFlags& flags) {
-  return with_client(flags, "queue delete", [&](QueueClient& client, const Output& out) {
-    const auto queue = client.describe_queue(flags.queue);
+  return with_broker(flags, "queue delete", [&](const Broker& broker, const Output& out) {
+    const auto queue = broker.queue(flags.queue).describe();
     if (!queue) return out.fail(about("delete", flags.queue), queue.error());
     if (!confirmed(flags.yes, fmt::format("Delete queue {} and its {}?", queue->name,
                                           counted(depth_of(queue->stats), "message")))) {
       return out.not_confirmed(about("delete", flags.queue));
     }
-    const auto status = client.delete_queue(flags.queue);
+    const auto status = broker.queue(flags.queue).drop();
     if (!status) return out.fail(about("delete", flags.queue), status.error());
     if (out.json()) {
       Output::object(Json{{"name", flags.queue}, {"deleted", true}});
@@ -198,8 +198,8 @@ ExitCode run_delete(const DeleteFlags& flags) {
 }
 
 ExitCode run_describe(const QueueFlags& flags) {
-  return with_client(flags, "queue describe", [&](QueueClient& client, const Output& out) {
-    const auto queue = client.describe_queue(flags.queue);
+  return with_broker(flags, "queue describe", [&](const Broker& broker, const Output& out) {
+    const auto queue = broker.queue(flags.queue).describe();
     if (!queue) return out.fail(about("describe", flags.queue), queue.error());
     if (out.json()) {
       Output::object(to_json(*queue));
@@ -211,8 +211,8 @@ ExitCode run_describe(const QueueFlags& flags) {
 }
 
 ExitCode run_list(const ListFlags& flags) {
-  return with_client(flags, "queue list", [&](QueueClient& client, const Output& out) {
-    const auto queues = client.list_queues(flags.prefix);
+  return with_broker(flags, "queue list", [&](const Broker& broker, const Output& out) {
+    const auto queues = broker.queues(flags.prefix);
     if (!queues) return out.fail("queue list", queues.error());
     if (out.json()) {
       for (const QueueInfo& queue : *queues) Output::object(to_json(queue));

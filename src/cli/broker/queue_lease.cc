@@ -59,7 +59,7 @@ void on_signal(int signal) {
 /// Takes messages from one queue until there are enough, none comes any more, or a signal arrives.
 class Leasing {
  public:
-  Leasing(const LeaseFlags& flags, std::unique_ptr<LeaseStream> stream)
+  Leasing(const LeaseFlags& flags, LeaseStream stream)
       : flags_(flags),
         out_(flags.output()),
         what_(about("lease", flags.queue)),
@@ -67,11 +67,11 @@ class Leasing {
 
   ExitCode run() {
     const auto registration =
-        stream_->wait_until_registered(std::min(flags_.timeout, kRegisterTimeout));
+        stream_.wait_until_registered(std::min(flags_.timeout, kRegisterTimeout));
     if (!registration) return out_.fail(what_, registration.error());
     extend_every_ = std::max(registration->visibility_timeout / 2, Milliseconds{1});
     next_extension_ = Clock::now() + extend_every_;
-    if (flags_.max > 0) stream_->add_credit(credit());
+    if (flags_.max > 0) stream_.add_credit(credit());
     if (const auto taken = take(); !taken) return out_.fail(what_, taken.error());
     if (flags_.hold && !held_.empty()) hold();
     return finish();
@@ -86,7 +86,7 @@ class Leasing {
   Status take() {
     auto deadline = Clock::now() + flags_.wait;
     while (g_interrupted == 0 && (flags_.max == 0 || count_ < flags_.max)) {
-      BATON_TRY(std::optional<LeasedMessage> message, stream_->next(slice_until(deadline)));
+      BATON_TRY(std::optional<LeasedMessage> message, stream_.next(slice_until(deadline)));
       extend_held();
       if (message.has_value()) {
         handle(std::move(message).value());
@@ -113,11 +113,11 @@ class Leasing {
     // The reader of our output handles each message as it comes.
     std::fflush(stdout);
     if (flags_.ack) {
-      stream_->ack(std::move(message.token), [this](const auto& results) { note(results); });
+      stream_.ack(std::move(message.token), [this](const auto& results) { note(results); });
     } else if (flags_.nack) {
       const auto retry = flags_.nack_delay ? client::Retry::after(*flags_.nack_delay)
                                            : client::Retry::by_backoff();
-      stream_->nack(client::Nack{std::move(message.token), retry, flags_.nack_reason},
+      stream_.nack(client::Nack{std::move(message.token), retry, flags_.nack_reason},
                     [this](const auto& results) { note(results); });
     } else {
       held_.push_back(std::move(message.token));
@@ -131,7 +131,7 @@ class Leasing {
     items.reserve(held_.size());
     for (const auto& token : held_) items.push_back({.token = token});
     // A lost lease is reported once, when the message is given back.
-    stream_->extend(std::move(items), [](const auto&) {});
+    stream_.extend(std::move(items), [](const auto&) {});
   }
 
   void hold() {
@@ -145,7 +145,7 @@ class Leasing {
     const auto end = Clock::now() + flags_.hold_for;
     while (g_interrupted == 0 && (forever || Clock::now() < end)) {
       // Nothing comes, because there is no credit left; a broken stream shows here.
-      const auto message = stream_->next(forever ? kSlice : slice_until(end));
+      const auto message = stream_.next(forever ? kSlice : slice_until(end));
       if (!message) return;
       extend_held();
     }
@@ -158,10 +158,10 @@ class Leasing {
       releases.push_back({.token = std::move(token), .retry = client::Retry::release()});
     }
     if (!releases.empty()) {
-      stream_->nack(std::move(releases), [this](const auto& results) { note(results); });
+      stream_.nack(std::move(releases), [this](const auto& results) { note(results); });
     }
     // Without us the broker releases by itself, so an interrupted command does not wait for long.
-    const auto closed = stream_->close(
+    const auto closed = stream_.close(
         g_interrupted != 0 ? std::min(flags_.timeout, kInterruptedTimeout) : flags_.timeout);
     tell_released(closed.has_value());
     if (g_interrupted != 0) return ExitCode::ok;
@@ -200,7 +200,7 @@ class Leasing {
   Clock::time_point next_extension_;
   std::uint64_t failed_ = 0;
   Error first_failure_;
-  std::unique_ptr<LeaseStream> stream_;  // Last: its callbacks use the others.
+  LeaseStream stream_;  // Last: its callbacks use the others.
 };
 
 Status check(const LeaseFlags& flags) {
@@ -228,20 +228,18 @@ ExitCode run_lease(const LeaseFlags& flags) {
   const Output out = flags.output();
   const std::string what = about("lease", flags.queue);
   if (const Status status = check(flags); !status) return out.fail_here(what, status.error());
+  const auto broker = client::Broker::open(flags.connection());
+  if (!broker) return out.fail(what, broker.error());
+  const client::Queue queue = broker->queue(flags.queue);
   // A missing queue, or a missing broker, is reported at once.
-  const ExitCode there = with_client(flags, what, [&](client::QueueClient& client, const Output&) {
-    const auto queue = client.describe_queue(flags.queue);
-    return queue ? ExitCode::ok : out.fail(what, queue.error());
-  });
-  if (there != ExitCode::ok) return there;
-  client::LeaseStreamOptions options{
-      .connection = flags.connection(), .queue = flags.queue, .consumer_id = flags.consumer};
+  if (const auto there = queue.describe(); !there) return out.fail(what, there.error());
+  client::LeaseStreamOptions options{.consumer_id = flags.consumer};
   options.manual_credit = flags.max > 0;
   options.in_flight_max = flags.in_flight_max.value_or(
       flags.keeps() ? static_cast<std::uint32_t>(flags.max) : limits::kInFlightDefault);
   // Messages kept until the end must not stop at the limit meant for consumers that ack one by one.
   if (flags.keeps()) options.in_flight_bytes_max = limits::kInFlightBytesMax;
-  auto stream = LeaseStream::open(std::move(options));
+  auto stream = queue.lease(std::move(options));
   if (!stream) return out.fail(what, stream.error());
   std::signal(SIGINT, on_signal);   // NOLINT(cert-err33-c)
   std::signal(SIGTERM, on_signal);  // NOLINT(cert-err33-c)

@@ -51,11 +51,11 @@ void add(PayloadReport& report, const EnqueueResult& result) {
 }
 
 ExitCode send_one(const SendFlags& flags, std::string payload) {
-  return with_client(flags, about("send", flags.queue),
-                     [&](client::QueueClient& client, const Output& out) {
+  return with_broker(flags, about("send", flags.queue),
+                     [&](const client::Broker& broker, const Output& out) {
                        std::vector<NewMessage> messages(1, flags.message);
                        messages[0].payload = std::move(payload);
-                       const auto results = client.enqueue(flags.queue, std::move(messages));
+                       const auto results = broker.queue(flags.queue).enqueue(std::move(messages));
                        if (!results) return out.fail(about("send", flags.queue), results.error());
                        const EnqueueResult& result = results->at(0);
                        if (!result.ok()) return out.fail(about("send", flags.queue), *result.error);
@@ -68,7 +68,9 @@ ExitCode send_one(const SendFlags& flags, std::string payload) {
 ExitCode send_many(const SendFlags& flags, const Payloads& work) {
   const Output out = flags.output();
   const std::string what = about("send", flags.queue);
-  auto producer = client::Producer::open({.connection = flags.connection(), .queue = flags.queue});
+  const auto broker = client::Broker::open(flags.connection());
+  if (!broker) return out.fail(what, broker.error());
+  auto producer = broker->queue(flags.queue).producer();
   if (!producer) return out.fail(what, producer.error());
   PayloadReport report =
       new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown, work.total);
@@ -77,11 +79,11 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
     NewMessage message = flags.message;
     message.payload = std::move(payload);
     // The callbacks run one at a time, and all of them before close() returns.
-    (*producer)->send(std::move(message),
+    producer->send(std::move(message),
                       [&report](const EnqueueResult& result) { add(report, result); });
   });
   // Failures of single messages are in the report already.
-  static_cast<void>((*producer)->close(flags.timeout));
+  static_cast<void>(producer->close(flags.timeout));
   return report.finish(Clock::now() - began);
 }
 
@@ -95,9 +97,9 @@ ExitCode run_send(const SendFlags& flags) {
     return code;
   }
   // A missing queue, or a missing broker, is reported at once; a producer would keep trying.
-  const ExitCode there = with_client(
-      flags, about("send", flags.queue), [&](client::QueueClient& client, const Output&) {
-        const auto queue = client.describe_queue(flags.queue);
+  const ExitCode there = with_broker(
+      flags, about("send", flags.queue), [&](const client::Broker& broker, const Output&) {
+        const auto queue = broker.queue(flags.queue).describe();
         return queue ? ExitCode::ok : out.fail(about("send", flags.queue), queue.error());
       });
   return there == ExitCode::ok ? send_many(flags, *work) : there;

@@ -18,7 +18,7 @@
 namespace baton::cli {
 namespace {
 
-using client::QueueClient;
+using client::Broker;
 
 struct PeekFlags : QueueFlags {
   std::uint32_t max = limits::kPeekDefault;
@@ -47,14 +47,14 @@ void print(const Output& out, const client::PeekedMessage& message) {
 
 ExitCode run_peek(const PeekFlags& flags) {
   const std::string what = about("peek", flags.queue);
-  return with_client(flags, what, [&](QueueClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     if (!flags.id.empty()) {
-      const auto message = client.peek_message(flags.queue, flags.id);
+      const auto message = broker.queue(flags.queue).peek_message(flags.id);
       if (!message) return out.fail(what, message.error());
       print(out, *message);
       return ExitCode::ok;
     }
-    const auto messages = client.peek(flags.queue, flags.max);
+    const auto messages = broker.queue(flags.queue).peek(flags.max);
     if (!messages) return out.fail(what, messages.error());
     for (const auto& message : *messages) print(out, message);
     if (messages->empty() && !out.json()) Output::text("no messages");
@@ -64,15 +64,15 @@ ExitCode run_peek(const PeekFlags& flags) {
 
 ExitCode run_purge(const PurgeFlags& flags) {
   const std::string what = about("purge", flags.queue);
-  return with_client(flags, what, [&](QueueClient& client, const Output& out) {
-    const auto queue = client.describe_queue(flags.queue);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto queue = broker.queue(flags.queue).describe();
     if (!queue) return out.fail(what, queue.error());
     const std::uint64_t waiting = queue->stats.ready + queue->stats.delayed;
     if (!confirmed(flags.yes, fmt::format("Remove {} of queue {}?",
                                           counted(waiting, "waiting message"), queue->name))) {
       return out.not_confirmed(what);
     }
-    const auto purged = client.purge(flags.queue);
+    const auto purged = broker.queue(flags.queue).purge();
     if (!purged) return out.fail(what, purged.error());
     if (out.json()) {
       Output::object(Json{{"purged", *purged}});
@@ -97,8 +97,8 @@ ExitCode cancel_code(const std::vector<Status>& results) {
 
 ExitCode run_cancel(const CancelFlags& flags) {
   const std::string what = about("cancel", flags.queue);
-  return with_client(flags, what, [&](QueueClient& client, const Output& out) {
-    const auto results = client.cancel(flags.queue, flags.ids);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto results = broker.queue(flags.queue).cancel(flags.ids);
     if (!results) return out.fail(what, results.error());
     for (std::size_t i = 0; i < results->size(); ++i) {
       const auto& result = results->at(i);
@@ -125,8 +125,8 @@ std::string why_skipped(const RedriveFlags& flags) {
 
 ExitCode run_redrive(const RedriveFlags& flags) {
   const std::string what = about("redrive", flags.queue);
-  return with_client(flags, what, [&](QueueClient& client, const Output& out) {
-    const auto report = client.redrive(flags.queue, flags.options);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto report = broker.queue(flags.queue).redrive(flags.options);
     if (!report) return out.fail(what, report.error());
     if (out.json()) {
       Output::object(Json{

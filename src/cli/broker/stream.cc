@@ -19,7 +19,7 @@
 namespace baton::cli {
 namespace {
 
-using client::StreamClient;
+using client::Broker;
 using client::StreamInfo;
 
 constexpr std::uint64_t kPartitionsMax = 1'024;
@@ -100,11 +100,11 @@ void print(const Output& out, const StreamInfo& stream, std::string_view done) {
 
 ExitCode run_create(const SettingsFlags& flags) {
   const std::string what = about_stream("create", flags.stream);
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     // Only for the message: two processes that create it at the same time may both be told that
     // they did.
-    const bool existed = client.describe_stream(flags.stream).has_value();
-    const auto stream = client.create_stream(flags.stream, flags.partitions, flags.settings);
+    const bool existed = broker.stream(flags.stream).describe().has_value();
+    const auto stream = broker.stream(flags.stream).create(flags.partitions, flags.settings);
     if (!stream) return out.fail(what, stream.error());
     if (existed && !out.json()) {
       Output::text(fmt::format("stream {} exists already, with these settings", stream->name));
@@ -121,8 +121,8 @@ ExitCode run_update(const SettingsFlags& flags) {
     return flags.output().fail(what, "nothing to change: give at least one setting",
                                ExitCode::usage);
   }
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
-    const auto stream = client.update_stream(flags.stream, flags.settings);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto stream = broker.stream(flags.stream).update(flags.settings);
     if (!stream) return out.fail(what, stream.error());
     print(out, *stream, "updated");
     return ExitCode::ok;
@@ -139,14 +139,14 @@ std::uint64_t records_of(const StreamInfo& stream) {
 
 ExitCode run_delete(const DeleteFlags& flags) {
   const std::string what = about_stream("delete", flags.stream);
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
-    const auto stream = client.describe_stream(flags.stream);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto stream = broker.stream(flags.stream).describe();
     if (!stream) return out.fail(what, stream.error());
     if (!confirmed(flags.yes, fmt::format("Delete stream {}, its groups and its {}?", stream->name,
                                           counted(records_of(*stream), "record")))) {
       return out.not_confirmed(what);
     }
-    const auto status = client.delete_stream(flags.stream);
+    const auto status = broker.stream(flags.stream).drop();
     if (!status) return out.fail(what, status.error());
     if (out.json()) {
       Output::object(Json{{"name", flags.stream}, {"deleted", true}});
@@ -159,8 +159,8 @@ ExitCode run_delete(const DeleteFlags& flags) {
 
 ExitCode run_describe(const StreamFlags& flags) {
   const std::string what = about_stream("describe", flags.stream);
-  return with_streams(flags, what, [&](StreamClient& client, const Output& out) {
-    const auto stream = client.describe_stream(flags.stream);
+  return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
+    const auto stream = broker.stream(flags.stream).describe();
     if (!stream) return out.fail(what, stream.error());
     if (out.json()) {
       Output::object(to_json(*stream));
@@ -172,8 +172,8 @@ ExitCode run_describe(const StreamFlags& flags) {
 }
 
 ExitCode run_list(const ListFlags& flags) {
-  return with_streams(flags, "stream list", [&](StreamClient& client, const Output& out) {
-    const auto streams = client.list_streams(flags.prefix);
+  return with_broker(flags, "stream list", [&](const Broker& broker, const Output& out) {
+    const auto streams = broker.streams(flags.prefix);
     if (!streams) return out.fail("stream list", streams.error());
     if (out.json()) {
       for (const StreamInfo& stream : *streams) Output::object(to_json(stream));

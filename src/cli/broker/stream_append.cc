@@ -52,10 +52,10 @@ void add(PayloadReport& report, const AppendResult& result) {
 
 ExitCode append_one(const AppendFlags& flags, std::string value) {
   const std::string what = about_stream("append", flags.stream);
-  return with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
+  return with_broker(flags, what, [&](const client::Broker& broker, const Output& out) {
     std::vector<NewRecord> records(1, flags.record);
     records[0].value = std::move(value);
-    const auto results = client.append(flags.stream, records);
+    const auto results = broker.stream(flags.stream).append(records);
     if (!results) return out.fail(what, results.error());
     const AppendResult& result = results->at(0);
     if (!result.ok()) return out.fail(what, *result.error);
@@ -68,10 +68,10 @@ ExitCode append_one(const AppendFlags& flags, std::string value) {
 ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
   const Output out = flags.output();
   const std::string what = about_stream("append", flags.stream);
-  auto producer = client::StreamProducer::open({.connection = flags.connection(),
-                                                .stream = flags.stream,
-                                                .producer = flags.producer,
-                                                .compression = flags.compression});
+  const auto broker = client::Broker::open(flags.connection());
+  if (!broker) return out.fail(what, broker.error());
+  auto producer = broker->stream(flags.stream)
+                      .producer({.producer = flags.producer, .compression = flags.compression});
   if (!producer) return out.fail(what, producer.error());
   PayloadReport report =
       new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown, work.total);
@@ -80,11 +80,11 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
     NewRecord record = flags.record;
     record.value = std::move(value);
     // The callbacks run one at a time, except those of records refused at once, which run here.
-    (*producer)->send(std::move(record),
+    producer->send(std::move(record),
                       [&report](const AppendResult& result) { add(report, result); });
   });
   // Failures of single records are in the report already.
-  static_cast<void>((*producer)->close(flags.timeout));
+  static_cast<void>(producer->close(flags.timeout));
   return report.finish(Clock::now() - began);
 }
 
@@ -95,8 +95,8 @@ ExitCode run_append(const AppendFlags& flags) {
   if (!work) return out.fail_here(what, work.error());
   // A missing stream, partition or broker is reported at once.
   const ExitCode there =
-      with_streams(flags, what, [&](client::StreamClient& client, const Output&) {
-        const auto stream = client.describe_stream(flags.stream);
+      with_broker(flags, what, [&](const client::Broker& broker, const Output&) {
+        const auto stream = broker.stream(flags.stream).describe();
         if (!stream) return out.fail(what, stream.error());
         if (!flags.record.partition) return ExitCode::ok;
         const Status status = check_partition(*stream, *flags.record.partition);

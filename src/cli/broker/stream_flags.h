@@ -6,10 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <baton/stream_client.h>
-
 #include "cli/base/command.h"
 #include "cli/base/output.h"
+#include "cli/broker/with_broker.h"  // IWYU pragma: export
 #include "cli/broker/stream_parse.h"
 
 /// What the verbs of `baton stream` and `baton group` share.
@@ -42,14 +41,5 @@ Result<Milliseconds> read_wait(std::string_view text);
 
 /// Fails, naming the flag, if the stream has no such partition.
 Status check_partition(const client::StreamInfo& stream, std::uint64_t partition);
-
-/// Runs `use` with a client; fails as `what` if there cannot be one.
-template <class Use>
-ExitCode with_streams(const ClientFlags& flags, std::string_view what, Use use) {
-  const Output out = flags.output();
-  auto client = client::StreamClient::connect(flags.connection());
-  if (!client) return out.fail(what, client.error());
-  return use(*client, out);
-}
 
 }  // namespace baton::cli

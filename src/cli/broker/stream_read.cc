@@ -40,7 +40,7 @@ struct ReadFlags : StreamFlags {
 /// A reader, and the partition that it reads.
 struct PartitionReader {
   std::uint32_t partition = 0;
-  std::unique_ptr<StreamReader> reader;
+  StreamReader reader;
 };
 
 /// Reads partitions and prints their records: one partition after the other, or all at once when
@@ -75,9 +75,9 @@ class Reading {
   }
 
  private:
-  void read(const PartitionReader& from) {
+  void read(PartitionReader& from) {
     while (!over_) {
-      auto records = from.reader->next();
+      auto records = from.reader.next();
       const std::lock_guard lock(mutex_);
       if (!records) {
         if (!error_) {
@@ -117,7 +117,7 @@ class Reading {
       changed_.wait_for(lock, kSlice);
       if (!over_ && !is_interrupted()) continue;
       over_ = true;
-      for (auto& reader : readers_) reader.reader->stop();
+      for (auto& reader : readers_) reader.reader.close();
     }
   }
 
@@ -135,8 +135,8 @@ class Reading {
 
 ExitCode run_read(const ReadFlags& flags) {
   const std::string what = about_stream("read", flags.stream);
-  return with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
-    const auto stream = client.describe_stream(flags.stream);
+  return with_broker(flags, what, [&](const client::Broker& broker, const Output& out) {
+    const auto stream = broker.stream(flags.stream).describe();
     if (!stream) return out.fail(what, stream.error());
     std::vector<std::uint32_t> partitions;
     if (flags.partition) {
@@ -150,11 +150,7 @@ ExitCode run_read(const ReadFlags& flags) {
     readers.reserve(partitions.size());
     for (const std::uint32_t partition : partitions) {
       readers.push_back({.partition = partition,
-                         .reader = client.read({.stream = flags.stream,
-                                                .partition = partition,
-                                                .from = flags.from,
-                                                .records_max = flags.max,
-                                                .follow = flags.follow})});
+                         .reader = broker.stream(flags.stream).read({.partition = partition, .from = flags.from, .records_max = flags.max, .follow = flags.follow})});
     }
     watch_for_interrupt();
     return Reading(flags, std::move(readers)).run();

@@ -52,14 +52,18 @@ class Subscribing {
       : flags_(flags), out_(flags.output()), what_(about_stream("subscribe", flags.stream)) {}
 
   ExitCode run() {
-    auto consumer = StreamConsumer::start(options(), [this](RecordBatch& batch) { take(batch); });
+    const auto broker = client::Broker::open(flags_.connection());
+    if (!broker) return out_.fail(what_, broker.error());
+    auto consumer = broker->stream(flags_.stream).consumer(options(), [this](RecordBatch& batch) {
+      take(batch);
+    });
     if (!consumer) return out_.fail(what_, consumer.error());
     last_ = Clock::now().time_since_epoch();
     while (!is_interrupted() && !enough_ && !waited_long()) {
-      if (const auto ended = (*consumer)->wait(kSlice); ended && !ended->has_value()) break;
+      if (const auto ended = consumer->wait(kSlice); ended && !ended->has_value()) break;
     }
-    const auto stopped = (*consumer)->stop(flags_.timeout);
-    if (!stopped) return end_with(stopped.error());
+    const auto closed = consumer->close(flags_.timeout);
+    if (!closed) return end_with(closed.error());
     if (count_ > 0 || is_interrupted() || enough_) return ExitCode::ok;
     return out_.fail(what_,
                      fmt::format("no record came within {}",
@@ -70,8 +74,6 @@ class Subscribing {
  private:
   client::StreamConsumerOptions options() {
     client::StreamConsumerOptions options;
-    options.connection = flags_.connection();
-    options.stream = flags_.stream;
     if (flags_.partition) options.partitions = {static_cast<std::uint32_t>(*flags_.partition)};
     options.group = flags_.group;
     options.single_active = flags_.single_active;
@@ -170,8 +172,8 @@ ExitCode run_subscribe(const SubscribeFlags& flags) {
   if (!named) return flags.output().fail_here(what, named.error());
   // A missing stream, partition or broker is reported at once.
   const ExitCode there =
-      with_streams(flags, what, [&](client::StreamClient& client, const Output& out) {
-        const auto stream = client.describe_stream(flags.stream);
+      with_broker(flags, what, [&](const client::Broker& broker, const Output& out) {
+        const auto stream = broker.stream(flags.stream).describe();
         if (!stream) return out.fail(what, stream.error());
         if (!flags.partition) return ExitCode::ok;
         const Status status = check_partition(*stream, *flags.partition);

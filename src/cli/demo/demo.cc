@@ -53,7 +53,7 @@ ExitCode run_demo(const DemoFlags& flags) {
   DemoBroker broker(folder);
   if (const Status started = broker.start(); !started)
     return out.fail_here("demo", started.error());
-  auto client = client::QueueClient::connect(broker.connection());
+  const auto client = client::Broker::open(broker.connection());
   if (!client) return out.fail("demo", client.error());
 
   Narrator narrator(out);

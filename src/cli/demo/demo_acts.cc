@@ -40,12 +40,10 @@ double ms_since(Clock::time_point began) {
   return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
 }
 
-Result<std::unique_ptr<LeaseStream>> open_stream(const Stage& stage, std::string_view queue,
-                                                 std::uint32_t in_flight_max = 0) {
-  BATON_TRY(auto stream, LeaseStream::open({.connection = stage.broker.connection(),
-                                            .queue = std::string(queue),
-                                            .in_flight_max = in_flight_max}));
-  BATON_TRY(const auto registration, stream->wait_until_registered(kPatience));
+Result<LeaseStream> open_stream(const Stage& stage, std::string_view queue,
+                                std::uint32_t in_flight_max = 0) {
+  BATON_TRY(auto stream, stage.client.queue(queue).lease({.in_flight_max = in_flight_max}));
+  BATON_TRY(const auto registration, stream.wait_until_registered(kPatience));
   static_cast<void>(registration);
   return stream;
 }
@@ -58,7 +56,7 @@ Result<LeasedMessage> take(LeaseStream& stream) {
 }
 
 Status send(const Stage& stage, std::string_view queue, std::vector<NewMessage> messages) {
-  BATON_TRY(const auto results, stage.client.enqueue(queue, std::move(messages)));
+  BATON_TRY(const auto results, stage.client.queue(queue).enqueue(std::move(messages)));
   for (const EnqueueResult& result : results) {
     if (result.error.has_value()) return result.error.value();
   }
@@ -78,7 +76,7 @@ std::vector<NewMessage> numbered(std::size_t count, const std::string& key) {
 bool wait_for_ready(const Stage& stage, std::string_view queue, std::uint64_t count) {
   const auto deadline = Clock::now() + kPatience;
   while (Clock::now() < deadline) {
-    const auto info = stage.client.describe_queue(queue);
+    const auto info = stage.client.queue(queue).describe();
     if (info && info->stats.ready == count) return true;
     std::this_thread::sleep_for(kPoll);
   }
@@ -89,7 +87,7 @@ bool wait_for_ready(const Stage& stage, std::string_view queue, std::uint64_t co
 /// confirmed.
 class Load {
  public:
-  Load(std::unique_ptr<client::Producer> producer, NewMessage message)
+  Load(client::Producer producer, NewMessage message)
       : producer_(std::move(producer)), message_(std::move(message)), thread_([this] { run(); }) {}
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
@@ -98,7 +96,7 @@ class Load {
   void stop() {
     over_ = true;
     if (thread_.joinable()) thread_.join();
-    static_cast<void>(producer_->close(kPatience));
+    static_cast<void>(producer_.close(kPatience));
   }
   [[nodiscard]] std::size_t confirmed() const { return count_; }
   /// Call after stop().
@@ -108,7 +106,7 @@ class Load {
   void run() {
     constexpr std::size_t kBatch = 64;
     while (!over_) {
-      producer_->send_batch(std::vector<NewMessage>(kBatch, message_),
+      producer_.send_batch(std::vector<NewMessage>(kBatch, message_),
                             [this](std::vector<EnqueueResult> results) {
                               for (EnqueueResult& result : results) note(result);
                             });
@@ -124,7 +122,7 @@ class Load {
   std::vector<std::string> ids_;
   std::atomic<std::size_t> count_ = 0;
   std::atomic<bool> over_ = false;
-  std::unique_ptr<client::Producer> producer_;
+  client::Producer producer_;
   NewMessage message_;
   std::thread thread_;
 };
@@ -158,29 +156,29 @@ Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
 }  // namespace
 
 Status act_first_messages(Stage& stage) {
-  BATON_TRY_STATUS(stage.client.create_queue("greetings"));
+  BATON_TRY_STATUS(stage.client.queue("greetings").create());
   const auto began = Clock::now();
   BATON_TRY_STATUS(send(stage, "greetings", numbered(10, "")));
   stage.narrator.say(
       fmt::format("sent 10 messages, each confirmed, in {:.1f} ms", ms_since(began)));
-  BATON_TRY(const auto stream, open_stream(stage, "greetings"));
+  BATON_TRY(auto stream, open_stream(stage, "greetings"));
   const auto leased = Clock::now();
   std::set<std::string> ids;
   for (int i = 0; i < 10; ++i) {
-    BATON_TRY(LeasedMessage message, take(*stream));
+    BATON_TRY(LeasedMessage message, take(stream));
     ids.insert(message.id);
-    stream->ack(message.token);
+    stream.ack(message.token);
   }
-  BATON_TRY_STATUS(stream->close(kPatience));
+  BATON_TRY_STATUS(stream.close(kPatience));
   stage.narrator.say(fmt::format("leased and acked them in {:.1f} ms", ms_since(leased)));
   stage.narrator.check(ids.size() == 10, "all 10 came, each once");
-  BATON_TRY(const auto info, stage.client.describe_queue("greetings"));
+  BATON_TRY(const auto info, stage.client.queue("greetings").describe());
   stage.narrator.check(info.stats.ready + info.stats.leased == 0, "the queue is empty");
   return {};
 }
 
 Status act_consumer_dies(Stage& stage) {
-  BATON_TRY_STATUS(stage.client.create_queue("parcels"));
+  BATON_TRY_STATUS(stage.client.queue("parcels").create());
   BATON_TRY_STATUS(send(stage, "parcels", numbered(10, "")));
   ChildProcess victim;
   const Status started =
@@ -193,18 +191,18 @@ Status act_consumer_dies(Stage& stage) {
   while (held < 10 && victim.read_line(kPatience)) ++held;
   stage.narrator.say(
       fmt::format("process {} holds {} messages, leased for 30 s", victim.pid(), held));
-  BATON_TRY(const auto heir, open_stream(stage, "parcels"));
+  BATON_TRY(auto heir, open_stream(stage, "parcels"));
 
   const auto killed = Clock::now();
   victim.kill();
   std::uint32_t attempt_max = 0;
   for (int i = 0; i < 10; ++i) {
-    BATON_TRY(LeasedMessage message, take(*heir));
+    BATON_TRY(LeasedMessage message, take(heir));
     attempt_max = std::max(attempt_max, message.attempt);
-    heir->ack(message.token);
+    heir.ack(message.token);
   }
   const double took = ms_since(killed);
-  BATON_TRY_STATUS(heir->close(kPatience));
+  BATON_TRY_STATUS(heir.close(kPatience));
   stage.narrator.say(
       fmt::format("kill -9; another consumer had all 10 of them {:.1f} ms later", took));
   stage.narrator.number("takeover_ms", took);
@@ -216,20 +214,20 @@ Status act_late_ack(Stage& stage) {
   client::QueueSettings settings;
   settings.visibility_timeout = milliseconds{300};
   settings.retry_delay = milliseconds{10};
-  BATON_TRY_STATUS(stage.client.create_queue("slow", settings));
+  BATON_TRY_STATUS(stage.client.queue("slow").create(settings));
   BATON_TRY_STATUS(send(stage, "slow", numbered(1, "")));
-  BATON_TRY(const auto slow, open_stream(stage, "slow", 1));
-  BATON_TRY(const LeasedMessage first, take(*slow));
+  BATON_TRY(auto slow, open_stream(stage, "slow", 1));
+  BATON_TRY(const LeasedMessage first, take(slow));
   stage.narrator.say("a consumer leases a message for 300 ms, and falls asleep");
-  BATON_TRY(const auto next, open_stream(stage, "slow", 1));
-  BATON_TRY(const LeasedMessage second, take(*next));
+  BATON_TRY(auto next, open_stream(stage, "slow", 1));
+  BATON_TRY(const LeasedMessage second, take(next));
   stage.narrator.say(
       fmt::format("the lease ends; another consumer gets the message, attempt {}", second.attempt));
-  BATON_TRY(const auto late, stage.client.ack("slow", std::vector{first.token}));
+  BATON_TRY(const auto late, stage.client.queue("slow").ack(std::vector{first.token}));
   const bool refused = !late.at(0) && late.at(0).error().code == Errc::lease_lost;
   stage.narrator.check(refused,
                        "the sleeper's late ack is refused (lease_lost) and changes nothing");
-  BATON_TRY(const auto good, stage.client.ack("slow", std::vector{second.token}));
+  BATON_TRY(const auto good, stage.client.queue("slow").ack(std::vector{second.token}));
   stage.narrator.check(good.at(0).has_value(), "the new holder's ack counts");
   return {};
 }
@@ -238,50 +236,50 @@ Status act_dead_letters(Stage& stage) {
   client::QueueSettings settings;
   settings.attempts_max = 3;
   settings.retry_delay = milliseconds{20};
-  BATON_TRY_STATUS(stage.client.create_queue("orders", settings));
+  BATON_TRY_STATUS(stage.client.queue("orders").create(settings));
   BATON_TRY_STATUS(send(stage, "orders", numbered(1, "")));
-  BATON_TRY(const auto stream, open_stream(stage, "orders"));
+  BATON_TRY(auto stream, open_stream(stage, "orders"));
   std::string id;
   for (std::uint32_t attempt = 1; attempt <= 3; ++attempt) {
-    BATON_TRY(const LeasedMessage message, take(*stream));
+    BATON_TRY(const LeasedMessage message, take(stream));
     id = message.id;
     stage.narrator.say(fmt::format("attempt {}: nack, \"card declined\"", message.attempt));
-    stream->nack({.token = message.token, .reason = "card declined"});
+    stream.nack({.token = message.token, .reason = "card declined"});
   }
-  BATON_TRY_STATUS(stream->flush(kPatience));
+  BATON_TRY_STATUS(stream.flush(kPatience));
   stage.narrator.check(wait_for_ready(stage, "orders.dlq", 1),
                        "after its 3 attempts the message is in orders.dlq");
-  BATON_TRY(const auto dead, stage.client.peek("orders.dlq"));
+  BATON_TRY(const auto dead, stage.client.queue("orders.dlq").peek());
   for (const auto& message : dead) {
     for (const auto& [name, value] : message.headers) {
       stage.narrator.say(fmt::format("  {}: {}", printable(name), printable(value)));
     }
   }
-  BATON_TRY(const auto report, stage.client.redrive("orders.dlq"));
+  BATON_TRY(const auto report, stage.client.queue("orders.dlq").redrive());
   stage.narrator.check(report.moved == 1, "redrive moves it back");
-  BATON_TRY(const LeasedMessage again, take(*stream));
+  BATON_TRY(const LeasedMessage again, take(stream));
   stage.narrator.check(again.attempt == 1, "it is delivered again, as a first attempt");
-  stream->ack(again.token);
-  return stream->close(kPatience);
+  stream.ack(again.token);
+  return stream.close(kPatience);
 }
 
 Status act_fairness(Stage& stage) {
-  BATON_TRY_STATUS(stage.client.create_queue("shared"));
+  BATON_TRY_STATUS(stage.client.queue("shared").create());
   BATON_TRY_STATUS(send(stage, "shared", numbered(kNoisy, "noisy")));
   BATON_TRY_STATUS(send(stage, "shared", numbered(kQuiet, "quiet")));
   stage.narrator.say(fmt::format("tenant 'noisy' has sent {} messages, then tenant 'quiet' {}",
                                  format_count(kNoisy), kQuiet));
-  BATON_TRY(const auto stream, open_stream(stage, "shared", 16));
+  BATON_TRY(auto stream, open_stream(stage, "shared", 16));
   std::size_t served = 0;
   std::size_t quiet = 0;
   std::size_t quiet_done_at = 0;
   while (served < kNoisy + kQuiet) {
-    BATON_TRY(LeasedMessage message, take(*stream));
+    BATON_TRY(LeasedMessage message, take(stream));
     ++served;
     if (message.fairness_key == "quiet" && ++quiet == kQuiet) quiet_done_at = served;
-    stream->ack(message.token);
+    stream.ack(message.token);
   }
-  BATON_TRY_STATUS(stream->close(kPatience));
+  BATON_TRY_STATUS(stream.close(kPatience));
   stage.narrator.say(fmt::format("the last of quiet's messages was number {} of the {} served",
                                  quiet_done_at, format_count(served)));
   stage.narrator.number("quiet_done_at", static_cast<double>(quiet_done_at));
@@ -291,9 +289,9 @@ Status act_fairness(Stage& stage) {
 }
 
 Status act_broker_dies(Stage& stage) {
-  BATON_TRY_STATUS(stage.client.create_queue("payments"));
+  BATON_TRY_STATUS(stage.client.queue("payments").create());
   BATON_TRY(auto producer,
-            client::Producer::open({.connection = stage.broker.connection(), .queue = "payments"}));
+            stage.client.queue("payments").producer());
   NewMessage message;
   message.payload = std::string(100, 'p');
   Load load(std::move(producer), message);
@@ -315,8 +313,8 @@ Status act_broker_dies(Stage& stage) {
   stage.narrator.number("restart_ms", recovery);
   stage.narrator.number("confirmed", static_cast<double>(load.ids().size()));
 
-  BATON_TRY(const auto stream, open_stream(stage, "payments", 4096));
-  BATON_TRY(const std::set<std::string> found, drain(*stream, load.ids().size()));
+  BATON_TRY(auto stream, open_stream(stage, "payments", 4096));
+  BATON_TRY(const std::set<std::string> found, drain(stream, load.ids().size()));
   const auto lost = std::ranges::count_if(
       load.ids(), [&found](const std::string& id) { return !found.contains(id); });
   stage.narrator.say(fmt::format("leased {} messages; confirmed but missing: {}",
@@ -326,10 +324,10 @@ Status act_broker_dies(Stage& stage) {
 }
 
 Status act_throughput(Stage& stage) {
-  BATON_TRY_STATUS(stage.client.create_queue("fast"));
-  BATON_TRY(const auto stream, open_stream(stage, "fast", 8192));
+  BATON_TRY_STATUS(stage.client.queue("fast").create());
+  BATON_TRY(auto stream, open_stream(stage, "fast", 8192));
   BATON_TRY(auto producer,
-            client::Producer::open({.connection = stage.broker.connection(), .queue = "fast"}));
+            stage.client.queue("fast").producer());
   NewMessage message;
   message.payload = std::string(kPayloadBytes, 'f');
   std::size_t acked = 0;
@@ -337,16 +335,16 @@ Status act_throughput(Stage& stage) {
   {
     Load load(std::move(producer), message);
     while (Clock::now() - began < kRun) {
-      BATON_TRY(std::vector<LeasedMessage> messages, stream->next_batch(milliseconds{100}));
+      BATON_TRY(std::vector<LeasedMessage> messages, stream.next_batch(milliseconds{100}));
       std::vector<client::LeaseToken> tokens;
       tokens.reserve(messages.size());
       for (LeasedMessage& leased : messages) tokens.push_back(std::move(leased.token));
       acked += tokens.size();
-      stream->ack(std::move(tokens));
+      stream.ack(std::move(tokens));
     }
     load.stop();
   }
-  BATON_TRY_STATUS(stream->flush(kPatience));
+  BATON_TRY_STATUS(stream.flush(kPatience));
   const double rate = static_cast<double>(acked) / (ms_since(began) / 1'000);
   stage.narrator.say(
       fmt::format("1 producer, 1 consumer, 1 KiB, fsync on: {} messages a second sent, "
@@ -354,7 +352,7 @@ Status act_throughput(Stage& stage) {
                   format_count(static_cast<std::uint64_t>(rate))));
   stage.narrator.number("messages_per_second", rate);
   stage.narrator.check(acked > 0, "messages flow");
-  return stream->close(kPatience);
+  return stream.close(kPatience);
 }
 
 }  // namespace baton::cli

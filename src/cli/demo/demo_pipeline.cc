@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "cli/demo/demo_stage.h"
 #include "cli/worker/worker_flags.h"
@@ -120,9 +120,9 @@ struct Sent {
 };
 
 Result<Sent> send_orders(Stage& stage) {
-  auto broker = client::StreamClient::connect(stage.broker.connection());
+  auto broker = client::Broker::open(stage.broker.connection());
   if (!broker) return Error{Errc::unavailable, broker.error().text};
-  const auto created = broker->create_stream(kName, 4);
+  const auto created = broker->stream(kName).create(4);
   if (!created) return Error{Errc::unavailable, created.error().text};
   BATON_TRY(const auto endpoint, pipeline::parse_source_url(fmt::format(
                                      "baton-stream://{}/{}", stage.broker.address(), kName)));
@@ -150,7 +150,7 @@ void check_end(Stage& stage, const Sent& sent, const Json& end) {
                            count("dead_letters") == sent.poison(),
                        "the counts are the generator's: nothing skipped, nothing twice, no dead "
                        "letter of the outage");
-  const auto letters = stage.client.describe_queue(std::string(kName) + ".dlq");
+  const auto letters = stage.client.queue(std::string(kName) + ".dlq").describe();
   stage.narrator.check(
       letters.has_value() && letters->stats.ready == sent.poison(),
       "the dead letters are in a queue, with their reasons, to be sent back later");

@@ -93,7 +93,7 @@ class Narrator {
 struct Stage {
   DemoFolder& folder;
   DemoBroker& broker;
-  client::QueueClient& client;
+  const client::Broker& client;
   Narrator& narrator;
 };
 

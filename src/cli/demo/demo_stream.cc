@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_consumer.h>
 #include <baton/stream_producer.h>
 
@@ -61,29 +61,24 @@ class Member {
   static Result<std::unique_ptr<Member>> join(const Stage& stage, std::string owner, Tally& tally) {
     auto member = std::make_unique<Member>();
     client::StreamConsumerOptions options;
-    options.connection = stage.broker.connection();
-    options.stream = "orders";
     options.group = "billing";
     options.single_active = true;
     options.from = client::StartFrom::first();
     options.owner = std::move(owner);
     options.on_active = [self = member.get()](const client::StreamPosition&) { ++self->seats_; };
     options.on_step_down = [self = member.get()](std::uint32_t) { --self->seats_; };
-    BATON_TRY(member->consumer_, client::StreamConsumer::start(
-                                     options,
-                                     [&tally](client::RecordBatch& batch) {
-                                       for (const client::Record& record : batch.records) {
-                                         tally.add(batch.partition, record.offset);
-                                       }
-                                     }));
+    const auto count = [&tally](client::RecordBatch& batch) {
+      for (const client::Record& record : batch.records) tally.add(batch.partition, record.offset);
+    };
+    BATON_TRY(member->consumer_, stage.client.stream("orders").consumer(options, count));
     return member;
   }
   [[nodiscard]] int seats() const { return seats_; }
-  Status leave() { return consumer_->stop(kPatience); }
+  Status leave() { return consumer_->close(kPatience); }
 
  private:
   std::atomic<int> seats_ = 0;
-  std::unique_ptr<client::StreamConsumer> consumer_;
+  std::optional<client::StreamConsumer> consumer_;
 };
 
 /// A consumer in a process of its own; it prints what it has read.
@@ -133,7 +128,7 @@ class Stranger {
 /// Appends at a steady pace until it is destroyed.
 class Shop {
  public:
-  explicit Shop(std::unique_ptr<client::StreamProducer> producer)
+  explicit Shop(client::StreamProducer producer)
       : producer_(std::move(producer)), thread_([this] { run(); }) {}
   Shop(const Shop&) = delete;
   Shop& operator=(const Shop&) = delete;
@@ -143,7 +138,7 @@ class Shop {
     over_ = true;
     if (!thread_.joinable()) return {};
     thread_.join();
-    return producer_->close(kPatience);
+    return producer_.close(kPatience);
   }
   [[nodiscard]] std::size_t sent() const { return sent_; }
 
@@ -154,14 +149,14 @@ class Shop {
         client::NewRecord record;
         record.key = fmt::format("customer {}", sent_ % 100);
         record.value = fmt::format("order {}", sent_.load());
-        producer_->send(std::move(record), nullptr);
+        producer_.send(std::move(record), nullptr);
         ++sent_;
       }
       std::this_thread::sleep_for(kPoll);
     }
   }
 
-  std::unique_ptr<client::StreamProducer> producer_;
+  client::StreamProducer producer_;
   std::atomic<std::size_t> sent_ = 0;
   std::atomic<bool> over_ = false;
   std::thread thread_;
@@ -190,12 +185,9 @@ void report_move(Stage& stage, std::string_view what, std::string_view name,
 }  // namespace
 
 Status act_stream_seats(Stage& stage) {
-  BATON_TRY(client::StreamClient streams, client::StreamClient::connect(stage.broker.connection()));
-  BATON_TRY_STATUS(streams.create_stream("orders", kPartitions));
-  client::StreamProducerOptions selling;
-  selling.connection = stage.broker.connection();
-  selling.stream = "orders";
-  BATON_TRY(auto producer, client::StreamProducer::open(selling));
+  const client::Stream orders = stage.client.stream("orders");
+  BATON_TRY_STATUS(orders.create(kPartitions));
+  BATON_TRY(auto producer, orders.producer());
   Shop shop(std::move(producer));
   Tally tally;
   BATON_TRY(const auto first, Member::join(stage, "first", tally));

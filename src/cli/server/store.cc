@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <baton/admin_client.h>
+#include <baton/broker.h>
 
 #include "cli/server/commands.h"
 #include "cli/server/inspect.h"
@@ -45,11 +45,11 @@ ShardInspection inspection_of(const client::ShardInfo& info) {
 
 ExitCode inspect_live(const InspectFlags& flags) {
   const Output out = flags.output();
-  auto admin = client::AdminClient::connect(flags.connection());
-  if (!admin) return out.fail(kWhat, admin.error());
+  const auto broker = client::Broker::open(flags.connection());
+  if (!broker) return out.fail(kWhat, broker.error());
   // So that the tables show the present state.
-  if (const auto made = admin->checkpoint(); !made) return out.fail(kWhat, made.error());
-  const auto infos = admin->inspect();
+  if (const auto made = broker->checkpoint(); !made) return out.fail(kWhat, made.error());
+  const auto infos = broker->shards();
   if (!infos) return out.fail(kWhat, infos.error());
   std::vector<ShardInspection> shards;
   for (const client::ShardInfo& info : *infos) shards.push_back(inspection_of(info));

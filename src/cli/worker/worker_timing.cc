@@ -48,16 +48,14 @@ Result<client::WorkerTiming> resolve_timing(const std::string& profile, const st
   client::WorkerTiming timing = *named;
   if (wanted.lease.has_value()) {
     timing.heartbeat =
-        std::chrono::nanoseconds(std::llround(static_cast<double>(timing.heartbeat.count()) *
-                                              (std::chrono::duration<double>(*wanted.lease) /
-                                               std::chrono::duration<double>(timing.lease))));
-    timing.heartbeat =
-        std::max<std::chrono::nanoseconds>(timing.heartbeat, client::kWorkerIntervalMin);
+        Milliseconds(std::llround(static_cast<double>(timing.heartbeat.count()) *
+                                  (std::chrono::duration<double>(*wanted.lease) /
+                                   std::chrono::duration<double>(timing.lease))));
+    timing.heartbeat = std::max(timing.heartbeat, client::kWorkerIntervalMin);
     timing.lease = *wanted.lease;
   }
-  timing.heartbeat =
-      wanted.heartbeat.value_or(std::chrono::duration_cast<Milliseconds>(timing.heartbeat));
-  const auto set = [](std::chrono::nanoseconds& field, const std::optional<Milliseconds>& value) {
+  timing.heartbeat = wanted.heartbeat.value_or(timing.heartbeat);
+  const auto set = [](Milliseconds& field, const std::optional<Milliseconds>& value) {
     if (value.has_value()) field = *value;
   };
   set(timing.resync, wanted.resync);

@@ -219,13 +219,13 @@ class LeasedLetters {
 }  // namespace
 
 Result<std::unique_ptr<DeadLetterQueue>> DeadLetterQueue::open(const Endpoint& endpoint) {
-  auto client = client::QueueClient::connect(connection_to(endpoint));
-  if (!client.has_value()) return client.error();
-  return std::unique_ptr<DeadLetterQueue>(new DeadLetterQueue(endpoint, *std::move(client)));
+  BATON_TRY(const client::Broker broker, client::Broker::open(connection_to(endpoint)));
+  return std::unique_ptr<DeadLetterQueue>(
+      new DeadLetterQueue(endpoint, broker.queue(endpoint.name)));
 }
 
 Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
-  auto messages = client_.peek(endpoint_.name, limits::kPeekMax);
+  auto messages = queue_.peek(limits::kPeekMax);
   if (!messages.has_value()) return client::explain(connection_to(endpoint_), messages.error());
   for (const client::PeekedMessage& message : *messages) {
     if (!see(letter_of(message))) break;
@@ -234,26 +234,24 @@ Status DeadLetterQueue::read(const std::function<bool(FoundLetter)>& see) {
 }
 
 Result<StoredLetter> DeadLetterQueue::find(const std::string& id) {
-  auto message = client_.peek_message(endpoint_.name, id);
+  auto message = queue_.peek_message(id);
   if (!message.has_value()) return client::explain(connection_to(endpoint_), message.error());
   return letter_of(*message);
 }
 
 Result<std::uint64_t> DeadLetterQueue::take(LetterTaker& taker) {
-  const auto info = client_.describe_queue(endpoint_.name);
+  const auto info = queue_.describe();
   if (!info.has_value()) return client::explain(connection_to(endpoint_), info.error());
   client::LeaseStreamOptions options;
-  options.connection = connection_to(endpoint_);
-  options.queue = endpoint_.name;
   const std::uint64_t all = info->stats.ready;
   options.in_flight_max =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(all, 1, limits::kInFlightMax));
   options.in_flight_bytes_max = limits::kInFlightBytesMax;
-  auto stream = client::LeaseStream::open(std::move(options));
+  auto stream = queue_.lease(std::move(options));
   if (!stream.has_value()) return stream.error();
-  const auto registered = (*stream)->wait_until_registered(kRegister);
+  const auto registered = stream->wait_until_registered(kRegister);
   if (!registered.has_value()) return registered.error();
-  return LeasedLetters(taker, **stream, registered->visibility_timeout).run(all);
+  return LeasedLetters(taker, *stream, registered->visibility_timeout).run(all);
 }
 
 }  // namespace baton::pipeline

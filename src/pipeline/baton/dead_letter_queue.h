@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <baton/queue_client.h>
+#include <baton/broker.h>
 
 #include "pipeline/ends/endpoint.h"
 #include "pipeline/engine/dead_letter_store.h"
@@ -23,11 +23,11 @@ class DeadLetterQueue : public DeadLetterStore {
   Result<std::uint64_t> take(LetterTaker& taker) override;
 
  private:
-  DeadLetterQueue(Endpoint endpoint, client::QueueClient client)
-      : endpoint_(std::move(endpoint)), client_(std::move(client)) {}
+  DeadLetterQueue(Endpoint endpoint, client::Queue queue)
+      : endpoint_(std::move(endpoint)), queue_(std::move(queue)) {}
 
   Endpoint endpoint_;
-  client::QueueClient client_;
+  client::Queue queue_;
 };
 
 }  // namespace baton::pipeline

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include <baton/queue_client.h>
+#include <baton/broker.h>
 
 #include "pipeline/baton/dead_letter_queue.h"
 #include "pipeline/baton/outputs.h"
@@ -42,9 +42,9 @@ Result<std::unique_ptr<Source>> make_queue_source(const PipelineConfig& config) 
 
 Result<std::optional<Finding>> find_missing_queue(const PipelineConfig& config) {
   const Endpoint& to = config.dead_letters.endpoint;
-  auto client = client::QueueClient::connect(hasty_connection_to(to));
+  auto client = client::Broker::open(hasty_connection_to(to));
   if (!client.has_value()) return client.error();
-  const auto queue = client->describe_queue(to.name);
+  const auto queue = client->queue(to.name).describe();
   if (queue.has_value()) return std::nullopt;
   if (queue.error().code == Errc::queue_not_found) return missing(false, "queue", to.name);
   return client::explain(connection_to(to), queue.error());

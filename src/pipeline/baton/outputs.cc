@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include <baton/queue_client.h>
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_producer.h>
 
+#include "base/result.h"
 #include "sdk/base/channel.h"
 
 namespace baton::pipeline {
@@ -18,17 +18,14 @@ namespace {
 class StreamOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
-    client::StreamProducerOptions options;
-    options.connection = connection_to(endpoint);
-    options.stream = endpoint.name;
+    const client::ConnectionOptions connection = connection_to(endpoint);
+    BATON_TRY(const client::Broker broker, client::Broker::open(connection));
+    const client::Stream stream = broker.stream(endpoint.name);
     // A producer waits for its broker, and for its stream, and says nothing meanwhile.
-    auto client = client::StreamClient::connect(options.connection);
-    if (!client.has_value()) return client.error();
-    const auto stream = client->describe_stream(endpoint.name);
-    if (!stream.has_value()) return client::explain(options.connection, stream.error());
-    auto producer = client::StreamProducer::open(std::move(options));
-    if (!producer.has_value()) return producer.error();
-    return std::unique_ptr<RecordOutput>(new StreamOutput(*std::move(producer)));
+    const auto found = stream.describe();
+    if (!found.has_value()) return client::explain(connection, found.error());
+    BATON_TRY(auto producer, stream.producer());
+    return std::unique_ptr<RecordOutput>(new StreamOutput(std::move(producer)));
   }
 
   Status send(Record record) override {
@@ -38,27 +35,23 @@ class StreamOutput : public RecordOutput {
     for (auto& [name, value] : record.headers) {
       fresh.headers.push_back({.name = std::move(name), .value = std::move(value)});
     }
-    producer_->send(std::move(fresh), {});
+    producer_.send(std::move(fresh), {});
     return {};
   }
   Status flush(std::chrono::milliseconds timeout) override {
-    const auto flushed = producer_->flush(timeout);
-    if (!flushed.has_value()) return flushed.error();
-    return {};
+    return producer_.flush(timeout);
   }
 
  private:
-  explicit StreamOutput(std::unique_ptr<client::StreamProducer> producer)
-      : producer_(std::move(producer)) {}
-  std::unique_ptr<client::StreamProducer> producer_;
+  explicit StreamOutput(client::StreamProducer producer) : producer_(std::move(producer)) {}
+  client::StreamProducer producer_;
 };
 
 class QueueOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint) {
-    auto client = client::QueueClient::connect(connection_to(endpoint));
-    if (!client.has_value()) return client.error();
-    return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint, *std::move(client)));
+    BATON_TRY(const client::Broker broker, client::Broker::open(connection_to(endpoint)));
+    return std::unique_ptr<RecordOutput>(new QueueOutput(endpoint, broker.queue(endpoint.name)));
   }
 
   Status send(Record record) override {
@@ -73,12 +66,12 @@ class QueueOutput : public RecordOutput {
   Status flush(std::chrono::milliseconds /*timeout*/) override { return send_all(); }
 
  private:
-  QueueOutput(Endpoint endpoint, client::QueueClient client)
-      : endpoint_(std::move(endpoint)), client_(std::move(client)) {}
+  QueueOutput(Endpoint endpoint, client::Queue queue)
+      : endpoint_(std::move(endpoint)), queue_(std::move(queue)) {}
 
   Status send_all() {
     if (messages_.empty()) return {};
-    const auto results = client_.enqueue(endpoint_.name, std::exchange(messages_, {}));
+    const auto results = queue_.enqueue(std::exchange(messages_, {}));
     if (!results.has_value()) return client::explain(connection_to(endpoint_), results.error());
     for (const client::EnqueueResult& result : *results) {
       if (result.error.has_value()) return *result.error;
@@ -87,7 +80,7 @@ class QueueOutput : public RecordOutput {
   }
 
   Endpoint endpoint_;
-  client::QueueClient client_;
+  client::Queue queue_;
   std::vector<client::NewMessage> messages_;
 };
 

@@ -19,20 +19,20 @@ constexpr std::size_t kBytesPerCall = std::size_t{2} << 20U;
 }  // namespace
 
 Result<std::unique_ptr<QueueDeadLetters>> QueueDeadLetters::open(QueueDeadLetterOptions options) {
-  auto client = client::QueueClient::connect(options.connection);
-  if (!client.has_value()) return client.error();
+  BATON_TRY(const client::Broker broker, client::Broker::open(options.connection));
+  const client::Queue queue = broker.queue(options.queue);
   client::QueueSettings settings;
   settings.dedup_window = kDedupWindow;
   settings.attempts_max = 0;                  // Looking at a letter does not use it up,
   settings.visibility_timeout = kVisibility;  // and may take its time.
   settings.payload_bytes_max = limits::kPayloadBytesMax;
-  const auto created = client->create_queue(options.queue, settings);
+  const auto created = queue.create(settings);
   // One that exists with other settings is somebody's choice.
   if (!created.has_value() && created.error().code != Errc::queue_exists) {
     return client::explain(options.connection, created.error());
   }
   return std::unique_ptr<QueueDeadLetters>(
-      new QueueDeadLetters(std::move(options), *std::move(client)));
+      new QueueDeadLetters(std::move(options), queue));
 }
 
 Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
@@ -55,7 +55,7 @@ Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
 
 Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
   while (!messages.empty()) {
-    const auto results = client_.enqueue(options_.queue, messages);
+    const auto results = queue_.enqueue(messages);
     if (!results.has_value()) return results.error();
     std::vector<client::NewMessage> again;
     for (std::size_t i = 0; i < results->size(); ++i) {
@@ -78,7 +78,7 @@ Result<bool> QueueDeadLetters::is_stored(const client::EnqueueResult& result) {
     return *result.error;
   }
   if (!result.duplicate) return true;
-  const auto first = client_.peek_message(options_.queue, result.id);
+  const auto first = queue_.peek_message(result.id);
   if (first.has_value()) return true;
   if (first.error().code == Errc::message_not_found) return false;
   return first.error();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <baton/queue_client.h>
+#include <baton/broker.h>
 
 #include "pipeline/engine/dead_letter.h"
 
@@ -25,14 +25,14 @@ class QueueDeadLetters : public DeadLetterTarget {
   [[nodiscard]] std::string name() const override;
 
  private:
-  QueueDeadLetters(QueueDeadLetterOptions options, client::QueueClient client)
-      : options_(std::move(options)), client_(std::move(client)) {}
+  QueueDeadLetters(QueueDeadLetterOptions options, client::Queue queue)
+      : options_(std::move(options)), queue_(std::move(queue)) {}
 
   Status send(std::vector<client::NewMessage> messages);
   Result<bool> is_stored(const client::EnqueueResult& result);
 
   QueueDeadLetterOptions options_;
-  client::QueueClient client_;
+  client::Queue queue_;
 };
 
 }  // namespace baton::pipeline

@@ -85,7 +85,7 @@ QueueSource::~QueueSource() {
   changed_.notify_all();
   keeper_.request_stop();
   deliverer_.request_stop();
-  if (stream_ != nullptr) stream_->interrupt();
+  if (stream_.has_value()) stream_->interrupt();
 }
 
 void QueueSource::log(bool warning, const std::string& text) const {
@@ -96,8 +96,6 @@ std::string QueueSource::name() const { return fmt::format("baton-queue:{}", opt
 
 client::LeaseStreamOptions QueueSource::stream_options() {
   client::LeaseStreamOptions options;
-  options.connection = options_.connection;
-  options.queue = options_.queue;
   options.in_flight_max = static_cast<std::uint32_t>(options_.prefetch);
   options.in_flight_bytes_max = options_.prefetch_bytes;
   options.manual_credit = true;
@@ -116,16 +114,17 @@ client::LeaseStreamOptions QueueSource::stream_options() {
 
 Status QueueSource::start(SourceListener& listener) {
   listener_ = &listener;
-  auto stream = client::LeaseStream::open(stream_options());
+  BATON_TRY(const client::Broker broker, client::Broker::open(options_.connection));
+  auto stream = broker.queue(options_.queue).lease(stream_options());
   if (!stream.has_value()) return stream.error();
-  const auto registered = (*stream)->wait_until_registered(kStartTimeout);
+  const auto registered = stream->wait_until_registered(kStartTimeout);
   if (!registered.has_value()) return registered.error();
   auto connection = options_.connection;
   connection.deadline = std::clamp(registered->visibility_timeout / 6, kKeepMin, kLookTimeoutMax);
-  auto client = client::QueueClient::connect(connection);
+  auto client = client::Broker::open(connection);
   if (!client.has_value()) return client.error();
   visibility_ = registered->visibility_timeout;
-  client_ = std::make_unique<client::QueueClient>(*std::move(client));
+  client_ = *std::move(client);
   stream_ = *std::move(stream);
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
   deliverer_ = std::jthread([this](const std::stop_token& stop) { deliver(stop); });
@@ -311,7 +310,7 @@ void QueueSource::look_at_queue() {
   const auto now = Clock::now();
   if (!connected_ || now - looked_at_ < kLookAtQueue) return;
   looked_at_ = now;
-  const auto info = client_->describe_queue(options_.queue);
+  const auto info = client_->queue(options_.queue).describe();
   if (!info.has_value()) return;
   visibility_ = info->settings.visibility_timeout.value_or(visibility_.load());
   const std::uint64_t depth = info->stats.ready + info->stats.leased + info->stats.delayed;
@@ -338,7 +337,7 @@ void QueueSource::resume() {
 }
 
 Status QueueSource::stop(milliseconds timeout) {
-  if (stream_ == nullptr) return {};
+  if (!stream_.has_value()) return {};
   const auto deadline = Clock::now() + timeout;
   Tokens tokens;
   {
@@ -411,9 +410,9 @@ std::vector<PartitionLag> QueueSource::ends() const {
 Result<Findings> QueueSource::check() {
   auto connection = options_.connection;
   connection.deadline = std::min(connection.deadline, kCheckTimeout);
-  auto client = client::QueueClient::connect(connection);
+  auto client = client::Broker::open(connection);
   if (!client.has_value()) return client.error();
-  const auto info = client->describe_queue(options_.queue);
+  const auto info = client->queue(options_.queue).describe();
   if (!info.has_value()) return client::explain(options_.connection, info.error());
   const client::QueueSettings& settings = info->settings;
   Findings said;

@@ -16,7 +16,7 @@
 
 #include <baton/connection.h>
 #include <baton/lease_stream.h>
-#include <baton/queue_client.h>
+#include <baton/broker.h>
 
 #include "pipeline/engine/source.h"
 
@@ -122,9 +122,9 @@ class QueueSource : public Source {
   bool assigned_ = false;
 
   Clock::time_point looked_at_{};  // The keeper's own.
-  std::unique_ptr<client::QueueClient> client_;
+  std::optional<client::Broker> client_;
   // After all that its callbacks touch.
-  std::unique_ptr<client::LeaseStream> stream_;
+  std::optional<client::LeaseStream> stream_;
   std::jthread keeper_;
   std::jthread deliverer_;
 };

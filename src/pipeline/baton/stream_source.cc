@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include "sdk/base/channel.h"
 
@@ -52,12 +52,11 @@ std::vector<Record> to_records(std::vector<client::Record> records, std::int64_t
 }  // namespace
 
 Result<client::StreamInfo> StreamSource::describe() {
-  if (broker_ == nullptr) {
-    auto broker = client::StreamClient::connect(options_.connection);
-    if (!broker.has_value()) return broker.error();
-    broker_ = std::make_unique<client::StreamClient>(*std::move(broker));
+  if (!stream_.has_value()) {
+    BATON_TRY(const client::Broker broker, client::Broker::open(options_.connection));
+    stream_ = broker.stream(options_.stream);
   }
-  auto info = broker_->describe_stream(options_.stream);
+  auto info = stream_->describe();
   if (info.has_value()) return *std::move(info);
   Error error = client::explain(options_.connection, info.error());
   if (error.code == Errc::stream_not_found) {
@@ -77,8 +76,8 @@ Result<Findings> StreamSource::check() {
 Status StreamSource::start(SourceListener& listener) {
   listener_ = &listener;
   BATON_TRY(const client::StreamInfo info, describe());
-  auto consumer = client::StreamConsumer::start(
-      consumer_options(info.partitions), [this](client::RecordBatch& batch) { handle(batch); });
+  auto consumer = stream_->consumer(consumer_options(info.partitions),
+                                    [this](client::RecordBatch& batch) { handle(batch); });
   if (!consumer.has_value()) return consumer.error();
   consumer_ = *std::move(consumer);
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
@@ -102,7 +101,7 @@ Error StreamSource::with_advice(const Error& problem) const {
 void StreamSource::watch(const std::stop_token& stop) {
   client::ConnectionOptions connection = options_.connection;
   connection.deadline = kLookTimeout;  // Whoever stops waits for it.
-  auto broker = client::StreamClient::connect(connection);
+  auto broker = client::Broker::open(connection);
   auto looked_at = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
     const auto ended = consumer_->wait(kLookAgain);
@@ -111,14 +110,14 @@ void StreamSource::watch(const std::stop_token& stop) {
       return;
     }
     if (!broker.has_value() || std::chrono::steady_clock::now() - looked_at < kLookAtEnds) continue;
-    look_at_ends(*broker);
+    look_at_ends(broker->stream(options_.stream));
     looked_at = std::chrono::steady_clock::now();
   }
 }
 
 /// Batches tell where the stream ends, too, but while the window is full there are none.
-void StreamSource::look_at_ends(client::StreamClient& broker) {
-  const auto info = broker.describe_stream(options_.stream);
+void StreamSource::look_at_ends(const client::Stream& stream) {
+  const auto info = stream.describe();
   if (!info.has_value()) {
     const Error error = info.error();
     return set_trouble(may_pass(error) ? std::optional(error.text) : std::nullopt);
@@ -146,8 +145,6 @@ void StreamSource::set_end(std::uint32_t partition, std::int64_t end) {
 
 client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partitions) {
   client::StreamConsumerOptions options;
-  options.connection = options_.connection;
-  options.stream = options_.stream;
   options.group = options_.group;
   options.single_active = true;
   options.owner = "pipeline";
@@ -205,11 +202,8 @@ void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t d
 bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t begin,
                               std::int64_t end) {
   while (begin < end && is_ours(seat)) {
-    const auto reader = broker_->read({.stream = options_.stream,
-                                       .partition = seat.partition,
-                                       .from = client::StartFrom::at(begin),
-                                       .records_max = static_cast<std::uint64_t>(end - begin)});
-    const Result<bool> wanted = pass_on(*reader, seat.partition, begin);
+    client::StreamReader reader = stream_->read({.partition = seat.partition, .from = client::StartFrom::at(begin), .records_max = static_cast<std::uint64_t>(end - begin)});
+    const Result<bool> wanted = pass_on(reader, seat.partition, begin);
     if (wanted.has_value() && !*wanted) return false;
     if (!wanted.has_value() && wanted.error().code == Errc::offset_out_of_range) {
       listener_->failed(wanted.error());
@@ -248,10 +242,10 @@ void StreamSource::end_late_claim(std::uint32_t partition) {
 }
 
 std::optional<std::int64_t> StreamSource::stored_offset(std::uint32_t partition) {
-  const auto stored = broker_->query_offset(options_.stream, partition, options_.group);
+  const auto stored = stream_->group(options_.group).offset(partition);
   if (!stored.has_value()) return std::nullopt;
   if (stored->offset.has_value()) return stored->offset;
-  const auto info = broker_->describe_stream(options_.stream);
+  const auto info = stream_->describe();
   if (!info.has_value()) return std::nullopt;
   for (const client::PartitionInfo& one : info->details) {
     if (one.partition != partition) continue;
@@ -318,7 +312,7 @@ Status StreamSource::commit(std::uint32_t partition, std::uint64_t epoch, std::i
 }
 
 Status StreamSource::stop(std::chrono::milliseconds timeout) {
-  if (consumer_ == nullptr) return {};
+  if (!consumer_.has_value()) return {};
   stopping_ = true;
   std::vector<std::uint32_t> held;
   {
@@ -328,7 +322,7 @@ Status StreamSource::stop(std::chrono::milliseconds timeout) {
   }
   for (const std::uint32_t partition : held) listener_->revoking(partition);
   for (const std::uint32_t partition : held) give_up(partition);
-  const auto stopped = consumer_->stop(timeout);
+  const auto stopped = consumer_->close(timeout);
   watch_ = {};
   if (!stopped.has_value()) return stopped.error();
   return {};

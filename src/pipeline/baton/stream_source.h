@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <baton/connection.h>
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 #include <baton/stream_consumer.h>
 
 #include "pipeline/engine/source.h"
@@ -79,15 +79,15 @@ class StreamSource : public Source {
   void give_up(std::uint32_t partition);
   void watch(const std::stop_token& stop);
   [[nodiscard]] Error with_advice(const Error& problem) const;
-  void look_at_ends(client::StreamClient& broker);
+  void look_at_ends(const client::Stream& stream);
   /// Two questions in a row without an answer: the broker is away, and not just slow.
   void set_trouble(std::optional<std::string> why);
   void set_end(std::uint32_t partition, std::int64_t end);
 
   StreamSourceOptions options_;
   SourceListener* listener_ = nullptr;
-  std::unique_ptr<client::StreamClient> broker_;
-  std::unique_ptr<client::StreamConsumer> consumer_;
+  std::optional<client::Stream> stream_;
+  std::optional<client::StreamConsumer> consumer_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;  // Of what follows.
   std::map<std::uint32_t, Seat> seats_;

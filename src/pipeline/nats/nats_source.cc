@@ -103,10 +103,10 @@ Status NatsSource::start(SourceListener& listener) {
   options.group = options_.group;
   options.partitions = options_.partitions;
   options.timing = options_.timing;
-  auto worker = client::Worker::start(options, callbacks());
+  auto worker = client::Worker::open(options, callbacks());
   if (!worker.has_value()) return worker.error();
   worker_ = *std::move(worker);
-  worker_ready_ = worker_.get();
+  worker_ready_ = &*worker_;
   worker_ready_.notify_all();
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   return {};
@@ -114,7 +114,7 @@ Status NatsSource::start(SourceListener& listener) {
 
 void NatsSource::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    const auto ended = worker_->wait_for(kWatch);
+    const auto ended = worker_->wait(kWatch);
     if (!ended.has_value()) continue;
     if (stop.stop_requested()) return;
     const Error why =
@@ -129,7 +129,7 @@ client::WorkerCallbacks NatsSource::callbacks() {
     acquired(partition, epoch);
   };
   callbacks.revoking = [this](std::uint32_t partition, std::uint64_t /*epoch*/,
-                              std::chrono::nanoseconds /*time_left*/) { revoke(partition, false); };
+                              milliseconds /*time_left*/) { revoke(partition, false); };
   callbacks.lost = [this](std::uint32_t partition, std::uint64_t /*epoch*/,
                           const std::string& why) {
     log(true, fmt::format("partition {} is lost: {}", partition, why));
@@ -200,10 +200,10 @@ Status NatsSource::commit(std::uint32_t partition, std::uint64_t epoch, std::int
 }
 
 Status NatsSource::stop(milliseconds timeout) {
-  if (worker_ == nullptr) return {};
+  if (!worker_.has_value()) return {};
   watcher_ = {};
-  worker_->begin_leave();
-  const auto left = worker_->wait_for(timeout);
+  worker_->begin_close();
+  const auto left = worker_->wait(timeout);
   drop_partitions();
   if (!left.has_value()) {
     return Error{Errc::deadline_exceeded, "the group was not left in time"};

@@ -83,7 +83,7 @@ class NatsSource : public Source {
 
   std::atomic<client::Worker*> worker_ready_{
       nullptr};  // Its callbacks come before start() is over.
-  std::unique_ptr<client::Worker> worker_;
+  std::optional<client::Worker> worker_;
   std::jthread watcher_;  // Tells when the worker ends by itself.
 };
 

@@ -78,7 +78,9 @@ class LeasedLink : public Link<Request, Response> {
   [[nodiscard]] SessionLease lease_now() const {
     SessionLease lease{.is_valid = may_work(), .is_renewed = in_session_ && hold_.granted()};
     const std::optional<Instant> until = hold_.until();
-    if (lease.is_valid && lease.is_renewed && until) lease.left = *until - boot_now();
+    if (lease.is_valid && lease.is_renewed && until) {
+      lease.left = std::chrono::floor<std::chrono::milliseconds>(*until - boot_now());
+    }
     return lease;
   }
   /// Called when the lease has ended. Overridden to do more than give up the session.

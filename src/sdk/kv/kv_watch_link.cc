@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "sdk/base/connection.h"
 #include "sdk/kv/kv_convert.h"
 
 namespace baton::client {
@@ -25,12 +26,13 @@ KvWatchEvent event_of(KvWatchEvent::Kind kind) {
 
 }  // namespace
 
-KvWatchLink::KvWatchLink(ConnectionOptions connection, KvWatchOptions options,
-                         KvWatchCallback callback, const std::shared_ptr<grpc::Channel>& channel)
-    : LeasedLink(std::move(connection), options.reconnect),
+KvWatchLink::KvWatchLink(const Connection& connection, std::string bucket, KvWatchOptions options,
+                         KvWatchCallback callback)
+    : LeasedLink(connection.options, options.reconnect),
+      bucket_(std::move(bucket)),
       options_(std::move(options)),
       callback_(std::move(callback)),
-      stub_(v1::Kv::NewStub(channel)),
+      stub_(v1::Kv::NewStub(connection.channel)),
       complete_to_(options_.resume_after) {}
 
 KvWatchLink::~KvWatchLink() { close(std::chrono::seconds{1}); }
@@ -51,7 +53,7 @@ void KvWatchLink::session_opened() {
 }
 
 void KvWatchLink::fill_start(v1::KvWatchStart& start) const {
-  start.set_bucket(options_.bucket);
+  start.set_bucket(bucket_);
   if (!options_.key.empty()) {
     start.set_key(options_.key);
   } else {

@@ -7,7 +7,7 @@
 
 #include <grpcpp/channel.h>
 
-#include <baton/kv_client.h>
+#include <baton/bucket_handle.h>
 #include <baton/v1/kv.grpc.pb.h>
 
 #include "sdk/base/leased_link.h"
@@ -23,8 +23,8 @@ namespace baton::client {
 /// when this side has known for a second that it may be.
 class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
  public:
-  KvWatchLink(ConnectionOptions connection, KvWatchOptions options, KvWatchCallback callback,
-              const std::shared_ptr<grpc::Channel>& channel);
+  KvWatchLink(const Connection& connection, std::string bucket, KvWatchOptions options,
+              KvWatchCallback callback);
   ~KvWatchLink() override;
   KvWatchLink(const KvWatchLink&) = delete;
   KvWatchLink& operator=(const KvWatchLink&) = delete;
@@ -52,6 +52,7 @@ class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
   void tell_changes(v1::KvWatchResponse& response);
   void set_revision(std::uint64_t revision);
 
+  const std::string bucket_;
   const KvWatchOptions options_;
   const KvWatchCallback callback_;
   std::unique_ptr<v1::Kv::Stub> stub_;

@@ -1,6 +1,6 @@
 // Watches of the SDK: against a real broker, and against one that is scripted by the test.
 
-#include <baton/kv_client.h>
+#include <baton/broker.h>
 
 #include <gtest/gtest.h>
 
@@ -16,15 +16,14 @@ using WatchCall = TestKv::WatchCall;
 class KvWatchTest : public SharedBrokerTest {
  protected:
   void put(const std::string& key, const std::string& value) {
-    const auto outcome = client_.put(bucket_, key, value);
+    const auto outcome = client_.bucket(bucket_).put(key, value);
     ASSERT_TRUE(outcome.has_value()) << outcome.error().text;
   }
   std::unique_ptr<KvWatch> watch(Seen& seen, KvWatchOptions options = {}) {
-    options.bucket = bucket_;
-    auto watch = client_.watch(std::move(options), seen.callback());
+    auto watch = client_.bucket(bucket_).watch(std::move(options), seen.callback());
     EXPECT_TRUE(watch.has_value()) << watch.error().text;
-    EXPECT_TRUE((*watch)->wait_until_started(seconds{20}).has_value());
-    return *std::move(watch);
+    EXPECT_TRUE(watch->wait_until_started(seconds{20}).has_value());
+    return std::make_unique<KvWatch>(*std::move(watch));
   }
 };
 
@@ -34,7 +33,7 @@ TEST_F(KvWatchTest, ShowsWhatIsThereAndThenEveryChange) {
   const auto running = watch(seen);
   EXPECT_EQ(seen.wait(2), "a=1@1 end@1");
   put("b", "2");
-  ASSERT_TRUE(client_.remove(bucket_, "a").has_value());
+  ASSERT_TRUE(client_.bucket(bucket_).remove("a").has_value());
   EXPECT_EQ(seen.wait_for("-a@3"), "a=1@1 end@1 +b=2@2 -a@3");
   EXPECT_EQ(running->revision(), 3U);
 }
@@ -68,20 +67,20 @@ TEST_F(KvWatchTest, EndsWithItsBucketAndWhenThereIsNone) {
   Seen seen;
   const auto running = watch(seen);
   seen.wait(1);
-  ASSERT_TRUE(client_.delete_bucket(bucket_).has_value());
+  ASSERT_TRUE(client_.bucket(bucket_).drop().has_value());
   EXPECT_EQ(seen.wait_for("ended:bucket_not_found"), "end@0 ended:bucket_not_found");
   Seen none;
-  auto nowhere = client_.watch({.bucket = "none"}, none.callback());
+  auto nowhere = client_.bucket("none").watch({}, none.callback());
   ASSERT_TRUE(nowhere.has_value());
-  EXPECT_EQ((*nowhere)->wait_until_started(seconds{20}).error().code, Errc::bucket_not_found);
+  EXPECT_EQ(nowhere->wait_until_started(seconds{20}).error().code, Errc::bucket_not_found);
   EXPECT_EQ(none.wait(1), "ended:bucket_not_found");
 }
 
 TEST_F(KvWatchTest, WrongOptionsAreRefusedAtOnce) {
   Seen seen;
-  EXPECT_EQ(client_.watch({.bucket = "b", .prefix = "a", .key = "b"}, seen.callback()).error().code,
+  EXPECT_EQ(client_.bucket("b").watch({.prefix = "a", .key = "b"}, seen.callback()).error().code,
             Errc::invalid_argument);
-  EXPECT_EQ(client_.watch({.bucket = "b"}, {}).error().code, Errc::invalid_argument);
+  EXPECT_EQ(client_.bucket("b").watch({}, {}).error().code, Errc::invalid_argument);
 }
 
 TEST_F(KvWatchTest, OnceClosedItTellsNothing) {
@@ -97,20 +96,20 @@ TEST_F(KvWatchTest, OnceClosedItTellsNothing) {
 
 TEST(KvWatchRestart, GoesOnWhereItWas) {
   RealBroker broker;
-  KvClient client = broker.client();
-  ASSERT_TRUE(client.create_bucket("b").has_value());
-  ASSERT_TRUE(client.put("b", "a", "1").has_value());
+  Broker client = broker.client();
+  ASSERT_TRUE(client.bucket("b").create().has_value());
+  ASSERT_TRUE(client.bucket("b").put("a", "1").has_value());
   Seen seen;
   Seen once;
-  const auto running = client.watch({.bucket = "b"}, seen.callback());
-  const auto brief = client.watch({.bucket = "b", .reconnect = false}, once.callback());
+  auto running = client.bucket("b").watch({}, seen.callback());
+  auto brief = client.bucket("b").watch({.reconnect = false}, once.callback());
   EXPECT_EQ(seen.wait(2), "a=1@1 end@1");
   EXPECT_EQ(once.wait(2), "a=1@1 end@1");
   for (int restart = 0; restart < 2; ++restart) {
     broker.stop();
     broker.start();
     ASSERT_TRUE(client.wait_until_ready(seconds{20}).has_value());
-    ASSERT_TRUE(client.put("b", "a", std::to_string(restart)).has_value());
+    ASSERT_TRUE(client.bucket("b").put("a", std::to_string(restart)).has_value());
     const std::string last = std::to_string(restart) + "@" + std::to_string(restart + 2);
     const std::string words = seen.wait_for("+a=" + last);
     EXPECT_TRUE(words.ends_with("disconnected +a=" + last)) << words;
@@ -153,11 +152,11 @@ TEST(KvWatchScript, ASnapshotThatBreaksBeginsAnew) {
     call.Write(end_of_snapshot(6));
     return wait_for_goodbye(call);
   };
-  KvClient client = broker.client();
+  Broker client = broker.client();
   Seen seen;
-  const auto watch = client.watch({.bucket = "b"}, seen.callback());
+  auto watch = client.bucket("b").watch({}, seen.callback());
   EXPECT_EQ(seen.wait_for("end@6"), "gone=@1 disconnected compacted there=@5 end@6");
-  EXPECT_EQ((*watch)->revision(), 6U);
+  EXPECT_EQ(watch->revision(), 6U);
 }
 
 // No key that it watches has changed for long: it resumes from the bucket's revision all the same.
@@ -183,9 +182,9 @@ TEST(KvWatchScript, ItResumesAfterTheLastRevisionThatWasComplete) {
     call.Write(response);
     return wait_for_goodbye(call);
   };
-  KvClient client = broker.client();
+  Broker client = broker.client();
   Seen seen;
-  const auto watch = client.watch({.bucket = "b"}, seen.callback());
+  auto watch = client.bucket("b").watch({}, seen.callback());
   EXPECT_EQ(seen.wait_for("~a@71"), "a=@1 end@1 disconnected ~a@71");
 }
 
@@ -201,9 +200,9 @@ TEST(KvWatchScript, CompactedIsPassedOn) {
     call.Write(end_of_snapshot(9));
     return wait_for_goodbye(call);
   };
-  KvClient client = broker.client();
+  Broker client = broker.client();
   Seen seen;
-  const auto watch = client.watch({.bucket = "b", .resume_after = 3}, seen.callback());
+  auto watch = client.bucket("b").watch({.resume_after = 3}, seen.callback());
   EXPECT_EQ(seen.wait_for("end@9"), "compacted a=@9 end@9");
 }
 
@@ -216,23 +215,23 @@ TEST(KvWatchScript, WhatComesAfterItsGoodbyeIsNotTold) {
     call.Write(end_of_snapshot(1));
     return status;
   };
-  KvClient client = broker.client();
+  Broker client = broker.client();
   Seen seen;
-  const auto watch = client.watch({.bucket = "b"}, seen.callback());
+  auto watch = client.bucket("b").watch({}, seen.callback());
   EXPECT_EQ(seen.wait(1), "a=@1");
-  (*watch)->close(seconds{20});
+  watch->close(seconds{20});
   EXPECT_EQ(seen.now(), "a=@1");
 }
 
 TEST(KvWatchScript, ClosingBeforeTheBrokerAnsweredDoesNotWait) {
   TestKv broker;
   broker.on_watch = [](int /*number*/, WatchCall& call) { return wait_for_goodbye(call); };
-  KvClient client = broker.client();
+  Broker client = broker.client();
   Seen seen;
-  const auto watch = client.watch({.bucket = "b"}, seen.callback());
-  EXPECT_EQ((*watch)->wait_until_started(milliseconds{10}).error().code, Errc::deadline_exceeded);
+  auto watch = client.bucket("b").watch({}, seen.callback());
+  EXPECT_EQ(watch->wait_until_started(milliseconds{10}).error().code, Errc::deadline_exceeded);
   const auto before = std::chrono::steady_clock::now();
-  (*watch)->close(std::chrono::hours{1});
+  watch->close(std::chrono::hours{1});
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds{20});
 }
 

@@ -20,7 +20,7 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
-#include <baton/kv_client.h>
+#include <baton/broker.h>
 #include <baton/v1/kv.grpc.pb.h>
 
 #include "sdk/base/test_script.h"
@@ -80,8 +80,8 @@ class RealBroker {
             .reconnect_min = std::chrono::milliseconds{5},
             .reconnect_max = std::chrono::milliseconds{50}};
   }
-  [[nodiscard]] KvClient client() const {
-    auto client = KvClient::connect(connection());
+  [[nodiscard]] Broker client() const {
+    auto client = Broker::open(connection());
     EXPECT_TRUE(client.has_value());
     return *std::move(client);
   }
@@ -106,12 +106,12 @@ class SharedBrokerTest : public testing::Test {
   static void TearDownTestSuite() { broker_.reset(); }
   void SetUp() override {
     bucket_ = testing::UnitTest::GetInstance()->current_test_info()->name();
-    ASSERT_TRUE(client_.create_bucket(bucket_).has_value());
+    ASSERT_TRUE(client_.bucket(bucket_).create().has_value());
   }
 
   static inline std::unique_ptr<RealBroker> broker_;  // NOLINT: of the suite.
   std::string bucket_;
-  KvClient client_ = broker_->client();
+  Broker client_ = broker_->client();
 };
 
 /// A broker that does what the test's script says. The script gets the call's number, from 1.
@@ -133,8 +133,8 @@ class TestKv final : public v1::Kv::Service {
   TestKv(TestKv&&) = delete;
   TestKv& operator=(TestKv&&) = delete;
 
-  [[nodiscard]] KvClient client() const {
-    auto client = KvClient::connect({.address = address_,
+  [[nodiscard]] Broker client() const {
+    auto client = Broker::open({.address = address_,
                                      .tls = std::nullopt,
                                      .deadline = std::chrono::seconds{20},
                                      .reconnect_min = std::chrono::milliseconds{1},

@@ -1,4 +1,5 @@
 #include <baton/consumer.h>
+#include <baton/queue_handle.h>
 
 #include <memory>
 #include <utility>
@@ -7,16 +8,16 @@
 
 #include "base/limits.h"
 #include "base/result.h"
-#include "sdk/base/channel.h"
-#include "sdk/base/errors.h"
+#include "sdk/base/connection.h"
 #include "sdk/base/limits.h"
 #include "sdk/queue/consumer_runtime.h"
 
 namespace baton::client {
 namespace {
 
-Status check(const ConsumerOptions& options, const Consumer::Handler& handler) {
-  if (options.queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
+Status check(const std::string& queue, const ConsumerOptions& options,
+             const Consumer::Handler& handler) {
+  if (queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
   if (!handler) return Error{Errc::invalid_argument, "the handler is empty"};
   if (options.concurrency == 0 || options.concurrency > limits::kConcurrencyMax) {
     return Error{Errc::invalid_argument,
@@ -34,16 +35,18 @@ Status check(const ConsumerOptions& options, const Consumer::Handler& handler) {
 }  // namespace
 
 Consumer::Consumer(std::unique_ptr<ConsumerRuntime> runtime) : runtime_(std::move(runtime)) {}
+Consumer::Consumer(Consumer&&) noexcept = default;
+Consumer& Consumer::operator=(Consumer&&) noexcept = default;
 Consumer::~Consumer() = default;
 
-Result<std::unique_ptr<Consumer>> Consumer::start(ConsumerOptions options, Handler handler) {
-  BATON_TRY_STATUS(check(options, handler));
-  BATON_TRY(const auto channel, make_channel(options.connection));
-  auto runtime = std::make_unique<ConsumerRuntime>(std::move(options), std::move(handler), channel);
-  return std::unique_ptr<Consumer>(new Consumer(std::move(runtime)));
+Result<Consumer> Queue::consumer(ConsumerOptions options, Consumer::Handler handler) const {
+  BATON_TRY_STATUS(check(name_, options, handler));
+  BATON_TRY(const auto connection, make_connection(connection_->options));
+  return Consumer(std::make_unique<ConsumerRuntime>(*connection, name_, std::move(options),
+                                                    std::move(handler)));
 }
 
-Status Consumer::stop(std::chrono::milliseconds timeout) { return runtime_->stop(timeout); }
+Status Consumer::close(std::chrono::milliseconds timeout) { return runtime_->close(timeout); }
 std::optional<Status> Consumer::wait(std::chrono::milliseconds timeout) {
   return runtime_->wait(timeout);
 }

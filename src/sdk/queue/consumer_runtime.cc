@@ -28,11 +28,11 @@ ConsumerRuntime::Batch::Batch(std::vector<LeasedMessage> messages, std::uint64_t
   }
 }
 
-ConsumerRuntime::ConsumerRuntime(ConsumerOptions options, Consumer::Handler handler,
-                                 const std::shared_ptr<grpc::Channel>& channel)
+ConsumerRuntime::ConsumerRuntime(const Connection& connection, std::string queue,
+                                 ConsumerOptions options, Consumer::Handler handler)
     : options_(std::move(options)),
       handler_(std::move(handler)),
-      link_(stream_options(), Credit::returned, channel) {
+      link_(connection, std::move(queue), stream_options(), Credit::returned) {
   link_.start();
   hands_.resize(options_.concurrency);
   feeder_ = std::thread([this] { feed(); });
@@ -40,12 +40,10 @@ ConsumerRuntime::ConsumerRuntime(ConsumerOptions options, Consumer::Handler hand
   for (Hand& hand : hands_) workers_.emplace_back([this, &hand] { work(hand); });
 }
 
-ConsumerRuntime::~ConsumerRuntime() { (void)stop(options_.stop_timeout); }
+ConsumerRuntime::~ConsumerRuntime() { (void)close(options_.close_timeout); }
 
 LeaseStreamOptions ConsumerRuntime::stream_options() {
   LeaseStreamOptions stream;
-  stream.connection = options_.connection;
-  stream.queue = options_.queue;
   stream.consumer_id = options_.consumer_id;
   stream.in_flight_max = options_.in_flight_max;
   stream.in_flight_bytes_max = options_.in_flight_bytes_max;
@@ -103,7 +101,7 @@ void ConsumerRuntime::end(const Error& error) {
 }
 
 void ConsumerRuntime::take(std::vector<LeasedMessage> messages, std::uint64_t session) {
-  if (stopping_) {
+  if (closing_) {
     std::vector<Nack> items;
     items.reserve(messages.size());
     for (LeasedMessage& message : messages) {
@@ -205,8 +203,8 @@ void ConsumerRuntime::work(Hand& hand) {
     {
       std::unique_lock lock(mutex_);
       hand.batch.reset();
-      work_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (stopping_) return;
+      work_.wait(lock, [&] { return closing_ || !waiting_.empty(); });
+      if (closing_) return;
       batch = waiting_.front();
       index = batch->begun++;
       if (batch->begun == batch->held.size()) waiting_.pop_front();
@@ -234,7 +232,7 @@ void ConsumerRuntime::handle(Held& held) {
 
 Outcome ConsumerRuntime::run_handler(Held& held) {
   counters_.handled.fetch_add(1, std::memory_order_relaxed);
-  Delivery delivery(held.message, held.lost, stopping_);
+  Delivery delivery(held.message, held.lost, closing_);
   // Users' code may throw, and its reason belongs into the dead letter.
   try {
     return handler_(delivery);
@@ -283,14 +281,14 @@ void ConsumerRuntime::release_waiting() {
   link_.nack(std::move(items), {});
 }
 
-Status ConsumerRuntime::stop(std::chrono::milliseconds timeout) {
-  const std::lock_guard stopping(stop_mutex_);
-  if (stopped_) return *stopped_;
+Status ConsumerRuntime::close(std::chrono::milliseconds timeout) {
+  const std::lock_guard closing(close_mutex_);
+  if (closed_) return *closed_;
   link_.pause();
   link_.forget_failure();  // on_error was called; the result is about the drain only.
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    closing_ = true;
     work_.notify_all();
   }
   release_waiting();
@@ -302,14 +300,14 @@ Status ConsumerRuntime::stop(std::chrono::milliseconds timeout) {
   }
   link_.interrupt();
   feeder_.join();
-  // Messages that came between the swap above and the feeder's check of stopping_.
+  // Messages that came between the swap above and the feeder's check of closing_.
   release_waiting();
-  stopped_ = link_.close(timeout);
+  closed_ = link_.close(timeout);
   const std::lock_guard lock(mutex_);
-  if (result_ && !*result_) stopped_ = *result_;
-  if (!result_) result_ = *stopped_;
+  if (result_ && !*result_) closed_ = *result_;
+  if (!result_) result_ = *closed_;
   ended_.notify_all();
-  return *stopped_;
+  return *closed_;
 }
 
 std::optional<Status> ConsumerRuntime::wait(std::chrono::milliseconds timeout) {

@@ -9,10 +9,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
-
-#include <grpcpp/channel.h>
 
 #include <baton/consumer.h>
 
@@ -22,21 +21,21 @@ namespace baton::client {
 
 /// What runs a Consumer: one feeder thread, which takes batches from the stream, extends leases and
 /// tells the broker what has been begun, and `concurrency` workers, which run the handler.
-/// Thread-safe; joins all of them in stop().
+/// Thread-safe; joins all of them in close().
 ///
 /// Invariant: each message taken from the stream is finished exactly once, which returns its
 /// credit: acked, nacked, released, or found lost.
 class ConsumerRuntime {
  public:
-  ConsumerRuntime(ConsumerOptions options, Consumer::Handler handler,
-                  const std::shared_ptr<grpc::Channel>& channel);
+  ConsumerRuntime(const Connection& connection, std::string queue, ConsumerOptions options,
+                  Consumer::Handler handler);
   ~ConsumerRuntime();
   ConsumerRuntime(const ConsumerRuntime&) = delete;
   ConsumerRuntime& operator=(const ConsumerRuntime&) = delete;
   ConsumerRuntime(ConsumerRuntime&&) = delete;
   ConsumerRuntime& operator=(ConsumerRuntime&&) = delete;
 
-  Status stop(std::chrono::milliseconds timeout);
+  Status close(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout);
   Consumer::Stats stats() const;
   SessionLease lease() const { return link_.lease(); }
@@ -100,13 +99,13 @@ class ConsumerRuntime {
 
   const ConsumerOptions options_;
   const Consumer::Handler handler_;
-  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> closing_ = false;
   std::atomic<bool> was_connected_ = false;
   std::atomic<bool> reconnected_ = false;  // Since the feeder's last check.
   Counters counters_;
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;      // For workers: a message waits, or stopping.
+  std::condition_variable work_;      // For workers: a message waits, or closing.
   std::condition_variable ended_;     // For wait().
   std::deque<BatchPointer> waiting_;  // Under mutex_. Each has a message that no worker began.
   std::vector<Hand> hands_;           // Under mutex_. One for each worker.
@@ -117,8 +116,8 @@ class ConsumerRuntime {
   std::deque<Renewal> renewals_;  // In order of time.
   SteadyClock::duration visibility_{};
   SteadyClock::time_point next_mark_{};
-  std::mutex stop_mutex_;          // Held while stopping; only other calls of stop() wait for it.
-  std::optional<Status> stopped_;  // Under stop_mutex_.
+  std::mutex close_mutex_;        // Held while closing; only other calls of close() wait for it.
+  std::optional<Status> closed_;  // Under close_mutex_.
 
   LeaseLink link_;
   std::thread feeder_;

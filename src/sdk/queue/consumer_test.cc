@@ -1,3 +1,4 @@
+#include <baton/broker.h>
 #include <baton/consumer.h>
 
 #include <algorithm>
@@ -15,11 +16,12 @@ using std::chrono::seconds;
 using ConsumeCall = TestBroker::ConsumeCall;
 
 template <class Handler>
-std::unique_ptr<Consumer> start(ConsumerOptions options, Handler handler) {
-  options.queue = "orders";
-  auto consumer = Consumer::start(std::move(options), std::move(handler));
+std::unique_ptr<Consumer> start(ConnectionOptions connection, ConsumerOptions options,
+                                Handler handler) {
+  const auto broker = Broker::open(std::move(connection));
+  auto consumer = broker->queue("orders").consumer(std::move(options), std::move(handler));
   EXPECT_TRUE(consumer.has_value());
-  return *std::move(consumer);
+  return std::make_unique<Consumer>(*std::move(consumer));
 }
 
 TEST(Consumer, RunsTheHandlerAndAcks) {
@@ -39,12 +41,11 @@ TEST(Consumer, RunsTheHandlerAndAcks) {
     return grpc::Status::OK;
   };
   Log<std::string> handled;
-  const auto consumer =
-      start({.connection = broker.connection(), .concurrency = 2, .in_flight_max = 16},
-            [&](Delivery& delivery) { handled.add(delivery.message().payload); });
+  const auto consumer = start(broker.connection(), {.concurrency = 2, .in_flight_max = 16},
+                              [&](Delivery& delivery) { handled.add(delivery.message().payload); });
 
   auto tokens = acked.wait(3);
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
 
   std::ranges::sort(tokens);
   EXPECT_EQ(tokens, (std::vector<std::string>{"t-a", "t-b", "t-c"}));
@@ -62,15 +63,14 @@ TEST(Consumer, RunsAsManyHandlersAtOnceAsAsked) {
   };
   Log<int> inside;
   Gate all_inside;
-  const auto consumer =
-      start({.connection = broker.connection(), .concurrency = 3}, [&](Delivery&) {
-        inside.add(1);
-        EXPECT_TRUE(all_inside.wait());
-      });
+  const auto consumer = start(broker.connection(), {.concurrency = 3}, [&](Delivery&) {
+    inside.add(1);
+    EXPECT_TRUE(all_inside.wait());
+  });
 
   EXPECT_EQ(inside.wait(3).size(), 3U);
   all_inside.open();
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
 }
 
 // If the process dies now, these two may be the cause; the third was not begun.
@@ -91,15 +91,15 @@ TEST(Consumer, TellsTheBrokerHowManyItHandlesAtATimeAndWhichItHasBegun) {
     return grpc::Status::OK;
   };
   Gate go;
-  const auto consumer = start(
-      {.connection = broker.connection(), .concurrency = 2},
-      [&](Delivery& delivery) { EXPECT_TRUE(delivery.message().payload == "c" || go.wait()); });
+  const auto consumer = start(broker.connection(), {.concurrency = 2}, [&](Delivery& delivery) {
+    EXPECT_TRUE(delivery.message().payload == "c" || go.wait());
+  });
 
   auto marked = begun.wait(2);
   std::ranges::sort(marked);
   EXPECT_EQ(marked, (std::vector<std::string>{"t-a", "t-b"}));
   go.open();
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
 }
 
 // The owner of a poison message looks for the reason in the dead-letter queue.
@@ -116,13 +116,12 @@ TEST(Consumer, AnExceptionIsANackWithItsText) {
     }
     return grpc::Status::OK;
   };
-  const auto consumer =
-      start({.connection = broker.connection()}, [](Delivery& delivery) -> Outcome {
-        if (delivery.message().payload == "throws") throw std::runtime_error("no such customer");
-        if (delivery.message().payload == "odd") throw 7;
-        if (delivery.message().payload == "releases") return Outcome::release();
-        return Outcome::nack("not now", Retry::after(milliseconds{250}));
-      });
+  const auto consumer = start(broker.connection(), {}, [](Delivery& delivery) -> Outcome {
+    if (delivery.message().payload == "throws") throw std::runtime_error("no such customer");
+    if (delivery.message().payload == "odd") throw 7;
+    if (delivery.message().payload == "releases") return Outcome::release();
+    return Outcome::nack("not now", Retry::after(milliseconds{250}));
+  });
 
   const auto items = nacked.wait(4);
 
@@ -133,7 +132,7 @@ TEST(Consumer, AnExceptionIsANackWithItsText) {
   EXPECT_TRUE(items[2].release());
   EXPECT_EQ(items[3].delay_ms(), 250U);
   EXPECT_EQ(items[3].reason(), "not now");
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
   EXPECT_EQ(consumer->stats().nacked, 3U);
   EXPECT_EQ(consumer->stats().released, 1U);
 }
@@ -155,14 +154,13 @@ TEST(Consumer, ExtendsWhatItHoldsAtHalfOfItsTime) {
     EXPECT_EQ(dialog.extends[0].timeout_ms(), 40U);
     return grpc::Status::OK;
   };
-  const auto consumer =
-      start({.connection = broker.connection(), .concurrency = 1}, [&](Delivery& delivery) {
-        EXPECT_TRUE(extended.wait());
-        EXPECT_FALSE(delivery.lost());
-      });
+  const auto consumer = start(broker.connection(), {.concurrency = 1}, [&](Delivery& delivery) {
+    EXPECT_TRUE(extended.wait());
+    EXPECT_FALSE(delivery.lost());
+  });
 
   EXPECT_EQ(acked.wait(2).size(), 2U);
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
   EXPECT_GE(consumer->stats().extended, 4U);
 }
 
@@ -184,22 +182,22 @@ TEST(Consumer, ALostLeaseIsToldToTheHandlerAndSkippedByTheNext) {
   };
   Log<std::string> handled;
   Log<Error> errors;
-  const auto consumer = start({.connection = broker.connection(),
-                               .concurrency = 1,
-                               .on_error = [&](const Error& error) { errors.add(error); }},
-                              [&](Delivery& delivery) {
-                                handled.add(delivery.message().payload);
-                                inside.open();
-                                if (delivery.message().payload == "c") return;
-                                // A handler that checks now and then; both losses are known
-                                // together.
-                                errors.wait(2);
-                                EXPECT_TRUE(delivery.lost());
-                              });
+  const auto consumer =
+      start(broker.connection(),
+            {.concurrency = 1, .on_error = [&](const Error& error) { errors.add(error); }},
+            [&](Delivery& delivery) {
+              handled.add(delivery.message().payload);
+              inside.open();
+              if (delivery.message().payload == "c") return;
+              // A handler that checks now and then; both losses are known
+              // together.
+              errors.wait(2);
+              EXPECT_TRUE(delivery.lost());
+            });
 
   EXPECT_EQ(acked.wait(1), std::vector<std::string>{"t-c"});
   EXPECT_EQ(handled.now(), (std::vector<std::string>{"a", "c"}));
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
   EXPECT_EQ(errors.now().at(0).code, Errc::lease_lost);
   EXPECT_EQ(consumer->stats().lost, 2U);
 }
@@ -225,20 +223,19 @@ TEST(Consumer, StopFinishesRunningHandlersAndReleasesTheRest) {
     return grpc::Status::OK;
   };
   Gate running;
-  const auto consumer =
-      start({.connection = broker.connection(), .concurrency = 1}, [&](Delivery& delivery) {
-        running.open();
-        // Ends only after stop() has released what waited.
-        EXPECT_EQ(released.wait(2).size(), 2U);
-        EXPECT_TRUE(delivery.stopping());
-      });
+  const auto consumer = start(broker.connection(), {.concurrency = 1}, [&](Delivery& delivery) {
+    running.open();
+    // Ends only after stop() has released what waited.
+    EXPECT_EQ(released.wait(2).size(), 2U);
+    EXPECT_TRUE(delivery.closing());
+  });
   ASSERT_TRUE(running.wait());
 
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
 
   EXPECT_EQ(acked.now(), std::vector<std::string>{"t-running"});
   EXPECT_EQ(released.now(), (std::vector<std::string>{"t-waiting-1", "t-waiting-2"}));
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
   EXPECT_TRUE(consumer->wait(seconds{20}).has_value());
 }
 
@@ -253,11 +250,10 @@ TEST(Consumer, StopWaitsNoLongerThanItsTimeoutForResults) {
     }
     return grpc::Status::OK;
   };
-  const auto consumer =
-      start({.connection = broker.connection()}, [&](Delivery&) { handled.open(); });
+  const auto consumer = start(broker.connection(), {}, [&](Delivery&) { handled.open(); });
   ASSERT_TRUE(handled.wait());
 
-  const Status stopped = consumer->stop(milliseconds{10});
+  const Status stopped = consumer->close(milliseconds{10});
 
   ASSERT_FALSE(stopped.has_value());
   EXPECT_EQ(stopped.error().code, Errc::deadline_exceeded);
@@ -281,8 +277,8 @@ TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
     EXPECT_EQ(dialog.credit, 255U);
     return dialog.answer_all({"t-a"});
   };
-  const auto consumer = start({.connection = broker.connection(),
-                               .on_error =
+  const auto consumer = start(broker.connection(),
+                              {.on_error =
                                    [&](const Error& error) {
                                      errors.add(error);
                                      if (error.code == Errc::lease_lost) lost.open();
@@ -294,7 +290,7 @@ TEST(Consumer, ReconnectsAndAsksWhatBecameOfItsLeases) {
                               });
 
   ASSERT_TRUE(lost.wait());
-  EXPECT_TRUE(consumer->stop(seconds{20}).has_value());
+  EXPECT_TRUE(consumer->close(seconds{20}).has_value());
   EXPECT_EQ(errors.now().at(0).code, Errc::unavailable);
   EXPECT_EQ(consumer->stats().reconnects, 1U);
 }
@@ -304,28 +300,29 @@ TEST(Consumer, EndsByItselfWhenTheBrokerRefusesIt) {
   broker.on_consume = [](int, ConsumeCall&) {
     return refusal(grpc::StatusCode::NOT_FOUND, 102, "queue_not_found");
   };
-  const auto consumer = start({.connection = broker.connection()}, [](Delivery&) {});
+  const auto consumer = start(broker.connection(), {}, [](Delivery&) {});
 
   const auto ended = consumer->wait(seconds{20});
 
   ASSERT_TRUE(ended.has_value());
   ASSERT_FALSE(ended->has_value());
   EXPECT_EQ(ended->error().code, Errc::queue_not_found);
-  EXPECT_EQ(consumer->stop(seconds{20}).error().code, Errc::queue_not_found);
+  EXPECT_EQ(consumer->close(seconds{20}).error().code, Errc::queue_not_found);
 }
 
 TEST(Consumer, DestructionDuringAReconnectDoesNotHang) {
-  start({.connection = {.address = "127.0.0.1:1"}}, [](Delivery&) {});
+  start({.address = "127.0.0.1:1"}, {}, [](Delivery&) {});
 }
 
 TEST(Consumer, RefusesBadOptions) {
-  const auto code = [](ConsumerOptions options) {
-    return Consumer::start(std::move(options), [](Delivery&) {}).error().code;
+  const auto broker = Broker::open();
+  const auto code = [&](ConsumerOptions options) {
+    return broker->queue("q").consumer(std::move(options), [](Delivery&) {}).error().code;
   };
-  EXPECT_EQ(code({}), Errc::invalid_argument);
-  EXPECT_EQ(code({.queue = "q", .concurrency = 0}), Errc::invalid_argument);
-  EXPECT_EQ(code({.queue = "q", .concurrency = 9, .in_flight_max = 8}), Errc::invalid_argument);
-  EXPECT_EQ(Consumer::start({.queue = "q"}, Consumer::Handler()).error().code,
+  EXPECT_EQ(broker->queue("").consumer({}, [](Delivery&) {}).error().code, Errc::invalid_argument);
+  EXPECT_EQ(code({.concurrency = 0}), Errc::invalid_argument);
+  EXPECT_EQ(code({.concurrency = 9, .in_flight_max = 8}), Errc::invalid_argument);
+  EXPECT_EQ(broker->queue("q").consumer({}, Consumer::Handler()).error().code,
             Errc::invalid_argument);
 }
 

@@ -6,17 +6,19 @@
 
 #include <fmt/format.h>
 
+#include "sdk/base/connection.h"
 #include "sdk/base/errors.h"
 #include "sdk/base/limits.h"
 #include "sdk/queue/convert.h"
 
 namespace baton::client {
 
-EnqueueLink::EnqueueLink(ProducerOptions options, const std::shared_ptr<grpc::Channel>& channel)
-    : Link(options.connection, true),
+EnqueueLink::EnqueueLink(const Connection& connection, std::string queue, ProducerOptions options)
+    : Link(connection.options, true),
+      queue_(std::move(queue)),
       options_(std::move(options)),
-      stub_(v1::Queues::NewStub(channel)) {
-  channel->GetState(true);  // Starts connecting.
+      stub_(v1::Queues::NewStub(connection.channel)) {
+  connection.channel->GetState(true);  // Starts connecting.
 }
 
 EnqueueLink::~EnqueueLink() { (void)close(std::chrono::milliseconds{0}); }
@@ -55,7 +57,7 @@ EnqueueLink::Frame& EnqueueLink::frame_for(std::size_t bytes) {
   }
   if (kept_.empty()) {
     frames_.push_back(std::make_unique<Frame>());
-    frames_.back()->request.set_queue(options_.queue);
+    frames_.back()->request.set_queue(queue_);
   } else {
     frames_.push_back(std::move(kept_.back()));
     kept_.pop_back();

@@ -7,10 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
-
-#include <grpcpp/channel.h>
 
 #include <baton/producer.h>
 #include <baton/v1/queues.grpc.pb.h>
@@ -26,7 +25,7 @@ namespace baton::client {
 /// last one accepts more messages if it is not sent.
 class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
  public:
-  EnqueueLink(ProducerOptions options, const std::shared_ptr<grpc::Channel>& channel);
+  EnqueueLink(const Connection& connection, std::string queue, ProducerOptions options);
   ~EnqueueLink() override;
   EnqueueLink(const EnqueueLink&) = delete;
   EnqueueLink& operator=(const EnqueueLink&) = delete;
@@ -87,6 +86,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
   void settle(FramePointer frame, Results&& result_of);
   void fail(std::deque<FramePointer> frames, const Error& error);
 
+  const std::string queue_;
   const ProducerOptions options_;
   const std::unique_ptr<v1::Queues::Stub> stub_;
   // All below under mutex_.

@@ -6,18 +6,20 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "sdk/base/connection.h"
 #include "sdk/base/errors.h"
 #include "sdk/base/limits.h"
 #include "sdk/queue/convert.h"
 
 namespace baton::client {
 
-LeaseLink::LeaseLink(LeaseStreamOptions options, Credit credit,
-                     const std::shared_ptr<grpc::Channel>& channel)
-    : LeasedLink(options.connection, options.reconnect),
+LeaseLink::LeaseLink(const Connection& connection, std::string queue, LeaseStreamOptions options,
+                     Credit credit)
+    : LeasedLink(connection.options, options.reconnect),
+      queue_(std::move(queue)),
       options_(std::move(options)),
       credit_mode_(credit),
-      stub_(v1::Queues::NewStub(channel)) {
+      stub_(v1::Queues::NewStub(connection.channel)) {
   if (credit_mode_ == Credit::returned) {
     credit_unsent_ =
         options_.in_flight_max != 0 ? options_.in_flight_max : baton::limits::kInFlightDefault;
@@ -48,7 +50,7 @@ void LeaseLink::session_opened() {
 }
 
 void LeaseLink::fill_start(v1::ConsumeStart& start) const {
-  start.set_queue(options_.queue);
+  start.set_queue(queue_);
   // The id that the broker chose the first time: it keeps our leases under that id only.
   start.set_consumer_id(registration_ ? registration_->consumer_id : options_.consumer_id);
   start.set_max_in_flight(options_.in_flight_max);

@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <grpcpp/channel.h>
-
 #include <baton/lease_stream.h>
 #include <baton/v1/queues.grpc.pb.h>
 
@@ -125,8 +123,8 @@ enum class Credit : std::uint8_t {
 /// own deadline may have passed at the broker: another consumer may hold it by then.
 class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeResponse> {
  public:
-  LeaseLink(LeaseStreamOptions options, Credit credit,
-            const std::shared_ptr<grpc::Channel>& channel);
+  LeaseLink(const Connection& connection, std::string queue, LeaseStreamOptions options,
+            Credit credit);
   ~LeaseLink() override;
   LeaseLink(const LeaseLink&) = delete;
   LeaseLink& operator=(const LeaseLink&) = delete;
@@ -214,6 +212,7 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
               LeaseStream::ResultCallback callback);
   void run_unlocked(Lock& lock, Callbacks& callbacks);
 
+  const std::string queue_;
   const LeaseStreamOptions options_;
   const Credit credit_mode_;
   const std::unique_ptr<v1::Queues::Stub> stub_;

@@ -1,26 +1,28 @@
 #include <baton/lease_stream.h>
+#include <baton/queue_handle.h>
 
 #include <memory>
 #include <utility>
 
 #include "base/result.h"
-#include "sdk/base/channel.h"
-#include "sdk/base/errors.h"
+#include "sdk/base/connection.h"
 #include "sdk/queue/lease_link.h"
 
 namespace baton::client {
 
 LeaseStream::LeaseStream(std::unique_ptr<LeaseLink> link) : link_(std::move(link)) {}
+LeaseStream::LeaseStream(LeaseStream&&) noexcept = default;
+LeaseStream& LeaseStream::operator=(LeaseStream&&) noexcept = default;
 LeaseStream::~LeaseStream() = default;
 
-Result<std::unique_ptr<LeaseStream>> LeaseStream::open(LeaseStreamOptions options) {
-  if (options.queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
+Result<LeaseStream> Queue::lease(LeaseStreamOptions options) const {
+  if (name_.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
   if (options.frames_ahead == 0) return Error{Errc::invalid_argument, "frames_ahead is 0"};
-  BATON_TRY(const auto channel, make_channel(options.connection));
+  BATON_TRY(const auto connection, make_connection(connection_->options));
   const Credit credit = options.manual_credit ? Credit::manual : Credit::broker;
-  auto link = std::make_unique<LeaseLink>(std::move(options), credit, channel);
+  auto link = std::make_unique<LeaseLink>(*connection, name_, std::move(options), credit);
   link->start();
-  return std::unique_ptr<LeaseStream>(new LeaseStream(std::move(link)));
+  return LeaseStream(std::move(link));
 }
 
 Result<Registration> LeaseStream::wait_until_registered(std::chrono::milliseconds timeout) {
@@ -30,8 +32,8 @@ Result<std::optional<LeasedMessage>> LeaseStream::next(std::chrono::milliseconds
   return link_->next(timeout);
 }
 Result<std::vector<LeasedMessage>> LeaseStream::next_batch(std::chrono::milliseconds timeout,
-                                                           std::size_t max) {
-  return link_->next_batch(timeout, max);
+                                                           std::size_t messages_max) {
+  return link_->next_batch(timeout, messages_max);
 }
 void LeaseStream::interrupt() { link_->interrupt(); }
 

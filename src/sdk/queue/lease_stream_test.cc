@@ -1,3 +1,4 @@
+#include <baton/broker.h>
 #include <baton/lease_stream.h>
 
 #include <algorithm>
@@ -16,11 +17,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ConsumeCall = TestBroker::ConsumeCall;
 
-std::unique_ptr<LeaseStream> open(LeaseStreamOptions options) {
-  options.queue = "orders";
-  auto stream = LeaseStream::open(std::move(options));
+std::unique_ptr<LeaseStream> open(ConnectionOptions connection, LeaseStreamOptions options = {}) {
+  const auto broker = Broker::open(std::move(connection));
+  auto stream = broker->queue("orders").lease(std::move(options));
   EXPECT_TRUE(stream.has_value());
-  return *std::move(stream);
+  return std::make_unique<LeaseStream>(*std::move(stream));
 }
 
 TEST(LeaseStream, RegistersAndHandsOutMessages) {
@@ -33,10 +34,8 @@ TEST(LeaseStream, RegistersAndHandsOutMessages) {
     dialog.deliver({"a", "b", "c"});
     return dialog.answer_all();
   };
-  const auto stream = open({.connection = broker.connection(),
-                            .consumer_id = "me",
-                            .in_flight_max = 7,
-                            .in_flight_bytes_max = 99});
+  const auto stream = open(broker.connection(),
+                           {.consumer_id = "me", .in_flight_max = 7, .in_flight_bytes_max = 99});
 
   const auto registration = stream->wait_until_registered(seconds{20});
   const auto first = stream->next(seconds{20});
@@ -64,7 +63,7 @@ TEST(LeaseStream, AnswersEachItemOfEachCall) {
     dialog.accept();
     return dialog.answer_all({"b", "x"});
   };
-  const auto stream = open({.connection = broker.connection()});
+  const auto stream = open(broker.connection());
   std::promise<ItemResults> acks;
   std::promise<ItemResults> nacks;
   std::promise<ItemResults> extends;
@@ -103,7 +102,7 @@ TEST(LeaseStream, GathersAcksWhileFramesAreUnanswered) {
     }
     return grpc::Status::OK;
   };
-  const auto stream = open({.connection = broker.connection(), .frames_ahead = 1});
+  const auto stream = open(broker.connection(), {.frames_ahead = 1});
   stream->ack(LeaseToken{"first"});
   ASSERT_EQ(frames.wait(1).size(), 1U);
   for (int i = 0; i < 100; ++i) stream->ack(LeaseToken{std::to_string(i)});
@@ -138,10 +137,10 @@ TEST(LeaseStream, ReturnsUnderItsIdSendsAcksAgainAndReleasesTheUntaken) {
     return dialog.answer_all();
   };
   Log<std::string> connected;
-  const auto stream = open(
-      {.connection = broker.connection(), .on_connected = [&](const Registration& registration) {
-         connected.add(registration.consumer_id);
-       }});
+  const auto stream =
+      open(broker.connection(), {.on_connected = [&](const Registration& registration) {
+             connected.add(registration.consumer_id);
+           }});
   const auto first = stream->next(seconds{20});
   ASSERT_TRUE(first.has_value() && first->has_value());
   std::promise<ItemResults> told;
@@ -172,7 +171,7 @@ TEST(LeaseStream, SendsTheCreditThatItsOwnerGives) {
     credit.set_value(dialog.credit);
     return dialog.answer_all();
   };
-  const auto stream = open({.connection = broker.connection(), .manual_credit = true});
+  const auto stream = open(broker.connection(), {.manual_credit = true});
 
   stream->add_credit(2);
   stream->add_credit(3);
@@ -185,7 +184,7 @@ TEST(LeaseStream, ARefusedRegistrationEndsTheStream) {
   broker.on_consume = [](int, ConsumeCall&) {
     return refusal(grpc::StatusCode::NOT_FOUND, 102, "queue_not_found");
   };
-  const auto stream = open({.connection = broker.connection()});
+  const auto stream = open(broker.connection());
 
   EXPECT_EQ(stream->wait_until_registered(seconds{20}).error().code, Errc::queue_not_found);
   EXPECT_EQ(stream->next(seconds{20}).error().code, Errc::queue_not_found);
@@ -200,7 +199,7 @@ TEST(LeaseStream, WithoutReconnectTheFirstBreakEndsIt) {
     ConsumeDialog(call).accept();
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dying");
   };
-  const auto stream = open({.connection = broker.connection(), .reconnect = false});
+  const auto stream = open(broker.connection(), {.reconnect = false});
 
   EXPECT_EQ(stream->next(seconds{20}).error().code, Errc::unavailable);
 }
@@ -212,7 +211,7 @@ TEST(LeaseStream, InterruptEndsAWait) {
     dialog.accept();
     return dialog.answer_all();
   };
-  const auto stream = open({.connection = broker.connection()});
+  const auto stream = open(broker.connection());
   std::thread other([&] { stream->interrupt(); });
 
   const auto batch = stream->next_batch(seconds{3600});
@@ -235,7 +234,7 @@ TEST(LeaseStream, CloseReleasesTheUntakenAndWaitsForResults) {
     ended.open();
     return grpc::Status::OK;
   };
-  const auto stream = open({.connection = broker.connection()});
+  const auto stream = open(broker.connection());
   const auto taken = stream->next(seconds{20});
   ASSERT_TRUE(taken.has_value() && taken->has_value());
   stream->ack((*taken)->token);
@@ -266,7 +265,7 @@ TEST(LeaseStream, CloseReleasesWhatStillComes) {
     }
     return grpc::Status::OK;
   };
-  const auto stream = open({.connection = broker.connection()});
+  const auto stream = open(broker.connection());
   ASSERT_TRUE(stream->wait_until_registered(seconds{20}).has_value());
 
   EXPECT_TRUE(stream->close(seconds{20}).has_value());
@@ -277,7 +276,7 @@ TEST(LeaseStream, CloseReleasesWhatStillComes) {
 TEST(LeaseStream, DestructionDuringAReconnectDoesNotHang) {
   std::promise<ItemResults> told;
   {
-    const auto stream = open({.connection = {.address = "127.0.0.1:1"}});
+    const auto stream = open({.address = "127.0.0.1:1"});
     stream->ack(LeaseToken{"x"}, [&](const ItemResults& results) { told.set_value(results); });
   }
   EXPECT_EQ(told.get_future().get().failures.at(0).error.code, Errc::unavailable);
@@ -297,14 +296,12 @@ TEST(LeaseStream, MarksGoUpWithoutWaitingForAnything) {
     }
     return grpc::Status::OK;
   };
-  auto stream =
-      LeaseStream::open({.connection = broker.connection(), .queue = "orders", .concurrency = 7});
-  ASSERT_TRUE(stream.has_value());
-  auto first = (*stream)->next(seconds{20});
+  const auto stream = open(broker.connection(), {.concurrency = 7});
+  auto first = stream->next(seconds{20});
   ASSERT_TRUE(first.has_value() && first->has_value());
-  (*stream)->begin({(**first).token});
+  stream->begin({(**first).token});
   EXPECT_EQ(begun.wait(1), (std::vector<std::string>{"t-a"}));
-  EXPECT_TRUE((*stream)->close(seconds{20}).has_value());
+  EXPECT_TRUE(stream->close(seconds{20}).has_value());
 }
 
 }  // namespace

@@ -1,28 +1,29 @@
 #include <baton/producer.h>
+#include <baton/queue_handle.h>
 
 #include <memory>
 #include <utility>
 
 #include "base/result.h"
-#include "sdk/base/channel.h"
-#include "sdk/base/errors.h"
+#include "sdk/base/connection.h"
 #include "sdk/queue/enqueue_link.h"
 
 namespace baton::client {
 
 Producer::Producer(std::unique_ptr<EnqueueLink> link) : link_(std::move(link)) {}
+Producer::Producer(Producer&&) noexcept = default;
+Producer& Producer::operator=(Producer&&) noexcept = default;
 Producer::~Producer() = default;
 
-Result<std::unique_ptr<Producer>> Producer::open(ProducerOptions options) {
-  if (options.queue.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
+Result<Producer> Queue::producer(ProducerOptions options) const {
+  if (name_.empty()) return Error{Errc::invalid_argument, "the queue has no name"};
   if (options.batch_messages_max == 0 || options.batch_bytes_max == 0 ||
       options.in_flight_messages_max == 0 || options.in_flight_bytes_max == 0 ||
       options.frames_ahead == 0) {
     return Error{Errc::invalid_argument, "a bound of the producer is 0"};
   }
-  BATON_TRY(const auto channel, make_channel(options.connection));
-  auto link = std::make_unique<EnqueueLink>(std::move(options), channel);
-  return std::unique_ptr<Producer>(new Producer(std::move(link)));
+  BATON_TRY(const auto connection, make_connection(connection_->options));
+  return Producer(std::make_unique<EnqueueLink>(*connection, name_, std::move(options)));
 }
 
 void Producer::send(NewMessage message, Callback callback) {

@@ -1,3 +1,4 @@
+#include <baton/broker.h>
 #include <baton/producer.h>
 
 #include <future>
@@ -47,17 +48,17 @@ std::vector<std::string> numbers(int count) {
   return list;
 }
 
-std::unique_ptr<Producer> open(ProducerOptions options) {
-  options.queue = "orders";
-  auto producer = Producer::open(std::move(options));
+std::unique_ptr<Producer> open(ConnectionOptions connection, ProducerOptions options = {}) {
+  const auto broker = Broker::open(std::move(connection));
+  auto producer = broker->queue("orders").producer(std::move(options));
   EXPECT_TRUE(producer.has_value());
-  return *std::move(producer);
+  return std::make_unique<Producer>(*std::move(producer));
 }
 
 TEST(Producer, ConfirmsEachMessageInTheOrderOfSending) {
   TestBroker broker;
   broker.on_enqueue_stream = [](int, EnqueueCall& call) { return confirm_all(call); };
-  const auto producer = open({.connection = broker.connection()});
+  const auto producer = open(broker.connection());
   Log<std::string> ids;
 
   for (int i = 0; i < 1000; ++i) {
@@ -87,7 +88,7 @@ TEST(Producer, GathersWhatIsSentWhileFramesAreUnconfirmed) {
     }
     return grpc::Status::OK;
   };
-  const auto producer = open({.connection = broker.connection(), .frames_ahead = 1});
+  const auto producer = open(broker.connection(), {.frames_ahead = 1});
 
   producer->send(message(0), {});
   ASSERT_EQ(frames.wait(1).size(), 1U);
@@ -110,7 +111,7 @@ TEST(Producer, SplitsABatchByMessagesAndBytesAndAnswersItAtOnce) {
     return grpc::Status::OK;
   };
   const auto producer =
-      open({.connection = broker.connection(), .batch_messages_max = 4, .batch_bytes_max = 3000});
+      open(broker.connection(), {.batch_messages_max = 4, .batch_bytes_max = 3000});
   std::vector<NewMessage> batch;
   for (int i = 0; i < 5; ++i) batch.push_back(message(i));
   for (int i = 0; i < 3; ++i) batch.push_back({.payload = std::string(1400, 'x')});
@@ -143,7 +144,7 @@ TEST(Producer, ABadMessageDoesNotFailItsNeighbours) {
     }
     return grpc::Status::OK;
   };
-  const auto producer = open({.connection = broker.connection()});
+  const auto producer = open(broker.connection());
 
   auto first = producer->send(message(0));
   auto second = producer->send(message(1));
@@ -179,7 +180,7 @@ TEST(Producer, SendsUnconfirmedMessagesAgainInOrderAfterAReconnect) {
     }
     return grpc::Status::OK;
   };
-  const auto producer = open({.connection = broker.connection(), .batch_messages_max = 10});
+  const auto producer = open(broker.connection(), {.batch_messages_max = 10});
   ASSERT_TRUE(producer->send(message(-1)).get().ok());
   Log<std::string> ids;
 
@@ -205,7 +206,7 @@ TEST(Producer, WithoutResendingUnconfirmedMessagesFailAsUnknown) {
     call.Read(&request);
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "dying");
   };
-  const auto producer = open({.connection = broker.connection(), .resend_unconfirmed = false});
+  const auto producer = open(broker.connection(), {.resend_unconfirmed = false});
 
   const EnqueueResult lost = producer->send(message(0)).get();
 
@@ -219,7 +220,7 @@ TEST(Producer, SurvivesABrokerThatIsNotThereYet) {
   TestBroker broker;
   broker.on_enqueue_stream = [](int, EnqueueCall& call) { return confirm_all(call); };
   broker.stop();
-  const auto producer = open({.connection = broker.connection()});
+  const auto producer = open(broker.connection());
   auto result = producer->send(message(0));
 
   broker.start();
@@ -234,7 +235,7 @@ TEST(Producer, BoundsWhatIsInFlight) {
     EXPECT_TRUE(answer.wait());
     return confirm_all(call);
   };
-  const auto producer = open({.connection = broker.connection(), .in_flight_messages_max = 10});
+  const auto producer = open(broker.connection(), {.in_flight_messages_max = 10});
   for (int i = 0; i < 10; ++i) producer->send(message(i), {});
 
   NewMessage eleventh = message(10);
@@ -254,7 +255,7 @@ TEST(Producer, AnOversizedMessageGoesAlone) {
   TestBroker broker;
   broker.on_enqueue_stream = [](int, EnqueueCall& call) { return confirm_all(call); };
   const auto producer =
-      open({.connection = broker.connection(), .batch_bytes_max = 100, .in_flight_bytes_max = 100});
+      open(broker.connection(), {.batch_bytes_max = 100, .in_flight_bytes_max = 100});
 
   EXPECT_TRUE(producer->send({.payload = std::string(1000, 'x')}).get().ok());
 }
@@ -271,7 +272,7 @@ TEST(Producer, LingersForCompany) {
     return grpc::Status::OK;
   };
   const auto producer =
-      open({.connection = broker.connection(), .linger = seconds{3600}, .batch_messages_max = 3});
+      open(broker.connection(), {.linger = seconds{3600}, .batch_messages_max = 3});
   for (int i = 0; i < 4; ++i) producer->send(message(i), {});
 
   ASSERT_EQ(frames.wait(1), std::vector<std::size_t>{3});
@@ -284,7 +285,7 @@ TEST(Producer, ARefusedStreamFailsEverythingWithTheBrokersError) {
   broker.on_enqueue_stream = [](int, EnqueueCall&) {
     return refusal(grpc::StatusCode::NOT_FOUND, 102, "queue_not_found");
   };
-  const auto producer = open({.connection = broker.connection()});
+  const auto producer = open(broker.connection());
 
   const EnqueueResult first = producer->send(message(0)).get();
   const EnqueueResult later = producer->send(message(1)).get();
@@ -296,8 +297,7 @@ TEST(Producer, ARefusedStreamFailsEverythingWithTheBrokersError) {
 }
 
 TEST(Producer, GivesUpWhenToldTo) {
-  const auto producer =
-      open({.connection = {.address = "127.0.0.1:1", .give_up_after = milliseconds{1}}});
+  const auto producer = open({.address = "127.0.0.1:1", .give_up_after = milliseconds{1}});
 
   const EnqueueResult result = producer->send(message(0)).get();
 
@@ -311,7 +311,7 @@ TEST(Producer, GivesUpWhenToldTo) {
 TEST(Producer, DestructionDuringAReconnectFailsWhatWaits) {
   std::future<EnqueueResult> result;
   {
-    const auto producer = open({.connection = {.address = "127.0.0.1:1"}});
+    const auto producer = open({.address = "127.0.0.1:1"});
     result = producer->send(message(0));
   }
   EXPECT_EQ(result.get().error->code, Errc::unavailable);
@@ -320,7 +320,7 @@ TEST(Producer, DestructionDuringAReconnectFailsWhatWaits) {
 TEST(Producer, CloseConfirmsWhatWasSentAndRefusesTheRest) {
   TestBroker broker;
   broker.on_enqueue_stream = [](int, EnqueueCall& call) { return confirm_all(call); };
-  const auto producer = open({.connection = broker.connection()});
+  const auto producer = open(broker.connection());
   auto before = producer->send(message(0));
 
   EXPECT_TRUE(producer->close(seconds{20}).has_value());
@@ -332,11 +332,35 @@ TEST(Producer, CloseConfirmsWhatWasSentAndRefusesTheRest) {
 }
 
 TEST(Producer, RefusesBadOptions) {
-  EXPECT_EQ(Producer::open({.queue = ""}).error().code, Errc::invalid_argument);
-  EXPECT_EQ(Producer::open({.connection = {.address = "nonsense"}, .queue = "q"}).error().code,
+  const auto broker = Broker::open();
+  EXPECT_EQ(broker->queue("").producer().error().code, Errc::invalid_argument);
+  EXPECT_EQ(Broker::open({.address = "nonsense"}).error().code, Errc::invalid_argument);
+  EXPECT_EQ(broker->queue("q").producer({.batch_messages_max = 0}).error().code,
             Errc::invalid_argument);
-  EXPECT_EQ(Producer::open({.queue = "q", .batch_messages_max = 0}).error().code,
-            Errc::invalid_argument);
+}
+
+// A value: what it holds is where it was before.
+TEST(Producer, MayBeMovedWhileMessagesAreOnTheirWay) {
+  Gate answer;
+  TestBroker broker;
+  broker.on_enqueue_stream = [&](int, TestBroker::EnqueueCall& call) {
+    v1::EnqueueRequest request;
+    while (call.Read(&request)) {
+      EXPECT_TRUE(answer.wait());
+      v1::EnqueueResponse response;
+      for (int i = 0; i < request.messages_size(); ++i) response.add_results()->set_id("id");
+      call.Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  auto first = Broker::open(broker.connection())->queue("orders").producer();
+  auto sent = first->send(message(0));
+
+  Producer second = *std::move(first);
+  answer.open();
+
+  EXPECT_TRUE(sent.get().ok());
+  EXPECT_TRUE(second.close(seconds{20}).has_value());
 }
 
 }  // namespace

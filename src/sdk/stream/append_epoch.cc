@@ -52,17 +52,17 @@ Result<AppendWindow::Identity> AppendLink::ask_once(Lock& lock, bool& final) {
   ask_context_ = &context;
   lock.unlock();
   v1::InitProducerRequest request;
-  request.set_stream(options_.stream);
+  request.set_stream(stream_);
   request.set_producer(options_.producer);
   v1::InitProducerResponse response;
-  if (options_.connection.deadline.count() > 0) {
-    context.set_deadline(std::chrono::system_clock::now() + options_.connection.deadline);
+  if (connection_.deadline.count() > 0) {
+    context.set_deadline(std::chrono::system_clock::now() + connection_.deadline);
   }
   const grpc::Status status = stub_->InitProducer(&context, request, &response);
   lock.lock();
   ask_context_ = nullptr;
   final = !status.ok() && !is_worth_retrying(status);
-  if (!status.ok()) return from_grpc(status, options_.connection.address);
+  if (!status.ok()) return from_grpc(status, connection_.address);
   return AppendWindow::Identity{
       .id = ProducerId{response.producer_id()},
       .epoch = ProducerEpoch{static_cast<std::int16_t>(response.producer_epoch())}};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "sdk/base/connection.h"
 #include "sdk/base/errors.h"
 #include "sdk/base/limits.h"
 #include "sdk/stream/stream_convert.h"
@@ -36,16 +37,16 @@ AppendResult result_of(const AppendWindow::Settled& settled, std::size_t index) 
 
 }  // namespace
 
-AppendLink::AppendLink(StreamProducerOptions options, const AppendTerms& terms,
-                       const std::shared_ptr<grpc::Channel>& channel)
-    : Link(options.connection, true),
+AppendLink::AppendLink(const Connection& connection, std::string stream,
+                       StreamProducerOptions options, const AppendTerms& terms)
+    : Link(connection.options, true),
+      stream_(std::move(stream)),
       options_(std::move(options)),
       partitions_(terms.partitions),
-      stub_(v1::Streams::NewStub(channel)),
+      stub_(v1::Streams::NewStub(connection.channel)),
       accumulator_(accumulator_options(options_, terms)),
       window_(terms.partitions, terms.identity),
-      rest_(options_.connection.reconnect_min, options_.connection.reconnect_max,
-            std::random_device{}()) {}
+      rest_(connection_.reconnect_min, connection_.reconnect_max, std::random_device{}()) {}
 
 AppendLink::~AppendLink() { (void)close(std::chrono::milliseconds{0}); }
 
@@ -172,7 +173,7 @@ const v1::AppendRequest* AppendLink::next_frame() {
   const auto batches = window_.next_frame(limits::kAppendFrameBytes);
   if (batches.empty()) return nullptr;
   frame_.Clear();  // Keeps the strings inside allocated.
-  frame_.set_stream(options_.stream);
+  frame_.set_stream(stream_);
   for (const PendingBatch* const batch : batches) {
     v1::NewBatch& wire = *frame_.add_batches();
     wire.set_partition(batch->partition);

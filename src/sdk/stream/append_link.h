@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
 #include <baton/stream_producer.h>
@@ -35,8 +34,8 @@ struct AppendTerms {
 /// The only thread of its own, `asker_`, lives while a new epoch is asked for.
 class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
  public:
-  AppendLink(StreamProducerOptions options, const AppendTerms& terms,
-             const std::shared_ptr<grpc::Channel>& channel);
+  AppendLink(const Connection& connection, std::string stream, StreamProducerOptions options,
+             const AppendTerms& terms);
   ~AppendLink() override;
   AppendLink(const AppendLink&) = delete;
   AppendLink& operator=(const AppendLink&) = delete;
@@ -80,6 +79,7 @@ class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
   void end(Lock& lock, const Error& error);
   Result<AppendWindow::Identity> ask_once(Lock& lock, bool& final);
 
+  const std::string stream_;
   const StreamProducerOptions options_;
   const std::uint32_t partitions_;
   const std::unique_ptr<v1::Streams::Stub> stub_;

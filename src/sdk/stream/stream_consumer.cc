@@ -1,4 +1,5 @@
 #include <baton/stream_consumer.h>
+#include <baton/stream_handle.h>
 
 #include <algorithm>
 #include <memory>
@@ -7,10 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/result.h"
-#include "sdk/base/channel.h"
-#include "sdk/base/errors.h"
+#include "sdk/base/connection.h"
 #include "sdk/base/limits.h"
-#include "sdk/stream/stream_call.h"
 #include "sdk/stream/stream_consumer_runtime.h"
 #include "sdk/stream/stream_convert.h"
 
@@ -34,8 +33,9 @@ Status check_single_active(const StreamConsumerOptions& options) {
   return {};
 }
 
-Status check(const StreamConsumerOptions& options, const StreamConsumer::Handler& handler) {
-  if (options.stream.empty()) return wrong("the stream has no name");
+Status check(const std::string& stream, const StreamConsumerOptions& options,
+             const StreamConsumer::Handler& handler) {
+  if (stream.empty()) return wrong("the stream has no name");
   if (!handler) return wrong("the handler is empty");
   if (options.concurrency == 0 || options.concurrency > limits::kConcurrencyMax) {
     return wrong(fmt::format("concurrency is not in 1..{}", limits::kConcurrencyMax));
@@ -89,27 +89,29 @@ Result<std::vector<PartitionStart>> plan(const StreamInfo& stream,
 
 StreamConsumer::StreamConsumer(std::unique_ptr<StreamConsumerRuntime> runtime)
     : runtime_(std::move(runtime)) {}
+StreamConsumer::StreamConsumer(StreamConsumer&&) noexcept = default;
+StreamConsumer& StreamConsumer::operator=(StreamConsumer&&) noexcept = default;
 StreamConsumer::~StreamConsumer() = default;
 
-Result<std::unique_ptr<StreamConsumer>> StreamConsumer::start(StreamConsumerOptions options,
-                                                              Handler handler) {
-  BATON_TRY_STATUS(check(options, handler));
-  BATON_TRY(const auto channel, make_channel(options.connection));
-  StreamCalls calls(options.connection, channel);
+Result<StreamConsumer> Stream::consumer(StreamConsumerOptions options,
+                                        StreamConsumer::Handler handler) const {
+  BATON_TRY_STATUS(check(name_, options, handler));
+  BATON_TRY(const auto connection, make_connection(connection_->options));
   v1::DescribeStreamRequest request;
-  request.set_name(options.stream);
-  BATON_TRY(const auto described, calls.call(&StreamsStub::DescribeStream, request, true));
+  request.set_name(name_);
+  BATON_TRY(const auto described,
+            connection->call(*connection->streams, &v1::Streams::Stub::DescribeStream, request,
+                             {.patient = true}));
   BATON_TRY(const auto starts, plan(from_proto(described.stream()), options));
-  auto runtime = std::make_unique<StreamConsumerRuntime>(std::move(options), std::move(handler),
-                                                         starts, channel);
-  return std::unique_ptr<StreamConsumer>(new StreamConsumer(std::move(runtime)));
+  return StreamConsumer(std::make_unique<StreamConsumerRuntime>(
+      *connection, name_, std::move(options), std::move(handler), starts));
 }
 
 Status StreamConsumer::store_offset(const StreamPosition& position,
                                     std::chrono::milliseconds timeout) {
   return runtime_->store_offset(position, timeout);
 }
-Status StreamConsumer::stop(std::chrono::milliseconds timeout) { return runtime_->stop(timeout); }
+Status StreamConsumer::close(std::chrono::milliseconds timeout) { return runtime_->close(timeout); }
 std::optional<Status> StreamConsumer::wait(std::chrono::milliseconds timeout) {
   return runtime_->wait(timeout);
 }

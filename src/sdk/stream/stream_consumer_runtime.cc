@@ -10,13 +10,13 @@
 
 namespace baton::client {
 
-StreamConsumerRuntime::StreamConsumerRuntime(StreamConsumerOptions options,
+StreamConsumerRuntime::StreamConsumerRuntime(const Connection& connection, std::string stream,
+                                             StreamConsumerOptions options,
                                              StreamConsumer::Handler handler,
-                                             const std::vector<PartitionStart>& partitions,
-                                             const std::shared_ptr<grpc::Channel>& channel)
+                                             const std::vector<PartitionStart>& partitions)
     : options_(std::move(options)),
       handler_(std::move(handler)),
-      link_(options_, partitions, channel) {
+      link_(connection, std::move(stream), options_, partitions) {
   link_.start();
   workers_.reserve(options_.concurrency);
   for (std::size_t i = 0; i < options_.concurrency; ++i) {
@@ -24,14 +24,14 @@ StreamConsumerRuntime::StreamConsumerRuntime(StreamConsumerOptions options,
   }
 }
 
-StreamConsumerRuntime::~StreamConsumerRuntime() { (void)stop(options_.stop_timeout); }
+StreamConsumerRuntime::~StreamConsumerRuntime() { (void)close(options_.close_timeout); }
 
-Status StreamConsumerRuntime::stop(std::chrono::milliseconds timeout) {
-  const std::lock_guard lock(stop_mutex_);
-  if (stopped_) return *stopped_;
-  stopped_ = link_.stop(timeout);
+Status StreamConsumerRuntime::close(std::chrono::milliseconds timeout) {
+  const std::lock_guard lock(close_mutex_);
+  if (closed_) return *closed_;
+  closed_ = link_.close(timeout);
   for (std::thread& worker : workers_) worker.join();
-  return *stopped_;
+  return *closed_;
 }
 
 void StreamConsumerRuntime::work() {

@@ -7,8 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include <grpcpp/channel.h>
-
 #include <baton/stream_consumer.h>
 
 #include "sdk/stream/subscribe_link.h"
@@ -16,12 +14,12 @@
 namespace baton::client {
 
 /// What runs a StreamConsumer: `concurrency` workers, which decode batches and run the handler and
-/// the callbacks. Thread-safe; joins all of them in stop().
+/// the callbacks. Thread-safe; joins all of them in close().
 class StreamConsumerRuntime {
  public:
-  StreamConsumerRuntime(StreamConsumerOptions options, StreamConsumer::Handler handler,
-                        const std::vector<PartitionStart>& partitions,
-                        const std::shared_ptr<grpc::Channel>& channel);
+  StreamConsumerRuntime(const Connection& connection, std::string stream,
+                        StreamConsumerOptions options, StreamConsumer::Handler handler,
+                        const std::vector<PartitionStart>& partitions);
   ~StreamConsumerRuntime();
   StreamConsumerRuntime(const StreamConsumerRuntime&) = delete;
   StreamConsumerRuntime& operator=(const StreamConsumerRuntime&) = delete;
@@ -31,7 +29,7 @@ class StreamConsumerRuntime {
   Status store_offset(const StreamPosition& position, std::chrono::milliseconds timeout) {
     return link_.store_offset(position, timeout);
   }
-  Status stop(std::chrono::milliseconds timeout);
+  Status close(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout) { return link_.wait(timeout); }
   StreamConsumer::Stats stats() const { return link_.stats(); }
   SessionLease lease() const { return link_.lease(); }
@@ -44,8 +42,8 @@ class StreamConsumerRuntime {
 
   const StreamConsumerOptions options_;
   const StreamConsumer::Handler handler_;
-  std::mutex stop_mutex_;          // Held by the thread that stops the consumer.
-  std::optional<Status> stopped_;  // Under stop_mutex_.
+  std::mutex close_mutex_;        // Held by the thread that closes the consumer.
+  std::optional<Status> closed_;  // Under close_mutex_.
   SubscribeLink link_;
   std::vector<std::thread> workers_;
 };

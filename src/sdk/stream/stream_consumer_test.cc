@@ -1,3 +1,4 @@
+#include <baton/broker.h>
 #include <baton/stream_consumer.h>
 
 #include <algorithm>
@@ -19,10 +20,8 @@ using Events = std::vector<std::string>;
 constexpr seconds kLong{20};
 const grpc::Status kDying(grpc::StatusCode::UNAVAILABLE, "dying");
 
-StreamConsumerOptions options_for(const TestStreams& broker, bool single_active) {
+StreamConsumerOptions options_for(bool single_active) {
   StreamConsumerOptions options;
-  options.connection = broker.connection();
-  options.stream = "events";
   options.group = "billing";
   options.single_active = single_active;
   options.from = StartFrom::first();
@@ -30,11 +29,13 @@ StreamConsumerOptions options_for(const TestStreams& broker, bool single_active)
   return options;
 }
 
-std::unique_ptr<StreamConsumer> start(StreamConsumerOptions options,
+std::unique_ptr<StreamConsumer> start(const TestStreams& broker, StreamConsumerOptions options,
                                       StreamConsumer::Handler handler) {
-  auto consumer = StreamConsumer::start(std::move(options), std::move(handler));
+  auto consumer = Broker::open(broker.connection())
+                      ->stream("events")
+                      .consumer(std::move(options), std::move(handler));
   EXPECT_TRUE(consumer.has_value());
-  return *std::move(consumer);
+  return std::make_unique<StreamConsumer>(*std::move(consumer));
 }
 
 /// A handler that writes "partition@offset value" for each record.
@@ -92,7 +93,7 @@ TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
     return status;
   };
   Log<std::string> records;
-  auto options = options_for(broker, true);
+  auto options = options_for(true);
   options.owner = "me";
   options.on_active = [&](const StreamPosition& position) {
     callbacks.add(fmt::format("active {} at {}", position.epoch, position.offset));
@@ -100,7 +101,7 @@ TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
   options.on_step_down = [&](std::uint32_t) { callbacks.add("step down"); };
   std::atomic<bool> first = true;
   std::atomic<StreamConsumer*> self = nullptr;
-  const auto consumer = start(std::move(options), [&](RecordBatch& batch) {
+  const auto consumer = start(broker, std::move(options), [&](RecordBatch& batch) {
     if (first.exchange(false)) {
       handling.open();
       const auto dropped = [&] {
@@ -113,7 +114,7 @@ TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
   self = consumer.get();
 
   EXPECT_EQ(records.wait(3), (Events{"0@10 a", "0@11 b", "0@12 c"}));
-  EXPECT_TRUE(consumer->stop(kLong).has_value());
+  EXPECT_TRUE(consumer->close(kLong).has_value());
   EXPECT_EQ(seen.wait(6), (Events{"store 0 3 10", "store 0 3 12", "reply 0 4", "store 0 5 12",
                                   "store 0 5 13", "unsubscribe"}));
   EXPECT_EQ(callbacks.now(),
@@ -138,9 +139,9 @@ TEST(StreamConsumer, DoesNotReplyBeforeTheConfirmation) {
     for (const std::string& event : dialog.events) seen.add(event);
     return grpc::Status::OK;
   };
-  const auto consumer = start(options_for(broker, true), [](const RecordBatch&) {});
+  const auto consumer = start(broker, options_for(true), [](const RecordBatch&) {});
   EXPECT_TRUE(stored.wait());
-  EXPECT_FALSE(consumer->stop(milliseconds{100}).has_value());
+  EXPECT_FALSE(consumer->close(milliseconds{100}).has_value());
   EXPECT_EQ(seen.wait(3), (Events{"start", "store 0 3 10", "unsubscribe"}));
 }
 
@@ -165,13 +166,13 @@ TEST(StreamConsumer, GoesOnWhereItWasAfterABrokenConnection) {
     dialog.deliver({"x"}, 0, 0, 1);
     return dialog.finish();
   };
-  const auto consumer = start(options_for(broker, false), into(records));
+  const auto consumer = start(broker, options_for(false), into(records));
 
   auto got = records.wait(4);
   std::ranges::sort(got);
   EXPECT_EQ(got, (Events{"0@0 a", "0@1 b", "0@2 c", "1@0 x"}));
   EXPECT_EQ(froms.now(), (std::vector<std::int64_t>{-1, -1, 2, -1}));
-  EXPECT_TRUE(consumer->stop(kLong).has_value());
+  EXPECT_TRUE(consumer->close(kLong).has_value());
   EXPECT_EQ(consumer->stats().reconnects, 1U);
 }
 
@@ -186,9 +187,9 @@ TEST(StreamConsumer, WhatComesWhileTheFirstConnectionIsBrokenIsNotMissed) {
     if (!dialog.starts.empty()) froms.add(dialog.starts[0].from().offset());
     return number == 1 ? kDying : dialog.finish();
   };
-  auto options = options_for(broker, false);
+  auto options = options_for(false);
   options.from = StartFrom::next();
-  const auto consumer = start(std::move(options), [](const RecordBatch&) {});
+  const auto consumer = start(broker, std::move(options), [](const RecordBatch&) {});
   EXPECT_EQ(froms.wait(2), (std::vector<std::int64_t>{42, 42}));
 }
 
@@ -204,7 +205,7 @@ TEST(StreamConsumer, BeginsAtTheGroupsOffsetAndLeavesOutWhatLiesBelow) {
     return dialog.finish();
   };
   Log<std::string> records;
-  const auto consumer = start(options_for(broker, false), into(records));
+  const auto consumer = start(broker, options_for(false), into(records));
   EXPECT_EQ(records.wait(1), Events{"0@11 b"});
 }
 
@@ -225,9 +226,9 @@ TEST(StreamConsumer, GivesCreditBackAsHandlersFinish) {
     credit.add(dialog.credit_batches);
     return dialog.finish();
   };
-  auto options = options_for(broker, false);
+  auto options = options_for(false);
   options.credit_batches = 8;
-  const auto consumer = start(std::move(options), [](const RecordBatch&) {});
+  const auto consumer = start(broker, std::move(options), [](const RecordBatch&) {});
   EXPECT_EQ(credit.wait(1), std::vector<std::uint64_t>{8});
 }
 
@@ -247,10 +248,10 @@ TEST(StreamConsumer, PartitionsRunSideBySideEachInOrder) {
   std::atomic<int> most = 0;
   std::atomic<bool> in_order = true;
   std::array<std::atomic<std::int64_t>, 4> next{};
-  auto options = options_for(broker, false);
+  auto options = options_for(false);
   options.concurrency = 2;
   options.credit_batches = 1000;
-  const auto consumer = start(std::move(options), [&](const RecordBatch& batch) {
+  const auto consumer = start(broker, std::move(options), [&](const RecordBatch& batch) {
     most = std::max(most.load(), ++running);
     if (next.at(batch.partition)++ != batch.records[0].offset) in_order = false;
     --running;
@@ -276,9 +277,9 @@ TEST(StreamConsumer, ManualOffsetsAreConfirmedOrRefused) {
   Log<std::string> stored;
   StreamConsumer* self = nullptr;
   Gate ready;
-  auto options = options_for(broker, true);
+  auto options = options_for(true);
   options.storing.automatic = false;
-  const auto consumer = start(std::move(options), [&](const RecordBatch& batch) {
+  const auto consumer = start(broker, std::move(options), [&](const RecordBatch& batch) {
     EXPECT_TRUE(ready.wait());
     stored.add(self->store_offset(batch.position()).has_value() ? "stored" : "refused");
     auto old = batch.position();
@@ -288,7 +289,7 @@ TEST(StreamConsumer, ManualOffsetsAreConfirmedOrRefused) {
   self = consumer.get();
   ready.open();
   EXPECT_EQ(stored.wait(2), (Events{"stored", "stale_epoch"}));
-  EXPECT_TRUE(consumer->stop(kLong).has_value());
+  EXPECT_TRUE(consumer->close(kLong).has_value());
   EXPECT_EQ(seen.wait(2), (Events{"store 0 3 1", "unsubscribe"}));
 }
 
@@ -304,9 +305,9 @@ TEST(StreamConsumer, AsksTheApplicationForTheOffset) {
     dialog.deliver({"a", "b"}, 40, 3);
     return dialog.finish();
   };
-  auto options = options_for(broker, true);
+  auto options = options_for(true);
   options.ask_offset = [](const StreamPosition&) { return 41; };
-  const auto consumer = start(std::move(options), into(records));
+  const auto consumer = start(broker, std::move(options), into(records));
   EXPECT_EQ(records.wait(1), Events{"0@41 b"});
 }
 
@@ -327,7 +328,7 @@ TEST(StreamConsumer, AHandlerThatThrowsEndsTheConsumerAndFreesTheSeat) {
     return dialog.finish();
   };
   Log<std::string> records;
-  const auto consumer = start(options_for(broker, true), [&](RecordBatch& batch) {
+  const auto consumer = start(broker, options_for(true), [&](RecordBatch& batch) {
     if (batch.records[0].value == "bad") throw std::runtime_error("cannot");
     into(records)(batch);
   });
@@ -339,7 +340,7 @@ TEST(StreamConsumer, AHandlerThatThrowsEndsTheConsumerAndFreesTheSeat) {
   EXPECT_NE(ended->error().text.find("cannot"), std::string::npos);
   EXPECT_EQ(seen.wait(3), (Events{"store 0 3 0", "store 0 3 1", "unsubscribe"}));
   EXPECT_EQ(records.now(), Events{"0@0 good"});
-  EXPECT_EQ(consumer->stop(kLong).error(), ended->error());
+  EXPECT_EQ(consumer->close(kLong).error(), ended->error());
 }
 
 // A handler that wants ten records gets them out of a batch of a hundred; the next consumer gets
@@ -357,12 +358,12 @@ TEST(StreamConsumer, AHandlerMayStopInTheMiddleOfABatch) {
     return status;
   };
   Log<std::string> records;
-  const auto consumer = start(options_for(broker, false), [&](RecordBatch& batch) {
+  const auto consumer = start(broker, options_for(false), [&](RecordBatch& batch) {
     batch.next_offset = 2;
     records.add(batch.records[0].value.value_or(""));
   });
   records.wait(1);
-  EXPECT_TRUE(consumer->stop(kLong).has_value());
+  EXPECT_TRUE(consumer->close(kLong).has_value());
   EXPECT_EQ(records.now(), Events{"a"});
   EXPECT_EQ(seen.wait(2), (Events{"store 0 0 2", "unsubscribe"}));
 }
@@ -375,7 +376,7 @@ TEST(StreamConsumer, AGarbledBatchEndsItLoudly) {
     dialog.deliver_bytes("garbage", 5, 0);
     return dialog.finish();
   };
-  const auto consumer = start(options_for(broker, false), [](const RecordBatch&) { FAIL(); });
+  const auto consumer = start(broker, options_for(false), [](const RecordBatch&) { FAIL(); });
   const auto ended = consumer->wait(kLong);
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->error().code, Errc::malformed);
@@ -389,7 +390,7 @@ TEST(StreamConsumer, AMissingOffsetEndsIt) {
     dialog.close(305, "offset_out_of_range");
     return dialog.finish();
   };
-  const auto consumer = start(options_for(broker, false), [](const RecordBatch&) {});
+  const auto consumer = start(broker, options_for(false), [](const RecordBatch&) {});
   EXPECT_EQ(consumer->wait(kLong)->error().code, Errc::offset_out_of_range);
 }
 
@@ -406,7 +407,7 @@ TEST(StreamConsumer, TooSlowAtAHandOverItJoinsAgain) {
     return dialog.finish();
   };
   Log<std::string> records;
-  const auto consumer = start(options_for(broker, true), into(records));
+  const auto consumer = start(broker, options_for(true), into(records));
   EXPECT_EQ(records.wait(1), Events{"0@0 a"});
 }
 
@@ -426,20 +427,25 @@ TEST(StreamConsumer, IgnoresWhatIsNotForIt) {
     return dialog.finish();
   };
   Log<std::string> records;
-  const auto consumer = start(options_for(broker, false), into(records));
+  const auto consumer = start(broker, options_for(false), into(records));
   EXPECT_EQ(records.wait(1), Events{"0@0 a"});
-  EXPECT_TRUE(consumer->stop(kLong).has_value());
+  EXPECT_TRUE(consumer->close(kLong).has_value());
 }
 
 TEST(StreamConsumer, RefusesBadOptions) {
   TestStreams broker(2);
-  const auto refused = [&](const auto& change) {
-    auto options = options_for(broker, false);
-    change(options);
-    return StreamConsumer::start(std::move(options), [](const RecordBatch&) {}).error().code;
+  const auto client = Broker::open(broker.connection());
+  const auto opened = [&](std::string_view stream, StreamConsumerOptions options) {
+    const auto consumer = client->stream(stream).consumer(options, [](const RecordBatch&) {});
+    return consumer.error().code;
   };
-  EXPECT_EQ(refused([](auto& o) { o.stream = ""; }), Errc::invalid_argument);
-  EXPECT_EQ(refused([](auto& o) { o.stream = "nothing"; }), Errc::stream_not_found);
+  const auto refused = [&](const auto& change) {
+    auto options = options_for(false);
+    change(options);
+    return opened("events", options);
+  };
+  EXPECT_EQ(opened("", options_for(false)), Errc::invalid_argument);
+  EXPECT_EQ(opened("nothing", options_for(false)), Errc::stream_not_found);
   EXPECT_EQ(refused([](auto& o) { o.partitions = {2}; }), Errc::partition_not_found);
   EXPECT_EQ(refused([](auto& o) { o.concurrency = 0; }), Errc::invalid_argument);
   EXPECT_EQ(refused([](auto& o) {
@@ -482,12 +488,12 @@ TEST(StreamConsumer, WithoutAnAcknowledgedHeartbeatItsSeatIsLost) {
     EXPECT_TRUE(over.wait());
     return kDying;
   };
-  auto options = options_for(broker, true);
+  auto options = options_for(true);
   options.on_active = [&](const StreamPosition&) { told.add("active"); };
   options.on_step_down = [&](std::uint32_t) { told.add("step down"); };
   options.on_losing = [&](std::uint32_t) { lost.open(); };
   options.on_error = [&](const Error& error) { errors.add(error); };
-  const auto consumer = start(options, into(handled));
+  const auto consumer = start(broker, options, into(handled));
 
   EXPECT_EQ(told.wait(2), (Events{"active", "step down"}));
   EXPECT_TRUE(lost.wait());
@@ -515,7 +521,7 @@ TEST(StreamConsumer, ItsLeaseIsRenewedByEachAcknowledgedHeartbeat) {
     dialog.deliver({"a"}, 10, 3);
     return dialog.finish();
   };
-  const auto consumer = start(options_for(broker, true), into(handled));
+  const auto consumer = start(broker, options_for(true), into(handled));
   EXPECT_EQ(handled.wait(1), (Events{"0@10 a"}));
   const SessionLease lease = consumer->lease();
   EXPECT_TRUE(lease.is_valid);

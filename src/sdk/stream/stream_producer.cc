@@ -1,3 +1,4 @@
+#include <baton/stream_handle.h>
 #include <baton/stream_producer.h>
 
 #include <limits>
@@ -8,16 +9,18 @@
 
 #include "base/result.h"
 #include "core/stream/limits.h"
-#include "sdk/base/channel.h"
-#include "sdk/base/errors.h"
+#include "sdk/base/connection.h"
 #include "sdk/stream/append_link.h"
-#include "sdk/stream/stream_call.h"
 
 namespace baton::client {
 namespace {
 
-Status check(const StreamProducerOptions& options) {
-  if (options.stream.empty()) return Error{Errc::invalid_argument, "the stream has no name"};
+using Stub = v1::Streams::Stub;
+
+constexpr CallTerms kPatient{.patient = true};
+
+Status check(const std::string& stream, const StreamProducerOptions& options) {
+  if (stream.empty()) return Error{Errc::invalid_argument, "the stream has no name"};
   if (options.batch_bytes == 0 || options.buffer_bytes_max == 0) {
     return Error{Errc::invalid_argument, "a bound of the producer is 0"};
   }
@@ -28,11 +31,13 @@ Status check(const StreamProducerOptions& options) {
   return {};
 }
 
-Result<AppendTerms> ask_terms(StreamCalls& calls, const StreamProducerOptions& options) {
+Result<AppendTerms> ask_terms(const Connection& connection, const std::string& stream,
+                              const StreamProducerOptions& options) {
   AppendTerms terms;
   v1::DescribeStreamRequest describe;
-  describe.set_name(options.stream);
-  BATON_TRY(const auto described, calls.call(&StreamsStub::DescribeStream, describe, true));
+  describe.set_name(stream);
+  BATON_TRY(const auto described,
+            connection.call(*connection.streams, &Stub::DescribeStream, describe, kPatient));
   terms.partitions = described.stream().partitions();
   if (terms.partitions == 0) {
     return Error{Errc::internal, "the broker described a stream without partitions"};
@@ -42,9 +47,10 @@ Result<AppendTerms> ask_terms(StreamCalls& calls, const StreamProducerOptions& o
   if (!options.idempotent) return terms;
 
   v1::InitProducerRequest init;
-  init.set_stream(options.stream);
+  init.set_stream(stream);
   init.set_producer(options.producer);
-  BATON_TRY(const auto made, calls.call(&StreamsStub::InitProducer, init, true));
+  BATON_TRY(const auto made,
+            connection.call(*connection.streams, &Stub::InitProducer, init, kPatient));
   if (made.producer_epoch() < 0 ||
       made.producer_epoch() > std::numeric_limits<std::int16_t>::max()) {
     return Error{Errc::internal,
@@ -59,15 +65,16 @@ Result<AppendTerms> ask_terms(StreamCalls& calls, const StreamProducerOptions& o
 }  // namespace
 
 StreamProducer::StreamProducer(std::unique_ptr<AppendLink> link) : link_(std::move(link)) {}
+StreamProducer::StreamProducer(StreamProducer&&) noexcept = default;
+StreamProducer& StreamProducer::operator=(StreamProducer&&) noexcept = default;
 StreamProducer::~StreamProducer() = default;
 
-Result<std::unique_ptr<StreamProducer>> StreamProducer::open(StreamProducerOptions options) {
-  BATON_TRY_STATUS(check(options));
-  BATON_TRY(const auto channel, make_channel(options.connection));
-  StreamCalls calls(options.connection, channel);
-  BATON_TRY(const AppendTerms terms, ask_terms(calls, options));
-  auto link = std::make_unique<AppendLink>(std::move(options), terms, channel);
-  return std::unique_ptr<StreamProducer>(new StreamProducer(std::move(link)));
+Result<StreamProducer> Stream::producer(StreamProducerOptions options) const {
+  BATON_TRY_STATUS(check(name_, options));
+  BATON_TRY(const auto connection, make_connection(connection_->options));
+  BATON_TRY(const AppendTerms terms, ask_terms(*connection, name_, options));
+  return StreamProducer(
+      std::make_unique<AppendLink>(*connection, name_, std::move(options), terms));
 }
 
 void StreamProducer::send(NewRecord record, Callback callback) {

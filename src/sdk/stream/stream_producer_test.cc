@@ -1,3 +1,4 @@
+#include <baton/broker.h>
 #include <baton/stream_producer.h>
 
 #include <algorithm>
@@ -28,11 +29,9 @@ std::vector<std::string> numbers(int count) {
 
 std::unique_ptr<StreamProducer> open(const TestStreams& broker,
                                      StreamProducerOptions options = {}) {
-  options.connection = broker.connection();
-  options.stream = "events";
-  auto producer = StreamProducer::open(std::move(options));
+  auto producer = Broker::open(broker.connection())->stream("events").producer(std::move(options));
   EXPECT_TRUE(producer.has_value());
-  return *std::move(producer);
+  return std::make_unique<StreamProducer>(*std::move(producer));
 }
 
 const grpc::Status kDying(grpc::StatusCode::UNAVAILABLE, "dying");
@@ -280,14 +279,13 @@ TEST(StreamProducer, ARefusalOfANewEpochEndsTheProducer) {
 
 TEST(StreamProducer, OpensOnlyWhatIsThere) {
   TestStreams broker;
-  const auto missing =
-      StreamProducer::open({.connection = broker.connection(), .stream = "nothing"});
+  const auto client = Broker::open(broker.connection());
+  const auto missing = client->stream("nothing").producer();
   ASSERT_FALSE(missing.has_value());
   EXPECT_EQ(missing.error().code, Errc::stream_not_found);
-  EXPECT_EQ(StreamProducer::open({.stream = ""}).error().code, Errc::invalid_argument);
-  EXPECT_EQ(
-      StreamProducer::open({.stream = "s", .idempotent = false, .producer = "n"}).error().code,
-      Errc::invalid_argument);
+  EXPECT_EQ(client->stream("").producer().error().code, Errc::invalid_argument);
+  EXPECT_EQ(client->stream("s").producer({.idempotent = false, .producer = "n"}).error().code,
+            Errc::invalid_argument);
 }
 
 }  // namespace

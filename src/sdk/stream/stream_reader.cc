@@ -5,29 +5,33 @@
 #include <utility>
 
 #include "base/result.h"
+#include "sdk/base/connection.h"
 #include "sdk/base/errors.h"
 #include "sdk/stream/stream_convert.h"
 
 namespace baton::client {
 
 StreamReader::StreamReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StreamReader::StreamReader(StreamReader&&) noexcept = default;
+StreamReader& StreamReader::operator=(StreamReader&&) noexcept = default;
 StreamReader::~StreamReader() = default;
 
 Result<std::optional<std::vector<Record>>> StreamReader::next() { return state_->next(); }
-void StreamReader::stop() { state_->stop(); }
+void StreamReader::close() { state_->close(); }
 std::int64_t StreamReader::position() const { return state_->position(); }
 
-StreamReader::State::State(ConnectionOptions connection, std::shared_ptr<grpc::Channel> channel,
-                           ReadOptions options)
-    : calls_(std::move(connection), std::move(channel)),
-      options_(std::move(options)),
-      backoff_(calls_.options.reconnect_min, calls_.options.reconnect_max, std::random_device{}()) {
+StreamReader::State::State(ConnectionPointer connection, std::string stream, ReadOptions options)
+    : connection_(std::move(connection)),
+      stream_(std::move(stream)),
+      options_(options),
+      backoff_(connection_->options.reconnect_min, connection_->options.reconnect_max,
+               std::random_device{}()) {
   if (options_.from.kind == StartFrom::Kind::offset) floor_.offset = options_.from.offset;
   if (options_.from.kind == StartFrom::Kind::time) floor_.time = options_.from.time;
 }
 
 StreamReader::State::~State() {
-  stop();
+  close();
   if (!call_) return;
   // gRPC requires that a call is read to its end before its context is destroyed.
   v1::ReadResponse rest;
@@ -36,21 +40,21 @@ StreamReader::State::~State() {
   call_.reset();
 }
 
-void StreamReader::State::stop() {
+void StreamReader::State::close() {
   const std::lock_guard lock(mutex_);
-  stopped_ = true;
+  closed_ = true;
   if (context_) context_->TryCancel();
-  stopping_.notify_all();
+  closing_.notify_all();
 }
 
 bool StreamReader::State::has_enough() const {
   return options_.records_max > 0 && delivered_ >= options_.records_max;
 }
 
-/// False after stop().
+/// False after close().
 bool StreamReader::State::open() {
   v1::ReadRequest request;
-  request.set_stream(options_.stream);
+  request.set_stream(stream_);
   request.set_partition(options_.partition);
   const std::int64_t position = position_.load();
   to_proto(position >= 0 ? StartFrom::at(position) : options_.from, *request.mutable_from());
@@ -60,9 +64,9 @@ bool StreamReader::State::open() {
   progress_ = false;
 
   const std::lock_guard lock(mutex_);
-  if (stopped_) return false;
+  if (closed_) return false;
   context_ = std::make_unique<grpc::ClientContext>();
-  call_ = calls_.stub->Read(context_.get(), request);
+  call_ = connection_->streams->Read(context_.get(), request);
   return true;
 }
 
@@ -89,18 +93,18 @@ Result<StreamReader::State::Ending> StreamReader::State::end_call() {
   {
     const std::lock_guard lock(mutex_);
     context_.reset();
-    if (stopped_) return Ending::over;
+    if (closed_) return Ending::over;
   }
   if (status.ok()) {
     if (options_.follow) {
-      return retry(from_grpc(status, calls_.options.address));
+      return retry(from_grpc(status, connection_->options.address));
     }
     // Records that were left out may have counted against the limit: there is more to read then.
     const bool more =
         options_.records_max > 0 && !has_enough() && progress_ && position_.load() < end_offset_;
     return more ? Ending::again : Ending::over;
   }
-  const Error error = from_grpc(status, calls_.options.address);
+  const Error error = from_grpc(status, connection_->options.address);
   if (!options_.follow || !is_worth_retrying(status)) return error;
   return retry(error);
 }
@@ -109,11 +113,11 @@ Result<StreamReader::State::Ending> StreamReader::State::end_call() {
 Result<StreamReader::State::Ending> StreamReader::State::retry(const Error& error) {
   const auto now = std::chrono::steady_clock::now();
   if (!down_since_) down_since_ = now;
-  const auto give_up = calls_.options.give_up_after;
+  const auto give_up = connection_->options.give_up_after;
   if (give_up.count() > 0 && now - *down_since_ >= give_up) return error;
   std::unique_lock lock(mutex_);
-  stopping_.wait_for(lock, backoff_.next(), [&] { return stopped_; });
-  return stopped_ ? Ending::over : Ending::again;
+  closing_.wait_for(lock, backoff_.next(), [&] { return closed_; });
+  return closed_ ? Ending::over : Ending::again;
 }
 
 Result<std::optional<std::vector<Record>>> StreamReader::State::read_once() {
@@ -134,14 +138,14 @@ Result<std::optional<std::vector<Record>>> StreamReader::State::next() {
     auto records = read_once();
     if (!records) {
       failed_ = records.error();
-      stop();
+      close();
       return records;
     }
     const auto& found = *records;
     if (!found.has_value()) break;
     if (!found.value().empty()) return records;
   }
-  stop();
+  close();
   return std::nullopt;
 }
 

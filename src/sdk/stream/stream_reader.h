@@ -6,23 +6,24 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/sync_stream.h>
 
-#include <baton/stream_client.h>
+#include <baton/stream_handle.h>
+#include <baton/v1/streams.grpc.pb.h>
 
 #include "sdk/base/backoff.h"
 #include "sdk/stream/record_codec.h"
-#include "sdk/stream/stream_call.h"
 
 namespace baton::client {
 
 /// One Read call after the other, each starting where the one before it ended. next() is for one
-/// thread; only `context_` and `stopped_` are shared with stop(), under the mutex.
+/// thread; only `context_` and `closed_` are shared with close(), under the mutex.
 struct StreamReader::State {
-  State(ConnectionOptions connection, std::shared_ptr<grpc::Channel> channel, ReadOptions options);
+  State(ConnectionPointer connection, std::string stream, ReadOptions options);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -30,7 +31,7 @@ struct StreamReader::State {
   State& operator=(State&&) = delete;
 
   Result<std::optional<std::vector<Record>>> next();
-  void stop();
+  void close();
   [[nodiscard]] std::int64_t position() const { return position_.load(); }
 
  private:
@@ -45,7 +46,8 @@ struct StreamReader::State {
   Result<Ending> retry(const Error& error);
   [[nodiscard]] bool has_enough() const;
 
-  StreamCalls calls_;
+  const ConnectionPointer connection_;
+  const std::string stream_;
   ReadOptions options_;
   std::atomic<std::int64_t> position_ = -1;
   ReadFloor floor_;
@@ -58,9 +60,9 @@ struct StreamReader::State {
   std::unique_ptr<grpc::ClientReader<v1::ReadResponse>> call_;
 
   std::mutex mutex_;
-  std::condition_variable stopping_;
+  std::condition_variable closing_;
   std::unique_ptr<grpc::ClientContext> context_;  // Under mutex_.
-  bool stopped_ = false;                          // Under mutex_.
+  bool closed_ = false;                           // Under mutex_.
 };
 
 }  // namespace baton::client

@@ -5,17 +5,19 @@
 
 #include <fmt/format.h>
 
+#include "sdk/base/connection.h"
 #include "sdk/base/errors.h"
 #include "sdk/stream/stream_convert.h"
 
 namespace baton::client {
 
-SubscribeLink::SubscribeLink(StreamConsumerOptions options,
-                             const std::vector<PartitionStart>& partitions,
-                             const std::shared_ptr<grpc::Channel>& channel)
-    : LeasedLink(options.connection, true),
+SubscribeLink::SubscribeLink(const Connection& connection, std::string stream,
+                             StreamConsumerOptions options,
+                             const std::vector<PartitionStart>& partitions)
+    : LeasedLink(connection.options, true),
+      stream_(std::move(stream)),
       options_(std::move(options)),
-      stub_(v1::Streams::NewStub(channel)) {
+      stub_(v1::Streams::NewStub(connection.channel)) {
   for (const PartitionStart& start : partitions) {
     seats_.try_emplace(start.partition, start.partition, rules(), start.floor);
   }
@@ -114,7 +116,7 @@ bool SubscribeLink::fill_starts() {
 
 void SubscribeLink::fill_start(const Subscription& subscription, v1::Start& start) const {
   start.set_id(subscription.id);
-  start.set_stream(options_.stream);
+  start.set_stream(stream_);
   // An empty list means all partitions, so that the broker does not take it for a selection.
   if (!options_.single_active || !options_.partitions.empty()) {
     for (const std::uint32_t partition : subscription.partitions) start.add_partitions(partition);
@@ -334,7 +336,7 @@ bool SubscribeLink::all_done() const {
   return std::ranges::all_of(seats_, [](const auto& entry) { return entry.second.is_done(); });
 }
 
-Status SubscribeLink::stop(std::chrono::milliseconds timeout) {
+Status SubscribeLink::close(std::chrono::milliseconds timeout) {
   const auto deadline = SteadyClock::now() + timeout;
   Lock lock(mutex_);
   stopping_ = true;

@@ -9,8 +9,6 @@
 #include <set>
 #include <vector>
 
-#include <grpcpp/channel.h>
-
 #include <baton/stream_consumer.h>
 #include <baton/v1/streams.grpc.pb.h>
 
@@ -35,8 +33,8 @@ struct PartitionStart {
 /// offset is sent, whatever still comes over the connection.
 class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::SubscribeResponse> {
  public:
-  SubscribeLink(StreamConsumerOptions options, const std::vector<PartitionStart>& partitions,
-                const std::shared_ptr<grpc::Channel>& channel);
+  SubscribeLink(const Connection& connection, std::string stream, StreamConsumerOptions options,
+                const std::vector<PartitionStart>& partitions);
   ~SubscribeLink() override;
   SubscribeLink(const SubscribeLink&) = delete;
   SubscribeLink& operator=(const SubscribeLink&) = delete;
@@ -54,7 +52,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
 
   Status store_offset(const StreamPosition& position, std::chrono::milliseconds timeout);
   /// Takes no more, waits until the seats owe nothing, leaves. Workers may end afterwards.
-  Status stop(std::chrono::milliseconds timeout);
+  Status close(std::chrono::milliseconds timeout);
   std::optional<Status> wait(std::chrono::milliseconds timeout);
   StreamConsumer::Stats stats() const;
   SessionLease lease() const;
@@ -111,6 +109,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   [[nodiscard]] bool all_done() const;
   void report(const std::vector<Error>& errors, const std::vector<std::uint32_t>& losing) const;
 
+  const std::string stream_;
   const StreamConsumerOptions options_;
   const std::unique_ptr<v1::Streams::Stub> stub_;
   v1::SubscribeRequest frame_;  // Not changed while writing_.
@@ -130,7 +129,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   bool started_ = false;
   bool loss_told_ = false;        // The lease of this session has ended, and the program was told.
   std::optional<Status> result_;  // How the consumer ended.
-  std::optional<Error> store_failure_;  // The first one, for stop().
+  std::optional<Error> store_failure_;  // The first one, for close().
   std::vector<Error> errors_;           // Reported once the lock is released.
   std::vector<std::uint32_t> losing_;   // Partitions; reported likewise.
   StreamConsumer::Stats stats_;

@@ -21,12 +21,14 @@ namespace baton::client {
 namespace {
 
 WorkerTiming to_public(const partition::Timing& timing) {
-  return {.lease = timing.lease,
-          .heartbeat = timing.heartbeat,
-          .resync = timing.resync,
-          .drain = timing.drain,
-          .static_grace = timing.static_grace,
-          .reclaim_grace = timing.reclaim_grace};
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  return {.lease = duration_cast<milliseconds>(timing.lease),
+          .heartbeat = duration_cast<milliseconds>(timing.heartbeat),
+          .resync = duration_cast<milliseconds>(timing.resync),
+          .drain = duration_cast<milliseconds>(timing.drain),
+          .static_grace = duration_cast<milliseconds>(timing.static_grace),
+          .reclaim_grace = duration_cast<milliseconds>(timing.reclaim_grace)};
 }
 
 partition::Timing to_timing(const WorkerTiming& timing) {
@@ -126,7 +128,9 @@ worker::RunnerEvents to_events(WorkerCallbacks callbacks) {
     if (call) call(effect.partition, effect.epoch);
   };
   events.revoking = [call = std::move(callbacks.revoking)](const partition::Revoking& effect) {
-    if (call) call(effect.partition, effect.epoch, effect.deadline - worker::boot_time());
+    if (!call) return;
+    call(effect.partition, effect.epoch,
+         std::chrono::floor<std::chrono::milliseconds>(effect.deadline - worker::boot_time()));
   };
   events.lost = [call = std::move(callbacks.lost)](const partition::Lost& effect) {
     if (call) call(effect.partition, effect.epoch, effect.why);
@@ -154,10 +158,11 @@ struct Worker::State {
 };
 
 Worker::Worker(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Worker::Worker(Worker&&) noexcept = default;
+Worker& Worker::operator=(Worker&&) noexcept = default;
 Worker::~Worker() = default;
 
-Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
-                                              WorkerCallbacks callbacks) {
+Result<Worker> Worker::open(const WorkerOptions& options, WorkerCallbacks callbacks) {
   auto settings = to_settings(options);
   if (!settings.has_value()) return settings.error();
   auto store = coord::open_store(
@@ -171,7 +176,7 @@ Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options,
   };
   auto state = std::unique_ptr<State>(
       new State{id, {{*std::move(store), remake}, *settings, to_events(std::move(callbacks))}});
-  return std::unique_ptr<Worker>(new Worker(std::move(state)));
+  return Worker(std::move(state));
 }
 
 void Worker::stopped(std::uint32_t partition, std::uint64_t epoch) {
@@ -182,22 +187,22 @@ bool Worker::may_act(std::uint32_t partition, std::uint64_t epoch) const {
   return state_->runner.may_act(partition, epoch);
 }
 
-void Worker::begin_leave(bool for_good) { state_->runner.leave(for_good); }
+void Worker::begin_close(bool for_good) { state_->runner.leave(for_good); }
 
-Status Worker::leave(bool for_good) {
+Status Worker::close(bool for_good) {
   if (state_->runner.is_own_thread()) {
     return Error{Errc::failed_precondition,
-                 "leave() waits for the worker's end, which cannot come before "
-                 "its callback has returned: call begin_leave() there"};
+                 "close() waits for the worker's end, which cannot come before "
+                 "its callback has returned: call begin_close() there"};
   }
-  begin_leave(for_good);
+  begin_close(for_good);
   while (true) {  // The machine gives up by itself.
     if (const auto end = state_->runner.wait_for(std::chrono::hours(1))) return *end;
   }
 }
 
-std::optional<Status> Worker::wait_for(std::chrono::nanoseconds time) {
-  const auto end = state_->runner.wait_for(time);
+std::optional<Status> Worker::wait(std::chrono::milliseconds timeout) {
+  const auto end = state_->runner.wait_for(timeout);
   if (!end.has_value()) return std::nullopt;
   return *end;
 }

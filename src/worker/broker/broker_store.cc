@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <baton/kv_client.h>
+#include <baton/broker.h>
 
 #include "base/result.h"
 #include "sdk/base/channel.h"
@@ -73,21 +73,21 @@ class Translator {
 
 class BrokerWatch final : public Watch {
  public:
-  explicit BrokerWatch(std::unique_ptr<client::KvWatch> watch) : watch_(std::move(watch)) {}
+  explicit BrokerWatch(client::KvWatch watch) : watch_(std::move(watch)) {}
 
  private:
-  std::unique_ptr<client::KvWatch> watch_;
+  client::KvWatch watch_;
 };
 
 class BrokerStore final : public CheckedStore {
  public:
-  BrokerStore(std::string name, std::string bucket, client::KvClient client)
-      : CheckedStore(std::move(name)), bucket_(std::move(bucket)), client_(std::move(client)) {}
+  BrokerStore(std::string name, client::Broker broker, client::Bucket bucket)
+      : CheckedStore(std::move(name)), broker_(std::move(broker)), bucket_(std::move(bucket)) {}
 
   /// Fails at once when the broker cannot be reached.
   Status make_bucket(const Deadline& deadline) {
     ++requests_;
-    const auto made = client_.create_bucket(bucket_, {}, {.deadline = left(deadline)});
+    const auto made = bucket_.create({}, {.deadline = left(deadline)});
     // Somebody made it with settings of his own: fine.
     if (made || made.error().code == Errc::bucket_exists) return {};
     return made.error();
@@ -95,9 +95,9 @@ class BrokerStore final : public CheckedStore {
 
   Status find_bucket(const Deadline& deadline) {
     ++requests_;
-    const auto found = client_.describe_bucket(bucket_, {.deadline = left(deadline)});
+    const auto found = bucket_.describe({.deadline = left(deadline)});
     if (found) return {};
-    if (found.error().code == Errc::bucket_not_found) return no_bucket(bucket_);
+    if (found.error().code == Errc::bucket_not_found) return no_bucket(bucket_.name());
     return found.error();
   }
 
@@ -108,7 +108,7 @@ class BrokerStore final : public CheckedStore {
                                             const Deadline& deadline) override {
     BATON_TRY(
         auto found,
-        read(deadline, [&] { return client_.get(bucket_, key, {.deadline = left(deadline)}); }));
+        read(deadline, [&] { return bucket_.get(key, {.deadline = left(deadline)}); }));
     if (!found) return std::nullopt;
     return to_stored(*std::move(found));
   }
@@ -117,7 +117,7 @@ class BrokerStore final : public CheckedStore {
     BATON_TRY_STATUS(start(deadline));
     client::PutOptions options{.deadline = left(deadline)};
     if (write.ttl) options.ttl = std::chrono::ceil<milliseconds>(*write.ttl);
-    const auto done = client_.cas(bucket_, write.key, write.expected, write.value, options);
+    const auto done = bucket_.cas(write.key, write.expected, write.value, options);
     if (!done) return done.error();
     return CasOutcome{.done = done->done, .revision = done->done ? done->revision : 0};
   }
@@ -126,7 +126,7 @@ class BrokerStore final : public CheckedStore {
                                const Deadline& deadline) override {
     BATON_TRY_STATUS(start(deadline));
     const auto done =
-        client_.remove(bucket_, key, {.expected_revision = expected, .deadline = left(deadline)});
+        bucket_.remove(key, {.expected_revision = expected, .deadline = left(deadline)});
     if (!done) return done.error();
     return CasOutcome{.done = done->done && !done->unchanged};
   }
@@ -140,7 +140,7 @@ class BrokerStore final : public CheckedStore {
                                          deadline,
                                          [&] {
                                            options.deadline = left(deadline);
-                                           return client_.list(bucket_, options);
+                                           return bucket_.list(options);
                                          }));
       for (client::KvEntry& entry : page.entries) entries.push_back(to_stored(std::move(entry)));
       options.after = std::move(page.next);
@@ -153,13 +153,9 @@ class BrokerStore final : public CheckedStore {
     BATON_TRY_STATUS(start(deadline));
     auto translator = std::make_shared<Translator>(std::move(callback));
     auto watch =
-        client_.watch({.bucket = bucket_,
-                       .prefix = std::move(options.prefix),
-                       .session = std::move(options.session),
-                       .reconnect = false},
-                      [translator](const client::KvWatchEvent& event) { translator->take(event); });
+        bucket_.watch({.prefix = std::move(options.prefix), .session = std::move(options.session), .reconnect = false}, [translator](const client::KvWatchEvent& event) { translator->take(event); });
     if (!watch) return watch.error();
-    const auto started = (*watch)->wait_until_started(left(deadline));
+    const auto started = watch->wait_until_started(left(deadline));
     if (!started) return started.error();
     return std::make_unique<BrokerWatch>(*std::move(watch));
   }
@@ -168,7 +164,7 @@ class BrokerStore final : public CheckedStore {
   /// Counts a request. A broker that is away may come back in time: the SDK alone would not wait.
   Status start(const Deadline& deadline) {
     ++requests_;
-    const auto ready = client_.wait_until_ready(left(deadline));
+    const auto ready = broker_.wait_until_ready(left(deadline));
     if (ready) return {};
     return Error{Errc::unavailable, ready.error().text};
   }
@@ -188,8 +184,8 @@ class BrokerStore final : public CheckedStore {
     }
   }
 
-  std::string bucket_;
-  client::KvClient client_;
+  client::Broker broker_;
+  client::Bucket bucket_;
   std::atomic<std::uint64_t> requests_ = 0;
 };
 
@@ -202,9 +198,8 @@ Result<std::unique_ptr<KvStore>> open(const StoreUrl& url, const StoreOptions& o
   connection.reconnect_max = kReconnectMax;
   connection.keepalive_interval = kKeepaliveInterval;
   connection.keepalive_timeout = kKeepaliveTimeout;
-  auto client = client::KvClient::connect(connection);
-  if (!client) return client.error();
-  auto store = std::make_unique<BrokerStore>(to_string(url), url.bucket, *std::move(client));
+  BATON_TRY(const client::Broker broker, client::Broker::open(connection));
+  auto store = std::make_unique<BrokerStore>(to_string(url), broker, broker.bucket(url.bucket));
   const Status there =
       options.to_read ? store->find_bucket(deadline) : store->make_bucket(deadline);
   if (there) return store;

@@ -52,7 +52,7 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::start(HostOptions options) {
     if (!guardian.has_value()) return guardian.error();
     host->guardian_ = *std::move(guardian);
   }
-  auto worker = client::Worker::start(host->options_.worker, host->callbacks());
+  auto worker = client::Worker::open(host->options_.worker, host->callbacks());
   if (!worker.has_value()) return worker.error();
   host->worker_ = *std::move(worker);
   host->tell({.kind = Kind::started, .at = boot_time()});
@@ -176,7 +176,7 @@ void WorkerHost::guardian_gone() {
         .at = boot_time(),
         .text = "the guardian of the handlers has died: leaving",
         .warning = true});
-  worker_->begin_leave();
+  worker_->begin_close();
   book_.guardian_gone();
 }
 
@@ -219,7 +219,7 @@ void WorkerHost::tell(HostEvent event) const {
   if (options_.tell) options_.tell(event);
 }
 
-void WorkerHost::leave(bool for_good) { worker_->begin_leave(for_good); }
+void WorkerHost::leave(bool for_good) { worker_->begin_close(for_good); }
 
 void WorkerHost::hurry() {
   post([this] { book_.hurry(); });
@@ -232,7 +232,7 @@ void WorkerHost::signal(int number) {
 }
 
 std::optional<Status> WorkerHost::wait_for(Duration time) {
-  auto end = worker_->wait_for(time);
+  auto end = worker_->wait(std::chrono::ceil<std::chrono::milliseconds>(time));
   if (!end.has_value() || !end->has_value() || !guardian_lost_) return end;
   return Error{Errc::internal, "the guardian of the handlers died; everything was handed over"};
 }

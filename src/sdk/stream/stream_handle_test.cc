@@ -1,4 +1,4 @@
-#include <baton/stream_client.h>
+#include <baton/broker.h>
 
 #include <thread>
 
@@ -12,8 +12,8 @@ namespace {
 using ReadCall = TestStreams::ReadCall;
 using Values = std::vector<std::string>;
 
-StreamClient connect(const TestStreams& broker) {
-  auto client = StreamClient::connect(broker.connection());
+Broker connect(const TestStreams& broker) {
+  auto client = Broker::open(broker.connection());
   EXPECT_TRUE(client.has_value());
   return *std::move(client);
 }
@@ -37,7 +37,7 @@ v1::ReadResponse response(const Values& values, std::int64_t offset, std::int64_
   return made;
 }
 
-TEST(StreamClient, SendsWhatIsSetAndReadsWhatComes) {
+TEST(StreamHandle, SendsWhatIsSetAndReadsWhatComes) {
   TestStreams broker(2);
   broker.on_create = [&](const v1::CreateStreamRequest& request, v1::CreateStreamResponse& answer) {
     EXPECT_EQ(request.name(), "events");
@@ -55,17 +55,17 @@ TEST(StreamClient, SendsWhatIsSetAndReadsWhatComes) {
   auto client = connect(broker);
 
   const auto made =
-      client.create_stream("events", 2, {.retention = std::chrono::seconds{5}, .fsync = "never"});
+      client.stream("events").create(2, {.retention = std::chrono::seconds{5}, .fsync = "never"});
 
   ASSERT_TRUE(made.has_value());
   ASSERT_EQ(made->details.size(), 2U);
   EXPECT_EQ(made->details[1].next_offset, 9);
   EXPECT_EQ(made->details[1].groups[0].lag, 4U);
   EXPECT_FALSE(made->details[1].groups[0].offset.has_value());
-  EXPECT_EQ(client.describe_stream("other").error().code, Errc::stream_not_found);
+  EXPECT_EQ(client.stream("other").describe().error().code, Errc::stream_not_found);
 }
 
-TEST(StreamClient, AppendAnswersOneResultPerRecord) {
+TEST(StreamHandle, AppendAnswersOneResultPerRecord) {
   TestStreams broker;
   broker.on_append = [](const v1::AppendRequest& request, v1::AppendResponse& answer) {
     EXPECT_EQ(request.records(0).key(), "k");
@@ -83,7 +83,7 @@ TEST(StreamClient, AppendAnswersOneResultPerRecord) {
   records[0].key = "k";
   records[1].headers.push_back({.name = "h"});
 
-  const auto results = client.append("events", records);
+  const auto results = client.stream("events").append(records);
 
   ASSERT_TRUE(results.has_value());
   EXPECT_EQ(results->at(0).offset, 4);
@@ -91,7 +91,7 @@ TEST(StreamClient, AppendAnswersOneResultPerRecord) {
   EXPECT_EQ(results->at(1).offset, -1);
 }
 
-TEST(StreamClient, GroupsShowTheirMembers) {
+TEST(StreamHandle, GroupsShowTheirMembers) {
   TestStreams broker;
   broker.on_describe_group = [](const v1::DescribeGroupRequest&,
                                 v1::DescribeGroupResponse& answer) {
@@ -107,7 +107,7 @@ TEST(StreamClient, GroupsShowTheirMembers) {
   };
   auto client = connect(broker);
 
-  const auto groups = client.describe_group("events", "g");
+  const auto groups = client.stream("events").group("g").describe();
 
   ASSERT_TRUE(groups.has_value());
   EXPECT_EQ(groups->at(0).offset, 0);
@@ -126,12 +126,12 @@ TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .records_max = 3});
-  EXPECT_EQ(reader->position(), -1);
+  auto reader = client.stream("events").read({.from = StartFrom::at(1), .records_max = 3});
+  EXPECT_EQ(reader.position(), -1);
 
-  EXPECT_EQ(read_all(*reader), (Values{"b", "c", "d"}));
-  EXPECT_EQ(reader->position(), 4);
-  EXPECT_FALSE(reader->next()->has_value());
+  EXPECT_EQ(read_all(reader), (Values{"b", "c", "d"}));
+  EXPECT_EQ(reader.position(), 4);
+  EXPECT_FALSE(reader.next()->has_value());
 }
 
 // Records that the client leaves out may have counted against the limit at the broker.
@@ -143,8 +143,8 @@ TEST(StreamReader, AsksAgainWhenTheLimitWasReachedTooEarly) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  const auto reader = client.read({.stream = "events", .from = StartFrom::at(1), .records_max = 2});
-  EXPECT_EQ(read_all(*reader), (Values{"b", "c"}));
+  auto reader = client.stream("events").read({.from = StartFrom::at(1), .records_max = 2});
+  EXPECT_EQ(read_all(reader), (Values{"b", "c"}));
 }
 
 TEST(StreamReader, FollowsOverABrokenConnectionAndStops) {
@@ -164,14 +164,14 @@ TEST(StreamReader, FollowsOverABrokenConnectionAndStops) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  const auto reader = client.read({.stream = "events", .follow = true});
+  auto reader = client.stream("events").read({.follow = true});
   std::thread stopper([&] {
     EXPECT_TRUE(waiting.wait());
-    while (reader->position() != 3) std::this_thread::yield();
-    reader->stop();
+    while (reader.position() != 3) std::this_thread::yield();
+    reader.close();
   });
 
-  EXPECT_EQ(read_all(*reader), (Values{"a", "b", "c"}));
+  EXPECT_EQ(read_all(reader), (Values{"a", "b", "c"}));
   over.open();
   stopper.join();
 }
@@ -186,11 +186,11 @@ TEST(StreamReader, FailsWithTheBrokersErrorAndOnDamage) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  const auto first = client.read({.stream = "events"});
-  EXPECT_EQ(first->next().error().code, Errc::offset_out_of_range);
-  EXPECT_EQ(first->next().error().code, Errc::offset_out_of_range);
-  const auto second = client.read({.stream = "events"});
-  EXPECT_EQ(second->next().error().code, Errc::malformed);
+  auto first = client.stream("events").read();
+  EXPECT_EQ(first.next().error().code, Errc::offset_out_of_range);
+  EXPECT_EQ(first.next().error().code, Errc::offset_out_of_range);
+  auto second = client.stream("events").read();
+  EXPECT_EQ(second.next().error().code, Errc::malformed);
 }
 
 }  // namespace

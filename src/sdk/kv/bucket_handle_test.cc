@@ -1,6 +1,6 @@
 // The plain calls of the Kv SDK, against a real broker in this process.
 
-#include <baton/kv_client.h>
+#include <baton/broker.h>
 
 #include <atomic>
 #include <thread>
@@ -15,21 +15,21 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class KvClientTest : public SharedBrokerTest {
+class BucketTest : public SharedBrokerTest {
  protected:
   KvOutcome put(const std::string& key, const std::string& value, const PutOptions& options = {}) {
-    const auto outcome = client_.put(bucket_, key, value, options);
+    const auto outcome = client_.bucket(bucket_).put(key, value, options);
     EXPECT_TRUE(outcome.has_value()) << outcome.error().text;
     return outcome.value_or(KvOutcome{});
   }
   std::optional<KvEntry> get(const std::string& key) {
-    const auto entry = client_.get(bucket_, key);
+    const auto entry = client_.bucket(bucket_).get(key);
     EXPECT_TRUE(entry.has_value()) << entry.error().text;
     return entry.value_or(std::nullopt);
   }
 };
 
-TEST_F(KvClientTest, WritesReadsAndRemoves) {
+TEST_F(BucketTest, WritesReadsAndRemoves) {
   EXPECT_EQ(get("k"), std::nullopt);
   const std::string value("\0\xff binary", 9);
   EXPECT_EQ(put("k", value).revision, 1U);
@@ -39,36 +39,36 @@ TEST_F(KvClientTest, WritesReadsAndRemoves) {
   EXPECT_EQ(entry->revision, 1U);
   EXPECT_EQ(entry->version, 1U);
   EXPECT_FALSE(entry->expires_at.has_value());
-  const auto removed = client_.remove(bucket_, "k");
+  const auto removed = client_.bucket(bucket_).remove("k");
   ASSERT_TRUE(removed.has_value());
   EXPECT_TRUE(removed->done);
   EXPECT_FALSE(removed->unchanged);
   EXPECT_EQ(removed->revision, 2U);
-  const auto again = client_.remove(bucket_, "k");
+  const auto again = client_.bucket(bucket_).remove("k");
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->done);
   EXPECT_TRUE(again->unchanged);
 }
 
-TEST_F(KvClientTest, ARefusedCompareAndSetIsAnAnswer) {
-  EXPECT_TRUE(client_.cas(bucket_, "k", 0, "1")->done);
-  const auto refused = client_.cas(bucket_, "k", 0, "2");
+TEST_F(BucketTest, ARefusedCompareAndSetIsAnAnswer) {
+  EXPECT_TRUE(client_.bucket(bucket_).cas("k", 0, "1")->done);
+  const auto refused = client_.bucket(bucket_).cas("k", 0, "2");
   ASSERT_TRUE(refused.has_value());
   EXPECT_FALSE(refused->done);
   EXPECT_EQ(refused->error->code, Errc::revision_mismatch);
   ASSERT_TRUE(refused->current.has_value());
   EXPECT_EQ(refused->current->value, "1");
   EXPECT_EQ(refused->current->revision, 1U);
-  EXPECT_EQ(client_.cas(bucket_, "k", 1, "2")->revision, 2U);
-  const auto kept = client_.remove(bucket_, "k", {.expected_revision = 1});
+  EXPECT_EQ(client_.bucket(bucket_).cas("k", 1, "2")->revision, 2U);
+  const auto kept = client_.bucket(bucket_).remove("k", {.expected_revision = 1});
   ASSERT_TRUE(kept.has_value());
   EXPECT_FALSE(kept->done);
   EXPECT_EQ(kept->current->revision, 2U);
-  EXPECT_TRUE(client_.remove(bucket_, "k", {.expected_revision = 2})->done);
+  EXPECT_TRUE(client_.bucket(bucket_).remove("k", {.expected_revision = 2})->done);
 }
 
 // A lock is built from this.
-TEST_F(KvClientTest, RacingCompareAndSetsHaveOneWinnerEach) {
+TEST_F(BucketTest, RacingCompareAndSetsHaveOneWinnerEach) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 20;
   for (int round = 0; round < kRounds; ++round) {
@@ -78,7 +78,7 @@ TEST_F(KvClientTest, RacingCompareAndSetsHaveOneWinnerEach) {
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
       threads.emplace_back([&, i] {
-        const auto outcome = client_.cas(bucket_, "lock", expected, std::to_string(i));
+        const auto outcome = client_.bucket(bucket_).cas("lock", expected, std::to_string(i));
         ASSERT_TRUE(outcome.has_value()) << outcome.error().text;
         if (outcome->done) ++winners;
       });
@@ -88,7 +88,7 @@ TEST_F(KvClientTest, RacingCompareAndSetsHaveOneWinnerEach) {
   }
 }
 
-TEST_F(KvClientTest, AKeyWithATimeToLiveGoesAndEachWriteSetsItAnew) {
+TEST_F(BucketTest, AKeyWithATimeToLiveGoesAndEachWriteSetsItAnew) {
   put("k", "1", {.ttl = std::chrono::hours{1}});
   const auto entry = get("k");
   ASSERT_TRUE(entry.has_value() && entry->expires_at.has_value());
@@ -97,19 +97,19 @@ TEST_F(KvClientTest, AKeyWithATimeToLiveGoesAndEachWriteSetsItAnew) {
   EXPECT_LT(left, std::chrono::minutes{61});
   put("k", "2");
   EXPECT_FALSE(get("k")->expires_at.has_value());
-  EXPECT_EQ(client_.put(bucket_, "k", "3", {.ttl = milliseconds{0}}).error().code,
+  EXPECT_EQ(client_.bucket(bucket_).put("k", "3", {.ttl = milliseconds{0}}).error().code,
             Errc::invalid_argument);
-  EXPECT_EQ(client_.put(bucket_, "k", "3", {.ttl = std::chrono::hours{24 * 365 * 20}}).error().code,
+  EXPECT_EQ(client_.bucket(bucket_).put("k", "3", {.ttl = std::chrono::hours{24 * 365 * 20}}).error().code,
             Errc::invalid_argument);
 }
 
-TEST_F(KvClientTest, ListsPageByPage) {
+TEST_F(BucketTest, ListsPageByPage) {
   for (int i = 0; i < 25; ++i) put("a." + std::to_string(10 + i), "v");
   put("b", "v");
   std::vector<std::string> keys;
   ListKeysOptions options{.prefix = "a.", .after = {}, .keys_max = 10, .deadline = {}};
   do {
-    const auto page = client_.list(bucket_, options);
+    const auto page = client_.bucket(bucket_).list(options);
     ASSERT_TRUE(page.has_value()) << page.error().text;
     EXPECT_EQ(page->revision, 26U);
     for (const KvEntry& entry : page->entries) keys.push_back(entry.key);
@@ -120,61 +120,61 @@ TEST_F(KvClientTest, ListsPageByPage) {
   EXPECT_EQ(keys.back(), "a.34");
 }
 
-TEST_F(KvClientTest, BucketsAreMadeShownAndDeleted) {
+TEST_F(BucketTest, BucketsAreMadeShownAndDeleted) {
   const std::string other = bucket_ + ".2";
-  const auto made = client_.create_bucket(other, {.keys_max = 5});
+  const auto made = client_.bucket(other).create({.keys_max = 5});
   ASSERT_TRUE(made.has_value());
   EXPECT_EQ(made->settings.keys_max, 5U);
   EXPECT_EQ(made->settings.history_changes_max, 10'000U);
-  EXPECT_EQ(client_.create_bucket(other).error().code, Errc::bucket_exists);
-  const auto all = client_.list_buckets(bucket_);
+  EXPECT_EQ(client_.bucket(other).create().error().code, Errc::bucket_exists);
+  const auto all = client_.buckets(bucket_);
   ASSERT_TRUE(all.has_value());
   ASSERT_EQ(all->size(), 2U);  // Of both shards, by name.
   EXPECT_EQ(all->at(0).name, bucket_);
   EXPECT_EQ(all->at(1).name, other);
-  EXPECT_EQ(client_.list_buckets(other)->size(), 1U);
+  EXPECT_EQ(client_.buckets(other)->size(), 1U);
   put("k", "123");
-  const auto described = client_.describe_bucket(bucket_);
+  const auto described = client_.bucket(bucket_).describe();
   ASSERT_TRUE(described.has_value());
   EXPECT_EQ(described->keys, 1U);
   EXPECT_EQ(described->bytes, 4U);
   EXPECT_EQ(described->revision, 1U);
-  EXPECT_TRUE(client_.delete_bucket(other).has_value());
-  EXPECT_EQ(client_.describe_bucket(other).error().code, Errc::bucket_not_found);
-  EXPECT_EQ(client_.get(other, "k").error().code, Errc::bucket_not_found);
+  EXPECT_TRUE(client_.bucket(other).drop().has_value());
+  EXPECT_EQ(client_.bucket(other).describe().error().code, Errc::bucket_not_found);
+  EXPECT_EQ(client_.bucket(other).get("k").error().code, Errc::bucket_not_found);
 }
 
-TEST(KvClientRestart, EverythingIsThereAfterwards) {
+TEST(BucketRestart, EverythingIsThereAfterwards) {
   RealBroker broker;
-  KvClient client = broker.client();
-  ASSERT_TRUE(client.create_bucket("b").has_value());
-  ASSERT_TRUE(client.put("b", "k", "1").has_value());
-  ASSERT_TRUE(client.put("b", "k", "2").has_value());
+  Broker client = broker.client();
+  ASSERT_TRUE(client.bucket("b").create().has_value());
+  ASSERT_TRUE(client.bucket("b").put("k", "1").has_value());
+  ASSERT_TRUE(client.bucket("b").put("k", "2").has_value());
   broker.stop();
-  const auto gone = client.get("b", "k", {.deadline = milliseconds{200}});
+  const auto gone = client.bucket("b").get("k", {.deadline = milliseconds{200}});
   ASSERT_FALSE(gone.has_value());
   EXPECT_TRUE(gone.error().code == Errc::unavailable ||
               gone.error().code == Errc::deadline_exceeded);
   broker.start();
   ASSERT_TRUE(client.wait_until_ready(std::chrono::seconds{20}).has_value());
-  EXPECT_EQ(client.get("b", "k")->value().value, "2");
-  EXPECT_EQ(client.cas("b", "k", 2, "3")->revision, 3U);
+  EXPECT_EQ(client.bucket("b").get("k")->value().value, "2");
+  EXPECT_EQ(client.bucket("b").cas("k", 2, "3")->revision, 3U);
 }
 
-TEST(KvClient, ACallOfItsOwnDeadlineEndsThen) {
+TEST(Bucket, ACallOfItsOwnDeadlineEndsThen) {
   TestKv broker;
   Gate gate;
   broker.on_put = [&](const v1::KvPutRequest&, v1::KvPutResponse&) {
     EXPECT_TRUE(gate.wait());
     return grpc::Status::OK;
   };
-  KvClient client = broker.client();
-  const auto late = client.put("b", "k", "v", {.deadline = milliseconds{50}});
+  Broker client = broker.client();
+  const auto late = client.bucket("b").put("k", "v", {.deadline = milliseconds{50}});
   EXPECT_EQ(late.error().code, Errc::deadline_exceeded);
   gate.open();
 }
 
-TEST(KvClient, SendsOnlyWhatIsSet) {
+TEST(Bucket, SendsOnlyWhatIsSet) {
   TestKv broker;
   broker.on_put = [&](const v1::KvPutRequest& request, v1::KvPutResponse&) {
     if (request.key() == "plain") {
@@ -187,13 +187,13 @@ TEST(KvClient, SendsOnlyWhatIsSet) {
     }
     return grpc::Status::OK;
   };
-  KvClient client = broker.client();
-  EXPECT_TRUE(client.put("b", "plain", "v").has_value());
-  EXPECT_TRUE(client.cas("b", "full", 0, "v", {.ttl = milliseconds{1500}}).has_value());
+  Broker client = broker.client();
+  EXPECT_TRUE(client.bucket("b").put("plain", "v").has_value());
+  EXPECT_TRUE(client.bucket("b").cas("full", 0, "v", {.ttl = milliseconds{1500}}).has_value());
 }
 
-TEST(KvClient, AnAddressThatIsNoneIsRefusedAtOnce) {
-  EXPECT_EQ(KvClient::connect({.address = "nowhere"}).error().code, Errc::invalid_argument);
+TEST(Bucket, AnAddressThatIsNoneIsRefusedAtOnce) {
+  EXPECT_EQ(Broker::open({.address = "nowhere"}).error().code, Errc::invalid_argument);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <baton/queue_client.h>
+#include <baton/broker.h>
 
 #include <array>
 #include <set>
@@ -15,13 +15,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-QueueClient connect(const TestBroker& broker) {
-  auto client = QueueClient::connect(broker.connection());
+Broker connect(const TestBroker& broker) {
+  auto client = Broker::open(broker.connection());
   EXPECT_TRUE(client.has_value());
   return *std::move(client);
 }
 
-TEST(QueueClient, SettingsSurviveTheWay) {
+TEST(QueueHandle, SettingsSurviveTheWay) {
   TestBroker broker;
   broker.on_create = [](const v1::CreateQueueRequest& request, v1::CreateQueueResponse& response) {
     response.mutable_queue()->set_name(request.name());
@@ -29,10 +29,10 @@ TEST(QueueClient, SettingsSurviveTheWay) {
     response.mutable_queue()->mutable_stats()->set_ready(7);
     return grpc::Status::OK;
   };
-  QueueClient client = connect(broker);
+  Broker client = connect(broker);
 
   const auto queue =
-      client.create_queue("orders", {.visibility_timeout = seconds{5},
+      client.queue("orders").create({.visibility_timeout = seconds{5},
                                      .dead_letter_queue = "dead",
                                      .release_on_disconnect = false,
                                      .fairness_cost = FairnessCost::byte,
@@ -52,7 +52,7 @@ TEST(QueueClient, SettingsSurviveTheWay) {
 }
 
 // A field that for_each_setting() leaves out would never reach the broker.
-TEST(QueueClient, EveryFieldOfTheWireIsASetting) {
+TEST(QueueHandle, EveryFieldOfTheWireIsASetting) {
   std::set<std::string> names{"weights", "throttles"};
   QueueSettings settings;
   for_each_setting(settings, [&](const char* name, const auto& /*value*/) {
@@ -62,7 +62,7 @@ TEST(QueueClient, EveryFieldOfTheWireIsASetting) {
   EXPECT_EQ(static_cast<int>(names.size()), v1::QueueSettings::descriptor()->field_count());
 }
 
-TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
+TEST(QueueHandle, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
   v1::EnqueueRequest got;
   TestBroker broker;
   broker.on_enqueue = [&](const v1::EnqueueRequest& request, v1::EnqueueResponse& response) {
@@ -71,7 +71,7 @@ TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
     response.add_results()->mutable_error()->set_code(105);
     return grpc::Status::OK;
   };
-  QueueClient client = connect(broker);
+  Broker client = connect(broker);
   const std::array<NewMessage, 2> messages{NewMessage{.payload = "p",
                                                       .headers = {{"k", "v"}},
                                                       .fairness_key = "tenant",
@@ -81,7 +81,7 @@ TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
                                                       .expires_after = seconds{2}},
                                            NewMessage{.payload = "q"}};
 
-  const auto results = client.enqueue("orders", messages);
+  const auto results = client.queue("orders").enqueue(messages);
 
   ASSERT_TRUE(results.has_value());
   EXPECT_EQ((*results)[0].id, "first");
@@ -96,7 +96,7 @@ TEST(QueueClient, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
   EXPECT_EQ(got.messages(0).expires_after_ms(), 2000U);
 }
 
-TEST(QueueClient, AnswersEachAck) {
+TEST(QueueHandle, AnswersEachAck) {
   TestBroker broker;
   broker.on_ack = [](const v1::AckRequest& request, v1::AckResponse& response) {
     for (const auto& token : request.lease_tokens()) {
@@ -105,10 +105,10 @@ TEST(QueueClient, AnswersEachAck) {
     }
     return grpc::Status::OK;
   };
-  QueueClient client = connect(broker);
+  Broker client = connect(broker);
   const std::array<LeaseToken, 2> tokens{LeaseToken{"good"}, LeaseToken{"late"}};
 
-  const auto results = client.ack("orders", tokens);
+  const auto results = client.queue("orders").ack(tokens);
 
   ASSERT_TRUE(results.has_value());
   EXPECT_TRUE((*results)[0].has_value());
@@ -117,14 +117,14 @@ TEST(QueueClient, AnswersEachAck) {
             "lease_lost: the lease ended before the request arrived");
 }
 
-TEST(QueueClient, ARefusedCallCarriesTheBrokersError) {
+TEST(QueueHandle, ARefusedCallCarriesTheBrokersError) {
   TestBroker broker;
   broker.on_create = [](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
     return refusal(grpc::StatusCode::ALREADY_EXISTS, 103, "queue_exists");
   };
-  QueueClient client = connect(broker);
+  Broker client = connect(broker);
 
-  const auto queue = client.create_queue("orders");
+  const auto queue = client.queue("orders").create();
 
   ASSERT_FALSE(queue.has_value());
   EXPECT_EQ(queue.error().code, Errc::queue_exists);
@@ -134,15 +134,15 @@ TEST(QueueClient, ARefusedCallCarriesTheBrokersError) {
 
 // A newer broker may use a code that this SDK does not know. Its number must not be taken for one
 // that the SDK knows, and its name is what explains it.
-TEST(QueueClient, ACodeThatIsNotInTheListKeepsItsNumberAndName) {
+TEST(QueueHandle, ACodeThatIsNotInTheListKeepsItsNumberAndName) {
   constexpr std::uint32_t kNumber = (1U << 16U) + 103;  // In 16 bits, queue_exists.
   TestBroker broker;
   broker.on_create = [](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
     return refusal(grpc::StatusCode::ALREADY_EXISTS, kNumber, "queue_frozen");
   };
-  QueueClient client = connect(broker);
+  Broker client = connect(broker);
 
-  const auto queue = client.create_queue("orders");
+  const auto queue = client.queue("orders").create();
 
   ASSERT_FALSE(queue.has_value());
   EXPECT_EQ(queue.error().code, static_cast<Errc>(kNumber));
@@ -150,11 +150,11 @@ TEST(QueueClient, ACodeThatIsNotInTheListKeepsItsNumberAndName) {
   EXPECT_EQ(to_string(queue.error()), "queue_frozen: scripted queue_frozen");
 }
 
-TEST(QueueClient, SaysWhomItCannotReachAndWhy) {
-  auto client = QueueClient::connect({.address = "127.0.0.1:1"});
+TEST(QueueHandle, SaysWhomItCannotReachAndWhy) {
+  auto client = Broker::open({.address = "127.0.0.1:1"});
   ASSERT_TRUE(client.has_value());
 
-  const auto queue = client->describe_queue("orders");
+  const auto queue = client->queue("orders").describe();
 
   ASSERT_FALSE(queue.has_value());
   EXPECT_EQ(queue.error().code, Errc::unavailable);
@@ -162,7 +162,7 @@ TEST(QueueClient, SaysWhomItCannotReachAndWhy) {
   EXPECT_EQ(client->wait_until_ready(milliseconds{1}).error().code, Errc::unavailable);
 }
 
-TEST(QueueClient, ADeadlineEndsACall) {
+TEST(QueueHandle, ADeadlineEndsACall) {
   Gate over;
   TestBroker broker;
   broker.on_create = [&](const v1::CreateQueueRequest&, v1::CreateQueueResponse&) {
@@ -171,19 +171,19 @@ TEST(QueueClient, ADeadlineEndsACall) {
   };
   ConnectionOptions options = broker.connection();
   options.deadline = milliseconds{20};
-  auto client = QueueClient::connect(options);
+  auto client = Broker::open(options);
   ASSERT_TRUE(client.has_value());
 
-  const auto queue = client->create_queue("orders");
+  const auto queue = client->queue("orders").create();
 
   over.open();
   ASSERT_FALSE(queue.has_value());
   EXPECT_EQ(queue.error().code, Errc::deadline_exceeded);
 }
 
-TEST(QueueClient, RefusesBadOptions) {
+TEST(QueueHandle, RefusesBadOptions) {
   const auto code = [](ConnectionOptions options) {
-    return QueueClient::connect(std::move(options)).error().code;
+    return Broker::open(std::move(options)).error().code;
   };
   for (const char* address : {"", "host", ":1", "host:", "host:0", "host:70000", "host:12x"}) {
     EXPECT_EQ(code({.address = address}), Errc::invalid_argument) << address;
