@@ -70,7 +70,7 @@ class Call {
 
 class BatonCall final : public Call {
  public:
-  explicit BatonCall(baton::v1::Kv::Stub& stub) : stub_(stub) {}
+  explicit BatonCall(baton::v1::KvService::Stub& stub) : stub_(stub) {}
 
   void start(const std::string& key, std::uint64_t expected, const std::string& value,
              std::function<void(std::uint64_t)> done) override {
@@ -79,19 +79,19 @@ class BatonCall final : public Call {
     request_.set_key(key);
     request_.set_value(value);
     request_.set_expected_revision(expected);
-    stub_.async()->Put(context_.get(), &request_, &response_,
-                       [this, done = std::move(done)](const grpc::Status& status) {
-                         if (!status.ok()) die(status.error_message());
-                         if (response_.has_error()) die(response_.error().text());
-                         done(response_.revision());
-                       });
+    stub_.async()->PutKey(context_.get(), &request_, &response_,
+                          [this, done = std::move(done)](const grpc::Status& status) {
+                            if (!status.ok()) die(status.error_message());
+                            if (response_.has_error()) die(response_.error().text());
+                            done(response_.revision());
+                          });
   }
 
  private:
-  baton::v1::Kv::Stub& stub_;
+  baton::v1::KvService::Stub& stub_;
   std::unique_ptr<grpc::ClientContext> context_;
-  baton::v1::KvPutRequest request_;
-  baton::v1::KvPutResponse response_;
+  baton::v1::PutKeyRequest request_;
+  baton::v1::PutKeyResponse response_;
 };
 
 class EtcdCall final : public Call {
@@ -230,7 +230,7 @@ int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   const auto channel = baton::bench::channel_to(options.address);
   if (options.store == "baton") {
-    const auto stub = baton::v1::Kv::NewStub(channel);
+    const auto stub = baton::v1::KvService::NewStub(channel);
     measure(options, [&] { return std::make_unique<BatonCall>(*stub); });
   } else if (options.store == "etcd") {
     const auto stub = etcdserverpb::KV::NewStub(channel);

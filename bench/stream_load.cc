@@ -155,7 +155,7 @@ void read(const Options& options) {
 /// One Subscribe call, without the SDK, whose threads would be measured with it.
 class Connection {
  public:
-  explicit Connection(v1::Streams::Stub& stub) : call_(stub.Subscribe(&context_)) {
+  explicit Connection(v1::StreamService::Stub& stub) : call_(stub.Subscribe(&context_)) {
     thread_ = std::thread([this] { run(); });
   }
   Connection(const Connection&) = delete;
@@ -168,7 +168,7 @@ class Connection {
 
   void start(std::uint64_t id, const std::string& stream, const std::string& group) {
     v1::SubscribeRequest request;
-    v1::Start& start = *request.add_starts();
+    v1::SubscribeRequest::Start& start = *request.add_starts();
     start.set_id(id);
     start.set_stream(stream);
     start.set_group(group);
@@ -211,9 +211,9 @@ class Connection {
     while (call_->Read(&response)) {
       const auto now = Clock::now();
       v1::SubscribeRequest replies;
-      for (const v1::Update& update : response.updates()) {
+      for (const v1::SubscribeResponse::Update& update : response.updates()) {
         if (!update.stepping_down()) continue;
-        v1::UpdateReply& reply = *replies.add_replies();
+        v1::SubscribeRequest::UpdateReply& reply = *replies.add_replies();
         reply.set_id(update.id());
         reply.set_partition(update.partition());
         reply.set_generation(update.generation());
@@ -221,10 +221,10 @@ class Connection {
       if (replies.replies_size() > 0) write(replies);
       const std::scoped_lock lock(mutex_);
       started_ += static_cast<std::uint64_t>(response.started_size());
-      for (const v1::Update& update : response.updates()) {
+      for (const v1::SubscribeResponse::Update& update : response.updates()) {
         if (update.active()) active_.push_back(now);
       }
-      for (const v1::Closed& closed : response.closed()) {
+      for (const v1::SubscribeResponse::Closed& closed : response.closed()) {
         if (closed.has_reason()) die(closed.reason().text());
       }
       changed_.notify_all();
@@ -251,7 +251,7 @@ double percentile(std::vector<double>& sorted, double part) {
 /// leaves, which moves it back; with `groups` other groups, each with a consumer of its own.
 void handover(const Options& options) {
   const auto channel = baton::bench::channel_to(options.address);
-  const auto stub = v1::Streams::NewStub(channel);
+  const auto stub = v1::StreamService::NewStub(channel);
   constexpr std::uint64_t kPerConnection = 1000;
   std::vector<std::unique_ptr<Connection>> others;
   for (std::uint64_t group = 0; group < options.groups; ++group) {

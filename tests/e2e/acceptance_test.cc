@@ -22,7 +22,7 @@ namespace {
 class RawLease {
  public:
   RawLease(const BrokerProcess& broker, const std::string& queue)
-      : stub_(v1::Queues::NewStub(broker.channel())) {
+      : stub_(v1::QueueService::NewStub(broker.channel())) {
     context_.set_deadline(std::chrono::system_clock::now() + seconds{60});
     v1::LeaseRequest request;
     request.set_queue(queue);
@@ -46,10 +46,10 @@ class RawLease {
   }
   void cancel() { context_.TryCancel(); }
   grpc::Status finish() { return reader_->Finish(); }
-  v1::Queues::Stub& stub() { return *stub_; }
+  v1::QueueService::Stub& stub() { return *stub_; }
 
  private:
-  std::unique_ptr<v1::Queues::Stub> stub_;
+  std::unique_ptr<v1::QueueService::Stub> stub_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReader<v1::LeaseResponse>> reader_;
 };
@@ -73,7 +73,7 @@ TEST_F(Acceptance, C01LeaseIsAServerStreamingCallThatConfirmsTheRegistration) {
 
   ASSERT_TRUE(first.has_registered());
   EXPECT_FALSE(first.registered().consumer_id().empty());
-  EXPECT_EQ(first.registered().visibility_timeout_ms(), 30'000U);
+  EXPECT_EQ(first.registered().visibility_timeout().seconds(), 30);
   EXPECT_EQ(first.messages_size(), 0);
   lease.cancel();
   EXPECT_EQ(lease.finish().error_code(), grpc::StatusCode::CANCELLED);

@@ -61,7 +61,9 @@ class BadInput : public testing::Test {
       }
     }
   }
-  std::unique_ptr<v1::Queues::Stub> stub() { return v1::Queues::NewStub(broker_.channel()); }
+  std::unique_ptr<v1::QueueService::Stub> stub() {
+    return v1::QueueService::NewStub(broker_.channel());
+  }
 
   BrokerProcess broker_;
   std::uint64_t stored_ = 1;
@@ -327,15 +329,16 @@ grpc::Status send_garbage(const BrokerProcess& broker, const std::string& method
 }
 
 TEST_F(BadInput, GarbageOnAStreamEndsThatStreamAndNothingElse) {
-  for (const auto* method : {"/baton.v1.Queues/EnqueueStream", "/baton.v1.Queues/Consume",
-                             "/baton.v1.Queues/Enqueue", "/baton.v1.Queues/Lease"}) {
+  for (const auto* method :
+       {"/baton.v1.QueueService/EnqueueStream", "/baton.v1.QueueService/Consume",
+        "/baton.v1.QueueService/Enqueue", "/baton.v1.QueueService/Lease"}) {
     const grpc::Status status = send_garbage(broker_, method);
     fmt::print("{}: {} {}\n", method, static_cast<int>(status.error_code()),
                status.error_message());
     EXPECT_FALSE(status.ok()) << method;
     EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << method;
   }
-  EXPECT_EQ(send_garbage(broker_, "/baton.v1.Queues/Explode").error_code(),
+  EXPECT_EQ(send_garbage(broker_, "/baton.v1.QueueService/Explode").error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
 }
 

@@ -124,7 +124,7 @@ std::vector<std::string> BrokerProcess::send(const std::string& queue,
 }
 
 std::map<std::string, std::uint64_t> BrokerProcess::rows_after_checkpoint() const {
-  const auto stub = v1::Admin::NewStub(channel());
+  const auto stub = v1::AdminService::NewStub(channel());
   grpc::ClientContext first;
   v1::CheckpointResponse made;
   const grpc::Status checkpoint = stub->Checkpoint(&first, {}, &made);
@@ -134,8 +134,9 @@ std::map<std::string, std::uint64_t> BrokerProcess::rows_after_checkpoint() cons
   const grpc::Status inspection = stub->Inspect(&second, {}, &inspected);
   EXPECT_TRUE(inspection.ok()) << inspection.error_message();
   std::map<std::string, std::uint64_t> rows;
-  for (const v1::Shard& shard : inspected.shards()) {
-    for (const v1::Table& table : shard.tables()) rows[table.name()] += table.rows();
+  for (const v1::InspectResponse::Shard& shard : inspected.shards()) {
+    for (const v1::InspectResponse::Table& table : shard.tables())
+      rows[table.name()] += table.rows();
   }
   return rows;
 }

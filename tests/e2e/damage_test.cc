@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <baton/broker.h>
-#include <baton/broker.h>
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -61,17 +60,17 @@ class Damage : public testing::Test {
   void start() { ASSERT_TRUE(broker_.start()) << broker_.log(); }
   void append(int count) {
     auto client = client::Broker::open(broker_.connection());
-    ASSERT_TRUE(
-        client->stream("orders").create(1, client::StreamSettings{.segment_bytes = kSegmentBytes})
-            .has_value());
+    ASSERT_TRUE(client->stream("orders")
+                    .create(1, client::StreamSettings{.segment_bytes = kSegmentBytes})
+                    .has_value());
     for (int number = 0; number < count; ++number) {
       const client::NewRecord record{.value = value_of(number)};
       const auto results = client->stream("orders").append(std::span(&record, 1));
       ASSERT_TRUE(results.has_value() && results->at(0).ok());
     }
   }
-  [[nodiscard]] PlainRead read(v1::Format format) const {
-    const auto stub = v1::Streams::NewStub(broker_.channel());
+  [[nodiscard]] PlainRead read(v1::RecordFormat format) const {
+    const auto stub = v1::StreamService::NewStub(broker_.channel());
     grpc::ClientContext context;
     v1::ReadRequest request;
     request.set_stream("orders");
@@ -86,8 +85,7 @@ class Damage : public testing::Test {
     return all;
   }
   [[nodiscard]] client::PartitionInfo partition() const {
-    const auto stream =
-        client::Broker::open(broker_.connection())->stream("orders").describe();
+    const auto stream = client::Broker::open(broker_.connection())->stream("orders").describe();
     EXPECT_TRUE(stream.has_value());
     return stream.has_value() ? stream->details.at(0) : client::PartitionInfo{};
   }
@@ -118,12 +116,12 @@ TEST_F(Damage, AFlippedBitInAClosedSegmentIsNotServedAsData) {
   ASSERT_GT(logs_of(broker_.data()).size(), 1U);
   flip_text(first, "amount=0005", 7);
   start();
-  for (const auto format : {v1::FORMAT_RECORDS, v1::FORMAT_BATCHES}) {
+  for (const auto format : {v1::RECORD_FORMAT_RECORDS, v1::RECORD_FORMAT_BATCHES}) {
     const PlainRead got = read(format);
     for (std::size_t i = 0; i < got.values.size(); ++i) {
       EXPECT_EQ(got.values[i], value_of(static_cast<int>(i)));
     }
-    if (format == v1::FORMAT_RECORDS) {
+    if (format == v1::RECORD_FORMAT_RECORDS) {
       EXPECT_EQ(got.values.size(), 5U);
     }
     EXPECT_EQ(got.status.error_code(), grpc::StatusCode::DATA_LOSS);
@@ -153,7 +151,7 @@ TEST_F(Damage, AfterACleanStopNoConfirmedRecordIsCut) {
   EXPECT_NE(broker_.log().find("event=partition_read_only"), std::string::npos);
   EXPECT_EQ(fs::file_size(last), size);
   EXPECT_EQ(partition().next_offset, 40);
-  EXPECT_EQ(read(v1::FORMAT_RECORDS).values.size(), 25U);
+  EXPECT_EQ(read(v1::RECORD_FORMAT_RECORDS).values.size(), 25U);
 }
 
 TEST_F(Damage, AFolderThatLostItsFormatIsNotTakenForANewOne) {

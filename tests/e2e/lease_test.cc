@@ -19,7 +19,7 @@ class LeaseTest : public testing::Test {
   void SetUp() override { start(); }
   void start() {
     ASSERT_TRUE(broker_.start()) << broker_.log();
-    stub_ = v1::Queues::NewStub(broker_.channel());
+    stub_ = v1::QueueService::NewStub(broker_.channel());
   }
 
   /// The broker's answer to an ack of these bytes; "" if it is accepted.
@@ -37,7 +37,7 @@ class LeaseTest : public testing::Test {
   }
 
   BrokerProcess broker_{{"--shards", "2"}};
-  std::unique_ptr<v1::Queues::Stub> stub_;
+  std::unique_ptr<v1::QueueService::Stub> stub_;
 };
 
 /// All tokens that can be derived from one without knowing the broker's key.

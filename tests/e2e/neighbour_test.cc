@@ -137,7 +137,7 @@ TEST(Neighbour, ClientsThatNeverReadHoldLittleMemory) {
   const double before = memory_of(broker);
   {
     const auto channel = broker.channel();
-    const auto stub = v1::Streams::NewStub(channel);
+    const auto stub = v1::StreamService::NewStub(channel);
     std::vector<std::unique_ptr<Unread>> calls;
     for (int i = 0; i < 500; ++i) {
       calls.push_back(std::make_unique<Unread>());

@@ -395,7 +395,7 @@ TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
 // Each gets an error that says what is wrong, and the partition stays sound.
 TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
   create(1);
-  const auto stub = v1::Streams::NewStub(broker_.channel());
+  const auto stub = v1::StreamService::NewStub(broker_.channel());
   const auto append = [&](const std::string& batch, std::uint32_t partition = 0) {
     v1::AppendRequest request;
     request.set_stream("orders");

@@ -159,11 +159,11 @@ TEST_F(Traps, NoDeliveryIsLostWhenAConsumerAttachesWhileMessagesArrive) {
 // Back-pressure: unread messages are bounded by in_flight_max, and do not affect other consumers.
 TEST_F(Traps, AConsumerThatStopsReadingDoesNotSlowAnother) {
   broker_.create("jobs");
-  const auto stub = v1::Queues::NewStub(broker_.channel());
+  const auto stub = v1::QueueService::NewStub(broker_.channel());
   grpc::ClientContext context;
   v1::LeaseRequest request;
   request.set_queue("jobs");
-  request.set_max_in_flight(100);
+  request.set_in_flight_max(100);
   const auto silent = stub->Lease(&context, request);
   ASSERT_TRUE(eventually([&] { return broker_.stats("jobs").consumers == 1; }));
   const auto other = open_stream(broker_, "jobs");

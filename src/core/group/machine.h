@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -198,8 +199,11 @@ class Coordinator {
 
   // Inspection.
   [[nodiscard]] Result<GroupDescription> describe(const GroupId& group) const;
-  /// The groups of `stream`, in order; of all streams when it is empty.
-  [[nodiscard]] std::vector<GroupDescription> list(std::string_view stream) const;
+  /// The groups of `stream`, in order; of all streams when it is empty. Behind `after`, if it is
+  /// given, and at most `groups_max`.
+  [[nodiscard]] std::vector<GroupDescription> list(
+      std::string_view stream, const std::optional<GroupId>& after = {},
+      std::size_t groups_max = std::numeric_limits<std::size_t>::max()) const;
   [[nodiscard]] const coordinator_state::Group* find(const GroupId& group) const;
   [[nodiscard]] const coordinator_state::Link* find(ConnectionId connection) const;
   [[nodiscard]] const CoordinatorTotals& totals() const { return totals_; }

@@ -206,6 +206,35 @@ TEST_F(CoordinatorTest, DeletingAStreamClosesItsConsumersAndNobodyElses) {
   EXPECT_EQ(machine_.totals().consumers, 1U);
 }
 
+TEST_F(CoordinatorTest, AListGoesOnBehindAGroup) {
+  const std::vector<GroupId> groups{
+      {"a", 0, "x"}, {"a", 1, "x"}, {"b", 0, "x"}, {"b", 0, "y"}, {"b", 10, "x"}};
+  for (const GroupId& group : groups) {
+    ASSERT_TRUE(machine_
+                    .store_offset({.group = group,
+                                   .holder = std::nullopt,
+                                   .offset = GroupOffset{0},
+                                   .may_rewind = false},
+                                  now_)
+                    .has_value());
+  }
+  const auto listed = [&](std::string_view stream, const std::optional<GroupId>& after,
+                          std::size_t most) {
+    std::vector<GroupId> found;
+    for (const GroupDescription& group : machine_.list(stream, after, most)) {
+      found.push_back(group.group);
+    }
+    return found;
+  };
+  EXPECT_EQ(listed("", {}, 100), groups);
+  EXPECT_EQ(listed("", groups[1], 2), (std::vector{groups[2], groups[3]}));
+  EXPECT_EQ(listed("b", groups[0], 1), std::vector{groups[2]});
+  EXPECT_EQ(listed("b", groups[3], 9), std::vector{groups[4]});
+  EXPECT_EQ(listed("a", groups[1], 9), std::vector<GroupId>{});
+  // A group that was deleted since.
+  EXPECT_EQ(listed("", GroupId{"b", 0, "xx"}, 1), std::vector{groups[3]});
+}
+
 TEST_F(CoordinatorTest, ANewStartUnderTheSameIdReplacesTheFormerOne) {
   add(1);
   add(2);

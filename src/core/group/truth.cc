@@ -194,11 +194,16 @@ Result<GroupDescription> Coordinator::describe(const GroupId& group) const {
   return description_of(*entry);
 }
 
-std::vector<GroupDescription> Coordinator::list(std::string_view stream) const {
+std::vector<GroupDescription> Coordinator::list(std::string_view stream,
+                                                const std::optional<GroupId>& after,
+                                                std::size_t groups_max) const {
   std::vector<GroupDescription> found;
-  for (auto entry =
-           groups_.lower_bound({.stream = std::string(stream), .partition = 0, .name = {}});
-       entry != groups_.end() && (stream.empty() || entry->first.stream == stream); ++entry) {
+  const GroupId first{.stream = std::string(stream), .partition = 0, .name = {}};
+  auto entry = after.has_value() && *after >= first ? groups_.upper_bound(*after)
+                                                    : groups_.lower_bound(first);
+  for (; entry != groups_.end() && (stream.empty() || entry->first.stream == stream) &&
+         found.size() < groups_max;
+       ++entry) {
     found.push_back(description_of(*entry));
   }
   return found;

@@ -71,11 +71,15 @@ Result<KvBucketDescription> KvMachine::describe(std::string_view name) const {
   return description_of(*bucket);
 }
 
-std::vector<KvBucketDescription> KvMachine::list_buckets() const {
-  std::vector<KvBucketDescription> all;
-  all.reserve(names_.size());
-  for (const auto& [name, id] : names_) all.push_back(description_of(buckets_.at(id)));
-  return all;
+std::pair<std::vector<KvBucketDescription>, bool> KvMachine::list_buckets(
+    NameRange range, std::size_t buckets_max) const {
+  std::vector<KvBucketDescription> found;
+  const bool more = take_names(names_, range, [&](const std::string& /*name*/, BucketId id) {
+    if (found.size() == buckets_max) return false;
+    found.push_back(description_of(buckets_.at(id)));
+    return true;
+  });
+  return {std::move(found), more};
 }
 
 KvBucketDescription KvMachine::description_of(const Bucket& bucket) const {

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/name_range.h"
 #include "base/result.h"
 #include "base/rows.h"
 #include "base/time.h"
@@ -131,8 +133,10 @@ class KvMachine {
   /// With all keys; its watches end. Answers what is no more.
   Result<KvBucketDescription> delete_bucket(std::string_view name);
   [[nodiscard]] Result<KvBucketDescription> describe(std::string_view name) const;
-  /// By name.
-  [[nodiscard]] std::vector<KvBucketDescription> list_buckets() const;
+  /// By name: buckets in the range, at most `buckets_max`, and whether others are left.
+  [[nodiscard]] std::pair<std::vector<KvBucketDescription>, bool> list_buckets(
+      NameRange range = {},
+      std::size_t buckets_max = std::numeric_limits<std::size_t>::max()) const;
 
   // Keys. `now` never goes back. Those that only read may record expiries.
   /// Null if there is no such key.

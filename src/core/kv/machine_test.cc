@@ -173,10 +173,24 @@ TEST_F(KvMachineTest, CreatingABucketAgainIsFineWithTheSameSettingsOnly) {
   EXPECT_EQ(other.error().code, Errc::bucket_exists);
 }
 
+TEST_F(KvMachineTest, AListOfBucketsGoesOnBehindANameAndSaysWhetherItHasMore) {
+  for (const char* const name : {"a1", "a2", "a3"}) world_.create(name);
+  const auto [first, first_has_more] =
+      world_.machine().list_buckets({.prefix = "a", .after = "a1"}, 1);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].name, "a2");
+  EXPECT_TRUE(first_has_more);
+  const auto [second, second_has_more] =
+      world_.machine().list_buckets({.prefix = "a", .after = "a2"}, 1);
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_EQ(second[0].name, "a3");
+  EXPECT_FALSE(second_has_more);
+}
+
 TEST_F(KvMachineTest, BucketsAreListedByNameWithTheirCounts) {
   world_.create("a");
   world_.put("k", "12345");
-  const auto buckets = world_.machine().list_buckets();
+  const auto buckets = world_.machine().list_buckets().first;
   ASSERT_EQ(buckets.size(), 2U);
   EXPECT_EQ(buckets[0].name, "a");
   EXPECT_EQ(buckets[1].name, "b");
@@ -259,7 +273,7 @@ TEST_F(KvMachineTest, ADeletedBucketLeavesNoRow) {
   world_.checkpoint();
   EXPECT_EQ(world_.rows_stored(), 1U);  // What comes next.
   world_.restart();
-  EXPECT_TRUE(world_.machine().list_buckets().empty());
+  EXPECT_TRUE(world_.machine().list_buckets().first.empty());
 }
 
 TEST_F(KvMachineTest, RowsThatDisagreeAreRefused) {

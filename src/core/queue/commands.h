@@ -192,10 +192,12 @@ struct DescribeQueueCommand {
 /// One shard's part of a list: names that begin with `queue`.
 struct ListQueuesCommand {
   std::string queue;                                // The prefix.
+  std::string after;                                // Only names behind this one.
   std::uint64_t described_max = ~std::uint64_t{0};  // With no prefix the rest is counted.
   bool with_oldest = false;
   std::vector<QueueDescription> descriptions;
   std::uint64_t left_out = 0;
+  bool more = false;  // There are queues behind the last one described.
 };
 
 enum class MessageState : std::uint8_t { ready = 1, leased = 2, delayed = 3 };

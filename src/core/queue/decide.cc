@@ -292,7 +292,7 @@ Progress QueueMachine::on(DescribeQueueCommand& command, Instant) {
 }
 
 Progress QueueMachine::on(ListQueuesCommand& command, Instant) {
-  command.descriptions = list(command.queue, command.described_max);
+  list(command);
   if (command.queue.empty()) command.left_out = queues_.size() - command.descriptions.size();
   if (command.with_oldest) find_oldest(command.descriptions);
   return {};

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/name_range.h"
 
 namespace baton {
 namespace {
@@ -171,16 +172,21 @@ std::optional<Instant> QueueMachine::oldest_ready(const Queue& queue, std::size_
   return oldest;
 }
 
-std::vector<QueueDescription> QueueMachine::list(std::string_view prefix,
-                                                 std::uint64_t described_max) const {
-  std::vector<QueueDescription> descriptions;
-  for (auto entry = queues_.lower_bound(prefix);
-       entry != queues_.end() && entry->first.starts_with(prefix) &&
-       descriptions.size() < described_max;
-       ++entry) {
-    descriptions.push_back(describe(*entry->second));
-  }
-  return descriptions;
+std::vector<QueueDescription> QueueMachine::list(std::string_view prefix) const {
+  ListQueuesCommand all;
+  all.queue = prefix;
+  list(all);
+  return std::move(all.descriptions);
+}
+
+void QueueMachine::list(ListQueuesCommand& command) const {
+  command.more = take_names(queues_, {.prefix = command.queue, .after = command.after},
+                            [&](const std::string& /*name*/, const std::unique_ptr<Queue>& queue) {
+                              if (command.descriptions.size() == command.described_max)
+                                return false;
+                              command.descriptions.push_back(describe(*queue));
+                              return true;
+                            });
 }
 
 }  // namespace baton

@@ -147,9 +147,7 @@ class QueueMachine {
   [[nodiscard]] std::vector<std::string> missing_bodies() const;
 
   // Looking.
-  [[nodiscard]] std::vector<QueueDescription> list(std::string_view prefix,
-                                                   std::uint64_t described_max = ~std::uint64_t{
-                                                       0}) const;
+  [[nodiscard]] std::vector<QueueDescription> list(std::string_view prefix) const;
   [[nodiscard]] std::uint64_t payload_bytes() const { return payload_bytes_; }
   [[nodiscard]] const QueueStats& totals() const { return totals_; }
   [[nodiscard]] std::uint64_t lease_lost_total() const { return lease_lost_total_; }
@@ -191,6 +189,7 @@ class QueueMachine {
   Progress on(DeleteQueueCommand& command, Instant now);
   Progress on(DescribeQueueCommand& command, Instant now);
   Progress on(ListQueuesCommand& command, Instant now);
+  void list(ListQueuesCommand& command) const;
   Progress on(PeekCommand& command, Instant now);
   Progress on(PurgeCommand& command, Instant now);
   Progress on(CancelCommand& command, Instant now);

@@ -457,6 +457,26 @@ TEST(MachineQueues, ListGivesTheNamesWithThePrefixInOrder) {
   EXPECT_EQ(world.machine().list("").size(), 4U);
 }
 
+TEST(MachineQueues, AListGoesOnBehindANameAndSaysWhetherItHasMore) {
+  World world;
+  for (const std::string name : {"a1", "a2", "a3", "b"}) world.create(name);
+  ListQueuesCommand wanted;
+  wanted.queue = "a";
+  wanted.after = "a1";
+  wanted.described_max = 1;
+
+  const ListQueuesCommand first = world.run(wanted);
+  wanted.after = "a2";
+  const ListQueuesCommand second = world.run(wanted);
+
+  ASSERT_EQ(first.descriptions.size(), 1U);
+  EXPECT_EQ(first.descriptions[0].name, "a2");
+  EXPECT_TRUE(first.more);
+  ASSERT_EQ(second.descriptions.size(), 1U);
+  EXPECT_EQ(second.descriptions[0].name, "a3");
+  EXPECT_FALSE(second.more);
+}
+
 // What the metrics ask: so many at most, and how long the oldest message has been waiting.
 TEST(MachineQueues, AListIsBoundedAndTellsTheOldestMessage) {
   World world;

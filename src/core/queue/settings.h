@@ -89,7 +89,7 @@ inline constexpr auto kQueueSettings = [] {
   return std::tuple{
       Span{1, "visibility_timeout", &All::visibility_timeout, &Some::visibility_timeout,
            limits::kVisibilityTimeoutMin, limits::kVisibilityTimeoutMax},
-      QueueSetting<std::uint32_t>{2, "max_attempts", &All::attempts_max, &Some::attempts_max, 0,
+      QueueSetting<std::uint32_t>{2, "attempts_max", &All::attempts_max, &Some::attempts_max, 0,
                                   limits::kAttemptsMax},
       QueueSetting<std::string>{3, "dead_letter_queue", &All::dead_letter_queue,
                                 &Some::dead_letter_queue},

@@ -117,6 +117,7 @@ class StreamCatalog {
   [[nodiscard]] Result<const StreamInfo*> find(std::string_view name) const;
   [[nodiscard]] const StreamInfo* find(StreamId id) const;
   [[nodiscard]] const std::map<StreamId, StreamInfo>& all() const { return streams_; }
+  [[nodiscard]] const std::map<std::string, StreamId, std::less<>>& names() const { return names_; }
 
   /// Streams deleted since the last checkpoint, with their numbers of partitions: their files may
   /// still be there.

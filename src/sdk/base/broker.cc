@@ -12,9 +12,9 @@
 namespace baton::client {
 namespace {
 
-using Stub = v1::Admin::Stub;
+using Stub = v1::AdminService::Stub;
 
-ShardInfo from_proto(const v1::Shard& shard) {
+ShardInfo from_proto(const v1::InspectResponse::Shard& shard) {
   ShardInfo info{.boot = shard.boot(),
                  .format_version = shard.format_version(),
                  .tables = {},
@@ -23,7 +23,7 @@ ShardInfo from_proto(const v1::Shard& shard) {
                  .journal_next = shard.journal_next(),
                  .journal_durable = shard.journal_durable(),
                  .journal_bytes = shard.journal_bytes()};
-  for (const v1::Table& table : shard.tables()) {
+  for (const v1::InspectResponse::Table& table : shard.tables()) {
     info.tables.push_back({.name = table.name(), .rows = table.rows(), .bytes = table.bytes()});
   }
   return info;
@@ -35,10 +35,10 @@ Result<ConnectionPointer> make_connection(ConnectionOptions options) {
   auto connection = std::make_shared<Connection>();
   BATON_TRY(connection->channel, make_channel(options));
   connection->options = std::move(options);
-  connection->queues = v1::Queues::NewStub(connection->channel);
-  connection->streams = v1::Streams::NewStub(connection->channel);
-  connection->kv = v1::Kv::NewStub(connection->channel);
-  connection->admin = v1::Admin::NewStub(connection->channel);
+  connection->queues = v1::QueueService::NewStub(connection->channel);
+  connection->streams = v1::StreamService::NewStub(connection->channel);
+  connection->kv = v1::KvService::NewStub(connection->channel);
+  connection->admin = v1::AdminService::NewStub(connection->channel);
   return connection;
 }
 
@@ -63,7 +63,8 @@ Result<std::vector<ShardInfo>> Broker::shards() const {
   BATON_TRY(const auto response,
             connection_->call(*connection_->admin, &Stub::Inspect, v1::InspectRequest()));
   std::vector<ShardInfo> shards;
-  for (const v1::Shard& shard : response.shards()) shards.push_back(from_proto(shard));
+  for (const v1::InspectResponse::Shard& shard : response.shards())
+    shards.push_back(from_proto(shard));
   return shards;
 }
 

@@ -28,10 +28,10 @@ struct CallTerms {
 struct Connection {
   ConnectionOptions options;
   std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<v1::Queues::Stub> queues;
-  std::unique_ptr<v1::Streams::Stub> streams;
-  std::unique_ptr<v1::Kv::Stub> kv;
-  std::unique_ptr<v1::Admin::Stub> admin;
+  std::unique_ptr<v1::QueueService::Stub> queues;
+  std::unique_ptr<v1::StreamService::Stub> streams;
+  std::unique_ptr<v1::KvService::Stub> kv;
+  std::unique_ptr<v1::AdminService::Stub> admin;
 
   /// One unary call: `method` is the stub's.
   template <class Stub, class Request, class Response>

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <baton/v1/queues.pb.h>
+#include <baton/v1/error.pb.h>
 #include <baton/v1/status.pb.h>
 
 #include "base/result.h"
@@ -64,7 +64,7 @@ std::string unavailable_text(std::string_view message, std::string_view address)
 
 /// The broker's own error, if the status carries one.
 std::optional<v1::Error> details_of(const grpc::Status& status) {
-  v1::Status details;
+  v1::CallStatus details;
   if (!details.ParseFromString(status.error_details())) return std::nullopt;
   for (const google::protobuf::Any& detail : details.details()) {
     v1::Error error;

@@ -16,6 +16,7 @@
 #include "sdk/base/boot_clock.h"
 #include "sdk/base/errors.h"
 #include "sdk/base/link.h"
+#include "sdk/base/times.h"
 
 namespace baton::client {
 
@@ -58,12 +59,11 @@ class LeasedLink : public Link<Request, Response> {
   /// Called by received(), before anything else in the response is read.
   void take_heartbeat(const Response& response) {
     if (!response.has_heartbeat()) return;
-    using std::chrono::milliseconds;
     const v1::HeartbeatAck& ack = response.heartbeat();
-    const SessionTerms terms{.heartbeat = milliseconds{ack.heartbeat_ms()},
-                             .client_lease = milliseconds{ack.client_lease_ms()},
-                             .broker_lease = milliseconds{ack.broker_lease_ms()}};
-    hold_.acknowledged(ack.number(), {ack.broker_time_ns()}, terms, boot_now());
+    const SessionTerms terms{.heartbeat = duration_of(ack.heartbeat_interval()),
+                             .client_lease = duration_of(ack.client_lease()),
+                             .broker_lease = duration_of(ack.broker_lease())};
+    hold_.acknowledged(ack.number(), {since_1970(ack.broker_time()).count()}, terms, boot_now());
   }
 
   /// Whether what the broker gave may still be worked on now.

@@ -64,7 +64,7 @@ inline grpc::Status refusal(grpc::StatusCode code, std::uint32_t number, const s
   error.set_code(number);
   error.set_name(name);
   error.set_text("scripted " + name);
-  v1::Status details;
+  v1::CallStatus details;
   details.set_code(code);
   details.set_message(error.text());
   details.add_details()->PackFrom(error);

@@ -1,5 +1,7 @@
 #include <baton/bucket_handle.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +10,8 @@
 
 #include "base/result.h"
 #include "sdk/base/connection.h"
+#include "sdk/base/pages.h"
+#include "sdk/base/times.h"
 #include "sdk/kv/kv_convert.h"
 #include "sdk/kv/kv_watch_link.h"
 
@@ -15,7 +19,7 @@ namespace baton::client {
 
 namespace {
 
-using Stub = v1::Kv::Stub;
+using Stub = v1::KvService::Stub;
 using Deadline = std::optional<std::chrono::milliseconds>;
 
 template <class Method, class Request>
@@ -60,9 +64,15 @@ Result<std::vector<BucketInfo>> Bucket::list_all(const ConnectionPointer& connec
                                                  const CallOptions& options) {
   v1::ListBucketsRequest request;
   request.set_prefix(std::string(prefix));
-  BATON_TRY(const auto response, call(*connection, &Stub::ListBuckets, request, options.deadline));
   std::vector<BucketInfo> buckets;
-  for (const v1::Bucket& bucket : response.buckets()) buckets.push_back(from_proto(bucket));
+  BATON_TRY_STATUS(walk_pages(
+      request,
+      [&](const auto& page) {
+        return call(*connection, &Stub::ListBuckets, page, options.deadline);
+      },
+      [&](const v1::ListBucketsResponse& page) {
+        for (const v1::Bucket& bucket : page.buckets()) buckets.push_back(from_proto(bucket));
+      }));
   return buckets;
 }
 
@@ -75,17 +85,17 @@ Result<BucketInfo> Bucket::describe(const CallOptions& options) const {
 }
 
 Result<std::optional<KvEntry>> Bucket::get(std::string_view key, const CallOptions& options) const {
-  v1::KvGetRequest request;
+  v1::GetKeyRequest request;
   request.set_bucket(name_);
   request.set_key(std::string(key));
-  BATON_TRY(auto response, call(*connection_, &Stub::Get, request, options.deadline));
+  BATON_TRY(auto response, call(*connection_, &Stub::GetKey, request, options.deadline));
   if (!response.has_entry()) return std::optional<KvEntry>();
   return std::optional(take(*response.mutable_entry()));
 }
 
 Result<KvOutcome> Bucket::put(std::string_view key, std::string_view value,
                               const PutOptions& options) const {
-  v1::KvPutRequest request;
+  v1::PutKeyRequest request;
   request.set_bucket(name_);
   request.set_key(std::string(key));
   request.set_value(std::string(value));
@@ -95,9 +105,9 @@ Result<KvOutcome> Bucket::put(std::string_view key, std::string_view value,
       return Error{Errc::invalid_argument,
                    fmt::format("ttl is {} ms; it is at least 1", options.ttl->count())};
     }
-    request.set_ttl_ms(static_cast<std::uint64_t>(options.ttl->count()));
+    *request.mutable_ttl() = proto_duration(*options.ttl);
   }
-  BATON_TRY(const auto response, call(*connection_, &Stub::Put, request, options.deadline));
+  BATON_TRY(const auto response, call(*connection_, &Stub::PutKey, request, options.deadline));
   return from_proto(response);
 }
 
@@ -108,24 +118,25 @@ Result<KvOutcome> Bucket::cas(std::string_view key, std::uint64_t expected, std:
 }
 
 Result<KvOutcome> Bucket::remove(std::string_view key, const RemoveOptions& options) const {
-  v1::KvDeleteRequest request;
+  v1::DeleteKeyRequest request;
   request.set_bucket(name_);
   request.set_key(std::string(key));
   if (options.expected_revision) request.set_expected_revision(*options.expected_revision);
-  BATON_TRY(const auto response, call(*connection_, &Stub::Delete, request, options.deadline));
+  BATON_TRY(const auto response, call(*connection_, &Stub::DeleteKey, request, options.deadline));
   return from_proto(response);
 }
 
 Result<KvPage> Bucket::list(const ListKeysOptions& options) const {
-  v1::KvListRequest request;
+  v1::ListKeysRequest request;
   request.set_bucket(name_);
   request.set_prefix(options.prefix);
-  request.set_after(options.after);
-  request.set_max(options.keys_max);
-  BATON_TRY(auto response, call(*connection_, &Stub::List, request, options.deadline));
+  request.set_page_token(options.after);
+  request.set_page_size(static_cast<std::int32_t>(
+      std::min<std::uint32_t>(options.keys_max, std::numeric_limits<std::int32_t>::max())));
+  BATON_TRY(auto response, call(*connection_, &Stub::ListKeys, request, options.deadline));
   KvPage page;
   page.revision = response.revision();
-  page.next = response.next();
+  page.next = response.next_page_token();
   page.entries.reserve(static_cast<std::size_t>(response.entries_size()));
   for (v1::KvEntry& entry : *response.mutable_entries()) page.entries.push_back(take(entry));
   return page;

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sdk/base/times.h"
 #include "sdk/kv/test_kv.h"
 
 namespace baton::client {
@@ -99,7 +100,10 @@ TEST_F(BucketTest, AKeyWithATimeToLiveGoesAndEachWriteSetsItAnew) {
   EXPECT_FALSE(get("k")->expires_at.has_value());
   EXPECT_EQ(client_.bucket(bucket_).put("k", "3", {.ttl = milliseconds{0}}).error().code,
             Errc::invalid_argument);
-  EXPECT_EQ(client_.bucket(bucket_).put("k", "3", {.ttl = std::chrono::hours{24 * 365 * 20}}).error().code,
+  EXPECT_EQ(client_.bucket(bucket_)
+                .put("k", "3", {.ttl = std::chrono::hours{24 * 365 * 20}})
+                .error()
+                .code,
             Errc::invalid_argument);
 }
 
@@ -164,7 +168,7 @@ TEST(BucketRestart, EverythingIsThereAfterwards) {
 TEST(Bucket, ACallOfItsOwnDeadlineEndsThen) {
   TestKv broker;
   Gate gate;
-  broker.on_put = [&](const v1::KvPutRequest&, v1::KvPutResponse&) {
+  broker.on_put = [&](const v1::PutKeyRequest&, v1::PutKeyResponse&) {
     EXPECT_TRUE(gate.wait());
     return grpc::Status::OK;
   };
@@ -176,14 +180,14 @@ TEST(Bucket, ACallOfItsOwnDeadlineEndsThen) {
 
 TEST(Bucket, SendsOnlyWhatIsSet) {
   TestKv broker;
-  broker.on_put = [&](const v1::KvPutRequest& request, v1::KvPutResponse&) {
+  broker.on_put = [&](const v1::PutKeyRequest& request, v1::PutKeyResponse&) {
     if (request.key() == "plain") {
       EXPECT_FALSE(request.has_expected_revision());
-      EXPECT_FALSE(request.has_ttl_ms());
+      EXPECT_FALSE(request.has_ttl());
     } else {
       EXPECT_TRUE(request.has_expected_revision());
       EXPECT_EQ(request.expected_revision(), 0U);
-      EXPECT_EQ(request.ttl_ms(), 1500U);
+      EXPECT_EQ(duration_of(request.ttl()), std::chrono::milliseconds{1500});
     }
     return grpc::Status::OK;
   };

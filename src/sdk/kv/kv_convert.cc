@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "sdk/base/errors.h"
+#include "sdk/base/times.h"
 
 namespace baton::client {
 namespace {
 
-BrokerTime time_of(std::int64_t ns) { return BrokerTime(std::chrono::nanoseconds(ns)); }
+BrokerTime time_of(const google::protobuf::Timestamp& at) { return BrokerTime(since_1970(at)); }
 
 /// The entry without its value.
 KvEntry head_of(const v1::KvEntry& in) {
@@ -17,7 +18,7 @@ KvEntry head_of(const v1::KvEntry& in) {
               .created_revision = in.created_revision(),
               .version = in.version(),
               .expires_at = std::nullopt};
-  if (in.has_expires_at_ns()) out.expires_at = time_of(in.expires_at_ns());
+  if (in.has_expires_at()) out.expires_at = time_of(in.expires_at());
   return out;
 }
 
@@ -48,7 +49,7 @@ BucketInfo from_proto(const v1::Bucket& in) {
                   .keys_max = in.settings().keys_max(),
                   .history_changes_max = in.settings().history_changes_max(),
                   .history_bytes_max = in.settings().history_bytes_max()};
-  out.created_at = time_of(in.created_at_ns());
+  out.created_at = time_of(in.created_at());
   out.revision = in.revision();
   out.history_floor = in.history_floor();
   out.keys = in.keys();
@@ -69,9 +70,9 @@ KvEntry take(v1::KvEntry& in) {
   return out;
 }
 
-KvOutcome from_proto(const v1::KvPutResponse& in) { return outcome_of(in); }
+KvOutcome from_proto(const v1::PutKeyResponse& in) { return outcome_of(in); }
 
-KvOutcome from_proto(const v1::KvDeleteResponse& in) {
+KvOutcome from_proto(const v1::DeleteKeyResponse& in) {
   KvOutcome out = outcome_of(in);
   out.unchanged = out.done && !in.deleted();
   return out;

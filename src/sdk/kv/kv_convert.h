@@ -11,7 +11,7 @@ BucketInfo from_proto(const v1::Bucket& in);
 KvEntry from_proto(const v1::KvEntry& in);
 /// Moves the value out of `in`.
 KvEntry take(v1::KvEntry& in);
-KvOutcome from_proto(const v1::KvPutResponse& in);
-KvOutcome from_proto(const v1::KvDeleteResponse& in);
+KvOutcome from_proto(const v1::PutKeyResponse& in);
+KvOutcome from_proto(const v1::DeleteKeyResponse& in);
 
 }  // namespace baton::client

@@ -10,10 +10,10 @@
 namespace baton::client {
 namespace {
 
-KvWatchEvent::Kind kind_of(v1::KvChangeKind kind) {
+KvWatchEvent::Kind kind_of(v1::WatchKeysResponse::Change::Kind kind) {
   switch (kind) {
-    case v1::KV_CHANGE_KIND_REMOVED: return KvWatchEvent::Kind::removed;
-    case v1::KV_CHANGE_KIND_EXPIRED: return KvWatchEvent::Kind::expired;
+    case v1::WatchKeysResponse::Change::KIND_REMOVED: return KvWatchEvent::Kind::removed;
+    case v1::WatchKeysResponse::Change::KIND_EXPIRED: return KvWatchEvent::Kind::expired;
     default: return KvWatchEvent::Kind::put;
   }
 }
@@ -32,7 +32,7 @@ KvWatchLink::KvWatchLink(const Connection& connection, std::string bucket, KvWat
       bucket_(std::move(bucket)),
       options_(std::move(options)),
       callback_(std::move(callback)),
-      stub_(v1::Kv::NewStub(connection.channel)),
+      stub_(v1::KvService::NewStub(connection.channel)),
       complete_to_(options_.resume_after) {}
 
 KvWatchLink::~KvWatchLink() { close(std::chrono::seconds{1}); }
@@ -43,7 +43,7 @@ void KvWatchLink::start() {
 }
 
 void KvWatchLink::begin_call(grpc::ClientContext* context, Reactor* reactor) {
-  stub_->async()->Watch(context, reactor);
+  stub_->async()->WatchKeys(context, reactor);
 }
 
 void KvWatchLink::session_opened() {
@@ -52,7 +52,7 @@ void KvWatchLink::session_opened() {
   if (!options_.session.empty()) begin_lease();
 }
 
-void KvWatchLink::fill_start(v1::KvWatchStart& start) const {
+void KvWatchLink::fill_start(v1::WatchKeysRequest::Start& start) const {
   start.set_bucket(bucket_);
   if (!options_.key.empty()) {
     start.set_key(options_.key);
@@ -63,7 +63,7 @@ void KvWatchLink::fill_start(v1::KvWatchStart& start) const {
   start.set_session(options_.session);
 }
 
-const v1::KvWatchRequest* KvWatchLink::next_frame() {
+const v1::WatchKeysRequest* KvWatchLink::next_frame() {
   const bool first = !std::exchange(start_sent_, true);
   frame_.Clear();
   const bool beats = !options_.session.empty() && fill_heartbeat(frame_);
@@ -88,7 +88,7 @@ void KvWatchLink::set_revision(std::uint64_t revision) {
   complete_to_ = revision;
 }
 
-void KvWatchLink::received(v1::KvWatchResponse& response) {
+void KvWatchLink::received(v1::WatchKeysResponse& response) {
   {
     Lock lock(mutex_);
     mark_alive(lock);
@@ -105,7 +105,7 @@ void KvWatchLink::received(v1::KvWatchResponse& response) {
   if (response.complete_to() != 0 && !in_snapshot_) set_revision(response.complete_to());
 }
 
-void KvWatchLink::tell_snapshot(v1::KvWatchResponse& response) {
+void KvWatchLink::tell_snapshot(v1::WatchKeysResponse& response) {
   const bool from_scratch = response.has_started() && !response.started().resumed();
   if (response.has_compacted() || (from_scratch && shown_)) {
     {
@@ -131,8 +131,8 @@ void KvWatchLink::tell_snapshot(v1::KvWatchResponse& response) {
   tell(std::move(event));
 }
 
-void KvWatchLink::tell_changes(v1::KvWatchResponse& response) {
-  for (v1::KvChange& change : *response.mutable_changes()) {
+void KvWatchLink::tell_changes(v1::WatchKeysResponse& response) {
+  for (v1::WatchKeysResponse::Change& change : *response.mutable_changes()) {
     KvWatchEvent event = event_of(kind_of(change.kind()));
     event.entry = take(*change.mutable_entry());
     event.revision = event.entry.revision;
@@ -140,7 +140,7 @@ void KvWatchLink::tell_changes(v1::KvWatchResponse& response) {
     if (!in_snapshot_) set_revision(event.revision);
     tell(std::move(event));
   }
-  for (const v1::KvSessionLost& lost : response.sessions_lost()) {
+  for (const v1::WatchKeysResponse::SessionLost& lost : response.sessions_lost()) {
     KvWatchEvent event = event_of(KvWatchEvent::Kind::session_lost);
     event.entry.key = lost.key();
     event.entry.revision = lost.revision();

@@ -21,7 +21,7 @@ namespace baton::client {
 ///
 /// A watch that names a session has a lease: other watches are told that the session is lost only
 /// when this side has known for a second that it may be.
-class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
+class KvWatchLink final : LeasedLink<v1::WatchKeysRequest, v1::WatchKeysResponse> {
  public:
   KvWatchLink(const Connection& connection, std::string bucket, KvWatchOptions options,
               KvWatchCallback callback);
@@ -41,22 +41,22 @@ class KvWatchLink final : LeasedLink<v1::KvWatchRequest, v1::KvWatchResponse> {
   void begin_call(grpc::ClientContext* context, Reactor* reactor) override;
   [[nodiscard]] bool wants_session() const override { return true; }
   void session_opened() override;
-  const v1::KvWatchRequest* next_frame() override;
-  void received(v1::KvWatchResponse& response) override;
+  const v1::WatchKeysRequest* next_frame() override;
+  void received(v1::WatchKeysResponse& response) override;
   void disconnected(const Error& error, bool over) override;
 
-  void fill_start(v1::KvWatchStart& start) const;
+  void fill_start(v1::WatchKeysRequest::Start& start) const;
   // Without the lock, on the thread that reads.
   void tell(KvWatchEvent event);
-  void tell_snapshot(v1::KvWatchResponse& response);
-  void tell_changes(v1::KvWatchResponse& response);
+  void tell_snapshot(v1::WatchKeysResponse& response);
+  void tell_changes(v1::WatchKeysResponse& response);
   void set_revision(std::uint64_t revision);
 
   const std::string bucket_;
   const KvWatchOptions options_;
   const KvWatchCallback callback_;
-  std::unique_ptr<v1::Kv::Stub> stub_;
-  v1::KvWatchRequest frame_;
+  std::unique_ptr<v1::KvService::Stub> stub_;
+  v1::WatchKeysRequest frame_;
 
   // Used only by the thread that reads.
   bool in_snapshot_ = false;

@@ -117,22 +117,22 @@ TEST(KvWatchRestart, GoesOnWhereItWas) {
   EXPECT_EQ(once.now(), "a=1@1 end@1 ended:unavailable");
 }
 
-v1::KvWatchResponse snapshot(const std::string& key, std::uint64_t revision, bool started) {
-  v1::KvWatchResponse response;
+v1::WatchKeysResponse snapshot(const std::string& key, std::uint64_t revision, bool started) {
+  v1::WatchKeysResponse response;
   if (started) response.mutable_started();
   v1::KvEntry& entry = *response.add_snapshot();
   entry.set_key(key);
   entry.set_revision(revision);
   return response;
 }
-v1::KvWatchResponse end_of_snapshot(std::uint64_t revision) {
-  v1::KvWatchResponse response;
+v1::WatchKeysResponse end_of_snapshot(std::uint64_t revision) {
+  v1::WatchKeysResponse response;
   response.mutable_snapshot_end()->set_revision(revision);
   return response;
 }
 /// Reads until the client says goodbye or has disconnected.
 grpc::Status wait_for_goodbye(WatchCall& call) {
-  v1::KvWatchRequest request;
+  v1::WatchKeysRequest request;
   while (call.Read(&request) && !request.goodbye()) continue;
   return grpc::Status::OK;
 }
@@ -141,7 +141,7 @@ grpc::Status wait_for_goodbye(WatchCall& call) {
 TEST(KvWatchScript, ASnapshotThatBreaksBeginsAnew) {
   TestKv broker;
   broker.on_watch = [](int number, WatchCall& call) {
-    v1::KvWatchRequest request;
+    v1::WatchKeysRequest request;
     EXPECT_TRUE(call.Read(&request));
     EXPECT_FALSE(request.start().has_resume_after());
     if (number == 1) {
@@ -163,9 +163,9 @@ TEST(KvWatchScript, ASnapshotThatBreaksBeginsAnew) {
 TEST(KvWatchScript, ItResumesAfterTheLastRevisionThatWasComplete) {
   TestKv broker;
   broker.on_watch = [](int number, WatchCall& call) {
-    v1::KvWatchRequest request;
+    v1::WatchKeysRequest request;
     EXPECT_TRUE(call.Read(&request));
-    v1::KvWatchResponse response;
+    v1::WatchKeysResponse response;
     if (number == 1) {
       call.Write(snapshot("a", 1, true));
       call.Write(end_of_snapshot(1));
@@ -175,8 +175,8 @@ TEST(KvWatchScript, ItResumesAfterTheLastRevisionThatWasComplete) {
     }
     EXPECT_EQ(request.start().resume_after(), 70U);
     response.mutable_started()->set_resumed(true);
-    v1::KvChange& change = *response.add_changes();
-    change.set_kind(v1::KV_CHANGE_KIND_EXPIRED);
+    v1::WatchKeysResponse::Change& change = *response.add_changes();
+    change.set_kind(v1::WatchKeysResponse::Change::KIND_EXPIRED);
     change.mutable_entry()->set_key("a");
     change.mutable_entry()->set_revision(71);
     call.Write(response);
@@ -191,11 +191,11 @@ TEST(KvWatchScript, ItResumesAfterTheLastRevisionThatWasComplete) {
 TEST(KvWatchScript, CompactedIsPassedOn) {
   TestKv broker;
   broker.on_watch = [](int /*number*/, WatchCall& call) {
-    v1::KvWatchRequest request;
+    v1::WatchKeysRequest request;
     EXPECT_TRUE(call.Read(&request));
     EXPECT_EQ(request.start().resume_after(), 3U);
-    v1::KvWatchResponse response = snapshot("a", 9, true);
-    response.mutable_compacted()->set_reason(v1::KV_COMPACTED_REASON_RESUME);
+    v1::WatchKeysResponse response = snapshot("a", 9, true);
+    response.mutable_compacted()->set_reason(v1::WatchKeysResponse::Compacted::REASON_RESUME);
     call.Write(response);
     call.Write(end_of_snapshot(9));
     return wait_for_goodbye(call);

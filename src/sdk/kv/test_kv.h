@@ -115,9 +115,9 @@ class SharedBrokerTest : public testing::Test {
 };
 
 /// A broker that does what the test's script says. The script gets the call's number, from 1.
-class TestKv final : public v1::Kv::Service {
+class TestKv final : public v1::KvService::Service {
  public:
-  using WatchCall = grpc::ServerReaderWriter<v1::KvWatchResponse, v1::KvWatchRequest>;
+  using WatchCall = grpc::ServerReaderWriter<v1::WatchKeysResponse, v1::WatchKeysRequest>;
 
   TestKv() {
     static std::atomic<int> number = 0;
@@ -135,22 +135,22 @@ class TestKv final : public v1::Kv::Service {
 
   [[nodiscard]] Broker client() const {
     auto client = Broker::open({.address = address_,
-                                     .tls = std::nullopt,
-                                     .deadline = std::chrono::seconds{20},
-                                     .reconnect_min = std::chrono::milliseconds{1},
-                                     .reconnect_max = std::chrono::milliseconds{20}});
+                                .tls = std::nullopt,
+                                .deadline = std::chrono::seconds{20},
+                                .reconnect_min = std::chrono::milliseconds{1},
+                                .reconnect_max = std::chrono::milliseconds{20}});
     EXPECT_TRUE(client.has_value());
     return *std::move(client);
   }
 
   std::function<grpc::Status(int, WatchCall&)> on_watch;
-  std::function<grpc::Status(const v1::KvPutRequest&, v1::KvPutResponse&)> on_put;
+  std::function<grpc::Status(const v1::PutKeyRequest&, v1::PutKeyResponse&)> on_put;
 
-  grpc::Status Watch(grpc::ServerContext* /*context*/, WatchCall* call) override {
+  grpc::Status WatchKeys(grpc::ServerContext* /*context*/, WatchCall* call) override {
     return on_watch(++watches_, *call);
   }
-  grpc::Status Put(grpc::ServerContext* /*context*/, const v1::KvPutRequest* request,
-                   v1::KvPutResponse* response) override {
+  grpc::Status PutKey(grpc::ServerContext* /*context*/, const v1::PutKeyRequest* request,
+                      v1::PutKeyResponse* response) override {
     return on_put(*request, *response);
   }
 

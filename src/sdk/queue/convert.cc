@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "base/assert.h"
 #include "sdk/base/errors.h"
 #include "sdk/base/limits.h"
+#include "sdk/base/times.h"
 
 namespace baton::client {
 namespace {
@@ -16,11 +18,7 @@ std::uint64_t ms(std::chrono::milliseconds duration) {
   return static_cast<std::uint64_t>(duration.count());
 }
 
-std::chrono::milliseconds duration(std::uint64_t count) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(count));
-}
-
-BrokerTime instant(std::int64_t ns) { return BrokerTime(std::chrono::nanoseconds(ns)); }
+BrokerTime instant(std::chrono::nanoseconds time) { return BrokerTime(time); }
 
 template <class Wire>
 void take_headers(Wire& message, Headers& out) {
@@ -40,9 +38,14 @@ void fill(const NewMessage& message, v1::NewMessage& out) {
   if (message.expires_after.count() != 0) out.set_expires_after_ms(ms(message.expires_after));
 }
 
-// A setting's field in the wire schema, found by its name.
-const google::protobuf::FieldDescriptor* field_named(const char* name) {
-  return v1::QueueSettings::descriptor()->FindFieldByName(name);
+// A setting's field in the wire schema, found by its name. The unit of a duration is part of the
+// setting's name, but not of the field's.
+const google::protobuf::FieldDescriptor* field_named(std::string_view name) {
+  if (name.ends_with("_ms")) name.remove_suffix(3);
+  if (name == "max_attempts") name = "attempts_max";
+  const auto* const field = v1::QueueSettings::descriptor()->FindFieldByName(std::string(name));
+  BATON_ASSERT(field != nullptr);
+  return field;
 }
 
 using google::protobuf::FieldDescriptor;
@@ -66,7 +69,7 @@ void set(const Reflection& how, Wire& out, const FieldDescriptor* field, Fairnes
 }
 void set(const Reflection& how, Wire& out, const FieldDescriptor* field,
          std::chrono::milliseconds value) {
-  how.SetUInt64(&out, field, ms(value));
+  how.MutableMessage(&out, field)->CopyFrom(proto_duration(value));
 }
 
 void get(const Reflection& how, const Wire& in, const FieldDescriptor* field,
@@ -88,7 +91,9 @@ void get(const Reflection& how, const Wire& in, const FieldDescriptor* field, Fa
 }
 void get(const Reflection& how, const Wire& in, const FieldDescriptor* field,
          std::chrono::milliseconds& value) {
-  value = duration(how.GetUInt64(in, field));
+  using Duration = google::protobuf::Duration;
+  const auto& wire = static_cast<const Duration&>(how.GetMessage(in, field));
+  value = std::chrono::duration_cast<std::chrono::milliseconds>(duration_of(wire));
 }
 
 QueueSettings from_proto(const v1::QueueSettings& in) {
@@ -169,7 +174,7 @@ void to_proto(const QueueSettings& in, v1::QueueSettings& out) {
   });
   for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
   for (const auto& [key, throttle] : in.throttles) {
-    v1::Throttle& wire = (*out.mutable_throttles())[key];
+    v1::QueueSettings::Throttle& wire = (*out.mutable_throttles())[key];
     wire.set_rate(throttle.rate);
     wire.set_burst(throttle.burst);
   }
@@ -190,8 +195,8 @@ void take(v1::LeasedMessage& message, LeasedMessage& out) {
   if (!message.fairness_key().empty())
     out.fairness_key = std::move(*message.mutable_fairness_key());
   out.attempt = message.attempt();
-  out.enqueued_at = instant(message.enqueued_at_ns());
-  out.lease_deadline = instant(message.lease_deadline_ns());
+  out.enqueued_at = instant(std::chrono::nanoseconds(message.enqueued_at_ns()));
+  out.lease_deadline = instant(std::chrono::nanoseconds(message.lease_deadline_ns()));
   out.token.bytes = std::move(*message.mutable_lease_token());
   for (std::string& key : *message.mutable_throttle_keys()) {
     out.throttle_keys.push_back(std::move(key));
@@ -205,10 +210,10 @@ PeekedMessage take(v1::PeekedMessage& message) {
   take_headers(message, out.headers);
   out.fairness_key = std::move(*message.mutable_fairness_key());
   out.attempts = message.attempts();
-  out.enqueued_at = instant(message.enqueued_at_ns());
+  out.enqueued_at = instant(since_1970(message.enqueued_at()));
   out.state = static_cast<MessageState>(message.state());
   out.consumer_id = std::move(*message.mutable_consumer_id());
-  out.visible_at = instant(message.visible_at_ns());
+  out.visible_at = instant(since_1970(message.visible_at()));
   return out;
 }
 

@@ -17,7 +17,7 @@ EnqueueLink::EnqueueLink(const Connection& connection, std::string queue, Produc
     : Link(connection.options, true),
       queue_(std::move(queue)),
       options_(std::move(options)),
-      stub_(v1::Queues::NewStub(connection.channel)) {
+      stub_(v1::QueueService::NewStub(connection.channel)) {
   connection.channel->GetState(true);  // Starts connecting.
 }
 

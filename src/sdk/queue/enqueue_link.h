@@ -88,7 +88,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
 
   const std::string queue_;
   const ProducerOptions options_;
-  const std::unique_ptr<v1::Queues::Stub> stub_;
+  const std::unique_ptr<v1::QueueService::Stub> stub_;
   // All below under mutex_.
   std::deque<FramePointer> frames_;
   std::size_t sent_ = 0;

@@ -19,7 +19,7 @@ LeaseLink::LeaseLink(const Connection& connection, std::string queue, LeaseStrea
       queue_(std::move(queue)),
       options_(std::move(options)),
       credit_mode_(credit),
-      stub_(v1::Queues::NewStub(connection.channel)) {
+      stub_(v1::QueueService::NewStub(connection.channel)) {
   if (credit_mode_ == Credit::returned) {
     credit_unsent_ =
         options_.in_flight_max != 0 ? options_.in_flight_max : baton::limits::kInFlightDefault;
@@ -53,8 +53,8 @@ void LeaseLink::fill_start(v1::ConsumeStart& start) const {
   start.set_queue(queue_);
   // The id that the broker chose the first time: it keeps our leases under that id only.
   start.set_consumer_id(registration_ ? registration_->consumer_id : options_.consumer_id);
-  start.set_max_in_flight(options_.in_flight_max);
-  start.set_max_in_flight_bytes(options_.in_flight_bytes_max);
+  start.set_in_flight_max(options_.in_flight_max);
+  start.set_in_flight_bytes_max(options_.in_flight_bytes_max);
   start.set_manual_credit(credit_mode_ != Credit::broker);
   start.set_concurrency(options_.concurrency);
 }
@@ -184,9 +184,10 @@ void LeaseLink::received(v1::ConsumeResponse& response) {
   mark_alive(lock);
   take_heartbeat(response);
   if (response.has_registered()) {
-    registration_ = Registration{.consumer_id = response.registered().consumer_id(),
-                                 .visibility_timeout = std::chrono::milliseconds(
-                                     response.registered().visibility_timeout_ms())};
+    registration_ =
+        Registration{.consumer_id = response.registered().consumer_id(),
+                     .visibility_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+                         duration_of(response.registered().visibility_timeout()))};
     if (options_.on_connected) {
       callbacks.add([this, registration = *registration_] { options_.on_connected(registration); });
     }

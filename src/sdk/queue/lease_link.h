@@ -215,7 +215,7 @@ class LeaseLink final : public LeasedLink<v1::ConsumeRequest, v1::ConsumeRespons
   const std::string queue_;
   const LeaseStreamOptions options_;
   const Credit credit_mode_;
-  const std::unique_ptr<v1::Queues::Stub> stub_;
+  const std::unique_ptr<v1::QueueService::Stub> stub_;
   v1::ConsumeRequest frame_;  // Not changed while writing_.
   // Separate from changed_, so that results do not wake threads that wait for messages.
   std::condition_variable arrived_;

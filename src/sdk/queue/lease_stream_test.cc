@@ -45,8 +45,8 @@ TEST(LeaseStream, RegistersAndHandsOutMessages) {
   EXPECT_EQ(registration->consumer_id, "me");
   EXPECT_EQ(registration->visibility_timeout, milliseconds{1234});
   EXPECT_EQ(start.queue(), "orders");
-  EXPECT_EQ(start.max_in_flight(), 7U);
-  EXPECT_EQ(start.max_in_flight_bytes(), 99U);
+  EXPECT_EQ(start.in_flight_max(), 7U);
+  EXPECT_EQ(start.in_flight_bytes_max(), 99U);
   EXPECT_FALSE(start.manual_credit());
   ASSERT_TRUE(first.has_value() && first->has_value());
   EXPECT_EQ((*first)->payload, "a");

@@ -9,13 +9,14 @@
 #include "base/result.h"
 #include "sdk/base/connection.h"
 #include "sdk/base/errors.h"
+#include "sdk/base/pages.h"
 #include "sdk/queue/convert.h"
 
 namespace baton::client {
 
 namespace {
 
-using Stub = v1::Queues::Stub;
+using Stub = v1::QueueService::Stub;
 
 template <class Method, class Request>
 auto call(const Connection& connection, Method method, const Request& request,
@@ -76,9 +77,12 @@ Result<std::vector<QueueInfo>> Queue::list(const ConnectionPointer& connection,
                                            std::string_view prefix) {
   v1::ListQueuesRequest request;
   request.set_prefix(std::string(prefix));
-  BATON_TRY(const auto response, call(*connection, &Stub::ListQueues, request));
   std::vector<QueueInfo> queues;
-  for (const v1::Queue& queue : response.queues()) queues.push_back(from_proto(queue));
+  BATON_TRY_STATUS(walk_pages(
+      request, [&](const auto& page) { return call(*connection, &Stub::ListQueues, page); },
+      [&](const v1::ListQueuesResponse& page) {
+        for (const v1::Queue& queue : page.queues()) queues.push_back(from_proto(queue));
+      }));
   return queues;
 }
 
@@ -132,7 +136,7 @@ Result<std::vector<Status>> Queue::extend(std::span<const Extension> items) cons
 Result<std::vector<PeekedMessage>> Queue::peek(std::uint32_t messages_max) const {
   v1::PeekRequest request;
   request.set_queue(name_);
-  request.set_max(messages_max);
+  request.set_messages_max(messages_max);
   BATON_TRY(auto response, call(*connection_, &Stub::Peek, request));
   std::vector<PeekedMessage> messages;
   for (v1::PeekedMessage& message : *response.mutable_messages()) messages.push_back(take(message));
@@ -169,7 +173,7 @@ Result<RedriveReport> Queue::redrive(const RedriveOptions& options) const {
   v1::RedriveRequest request;
   request.set_queue(name_);
   request.set_to(options.to);
-  request.set_max(options.messages_max);
+  request.set_messages_max(options.messages_max);
   request.set_reason_contains(options.reason_contains);
   request.set_source_queue(options.source_queue);
   request.set_rate(options.rate);

@@ -56,8 +56,11 @@ TEST(QueueHandle, EveryFieldOfTheWireIsASetting) {
   std::set<std::string> names{"weights", "throttles"};
   QueueSettings settings;
   for_each_setting(settings, [&](const char* name, const auto& /*value*/) {
-    EXPECT_NE(v1::QueueSettings::descriptor()->FindFieldByName(name), nullptr) << name;
-    names.insert(name);
+    std::string field = name;
+    if (field.ends_with("_ms")) field.resize(field.size() - 3);
+    if (field == "max_attempts") field = "attempts_max";
+    EXPECT_NE(v1::QueueSettings::descriptor()->FindFieldByName(field), nullptr) << name;
+    names.insert(field);
   });
   EXPECT_EQ(static_cast<int>(names.size()), v1::QueueSettings::descriptor()->field_count());
 }
@@ -94,6 +97,42 @@ TEST(QueueHandle, EnqueueCarriesEveryFieldAndAnswersEachMessage) {
   EXPECT_EQ(got.messages(0).delay_ms(), 1000U);
   EXPECT_EQ(got.messages(0).dedup_id(), "once");
   EXPECT_EQ(got.messages(0).expires_after_ms(), 2000U);
+}
+
+TEST(QueueHandle, AListIsWalkedPageByPage) {
+  TestBroker broker;
+  broker.on_list = [](const v1::ListQueuesRequest& request, v1::ListQueuesResponse& response) {
+    EXPECT_EQ(request.prefix(), "o");
+    const std::string& token = request.page_token();
+    response.add_queues()->set_name(token.empty() ? "o1" : token == "1" ? "o2" : "o3");
+    response.set_next_page_token(token.empty() ? "1" : token == "1" ? "2" : "");
+    return grpc::Status::OK;
+  };
+  Broker client = connect(broker);
+
+  const auto queues = client.list_queues("o");
+
+  ASSERT_TRUE(queues.has_value());
+  ASSERT_EQ(queues->size(), 3U);
+  EXPECT_EQ((*queues)[0].name, "o1");
+  EXPECT_EQ((*queues)[2].name, "o3");
+}
+
+TEST(QueueHandle, AListThatFailsInTheMiddleIsAnError) {
+  TestBroker broker;
+  broker.on_list = [](const v1::ListQueuesRequest& request, v1::ListQueuesResponse& response) {
+    response.set_next_page_token("1");
+    return request.page_token().empty()
+               ? grpc::Status::OK
+               : refusal(grpc::StatusCode::INVALID_ARGUMENT, 1, "invalid_argument");
+  };
+  EXPECT_EQ(connect(broker).list_queues().error().code, Errc::invalid_argument);
+  // A broker that leads in a circle.
+  broker.on_list = [](const v1::ListQueuesRequest&, v1::ListQueuesResponse& response) {
+    response.set_next_page_token("1");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(connect(broker).list_queues().error().code, Errc::internal);
 }
 
 TEST(QueueHandle, AnswersEachAck) {

@@ -22,7 +22,7 @@ namespace baton::client {
 
 /// A broker that does what the test's scripts say, on an abstract Unix socket. Each streaming
 /// script gets the number of its call, counted from 1.
-class TestBroker final : public v1::Queues::Service {
+class TestBroker final : public v1::QueueService::Service {
  public:
   using EnqueueCall = grpc::ServerReaderWriter<v1::EnqueueResponse, v1::EnqueueRequest>;
   using ConsumeCall = grpc::ServerReaderWriter<v1::ConsumeResponse, v1::ConsumeRequest>;
@@ -64,6 +64,7 @@ class TestBroker final : public v1::Queues::Service {
   std::function<grpc::Status(const v1::CreateQueueRequest&, v1::CreateQueueResponse&)> on_create;
   std::function<grpc::Status(const v1::EnqueueRequest&, v1::EnqueueResponse&)> on_enqueue;
   std::function<grpc::Status(const v1::AckRequest&, v1::AckResponse&)> on_ack;
+  std::function<grpc::Status(const v1::ListQueuesRequest&, v1::ListQueuesResponse&)> on_list;
 
   grpc::Status EnqueueStream(grpc::ServerContext* /*context*/, EnqueueCall* call) override {
     return on_enqueue_stream(++enqueue_calls_, *call);
@@ -78,6 +79,10 @@ class TestBroker final : public v1::Queues::Service {
   grpc::Status Enqueue(grpc::ServerContext* /*context*/, const v1::EnqueueRequest* request,
                        v1::EnqueueResponse* response) override {
     return on_enqueue(*request, *response);
+  }
+  grpc::Status ListQueues(grpc::ServerContext* /*context*/, const v1::ListQueuesRequest* request,
+                          v1::ListQueuesResponse* response) override {
+    return on_list(*request, *response);
   }
   grpc::Status Ack(grpc::ServerContext* /*context*/, const v1::AckRequest* request,
                    v1::AckResponse* response) override {

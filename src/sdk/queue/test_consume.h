@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sdk/base/times.h"
 #include "sdk/queue/test_broker.h"
 
 namespace baton::client {
@@ -22,7 +23,8 @@ class ConsumeDialog {
     v1::ConsumeResponse response;
     response.mutable_registered()->set_consumer_id(
         start.consumer_id().empty() ? "made-by-broker" : start.consumer_id());
-    response.mutable_registered()->set_visibility_timeout_ms(visibility_ms);
+    *response.mutable_registered()->mutable_visibility_timeout() =
+        proto_duration(std::chrono::milliseconds{visibility_ms});
     call_.Write(response);
   }
   /// Delivers messages with these payloads; the token of each is "t-<payload>".

@@ -43,7 +43,7 @@ AppendLink::AppendLink(const Connection& connection, std::string stream,
       stream_(std::move(stream)),
       options_(std::move(options)),
       partitions_(terms.partitions),
-      stub_(v1::Streams::NewStub(connection.channel)),
+      stub_(v1::StreamService::NewStub(connection.channel)),
       accumulator_(accumulator_options(options_, terms)),
       window_(terms.partitions, terms.identity),
       rest_(connection_.reconnect_min, connection_.reconnect_max, std::random_device{}()) {}

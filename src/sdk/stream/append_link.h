@@ -82,7 +82,7 @@ class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
   const std::string stream_;
   const StreamProducerOptions options_;
   const std::uint32_t partitions_;
-  const std::unique_ptr<v1::Streams::Stub> stub_;
+  const std::unique_ptr<v1::StreamService::Stub> stub_;
   v1::AppendRequest frame_;  // Not changed while writing_.
   // All below under mutex_.
   BatchAccumulator accumulator_;

@@ -100,8 +100,8 @@ Result<StreamConsumer> Stream::consumer(StreamConsumerOptions options,
   v1::DescribeStreamRequest request;
   request.set_name(name_);
   BATON_TRY(const auto described,
-            connection->call(*connection->streams, &v1::Streams::Stub::DescribeStream, request,
-                             {.patient = true}));
+            connection->call(*connection->streams, &v1::StreamService::Stub::DescribeStream,
+                             request, {.patient = true}));
   BATON_TRY(const auto starts, plan(from_proto(described.stream()), options));
   return StreamConsumer(std::make_unique<StreamConsumerRuntime>(
       *connection, name_, std::move(options), std::move(handler), starts));

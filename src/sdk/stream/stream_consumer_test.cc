@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sdk/base/times.h"
 #include "sdk/stream/test_streams.h"
 
 namespace baton::client {
@@ -152,7 +153,7 @@ TEST(StreamConsumer, GoesOnWhereItWasAfterABrokenConnection) {
   broker.on_subscribe = [&](int number, SubscribeCall& call) {
     SubscribeDialog dialog(call);
     if (!dialog.accept()) return grpc::Status::OK;
-    for (const v1::Start& start : dialog.starts) {
+    for (const v1::SubscribeRequest::Start& start : dialog.starts) {
       EXPECT_EQ(start.partitions_size(), 1);
       froms.add(start.from().has_offset() ? start.from().offset() : -1);
     }
@@ -461,8 +462,9 @@ TEST(StreamConsumer, RefusesBadOptions) {
 void grant(SubscribeCall& call, milliseconds lease, std::uint64_t number = 1) {
   v1::SubscribeResponse response;
   response.mutable_heartbeat()->set_number(number);
-  response.mutable_heartbeat()->set_heartbeat_ms(1);
-  response.mutable_heartbeat()->set_client_lease_ms(static_cast<std::uint64_t>(lease.count()));
+  *response.mutable_heartbeat()->mutable_heartbeat_interval() =
+      proto_duration(std::chrono::milliseconds{1});
+  *response.mutable_heartbeat()->mutable_client_lease() = proto_duration(lease);
   call.Write(response);
 }
 

@@ -4,22 +4,59 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/fsync_mode.h"
+#include "base/result.h"
 #include "sdk/base/errors.h"
 #include "sdk/base/limits.h"
+#include "sdk/base/times.h"
 
 namespace baton::client {
 namespace {
 
-BrokerTime instant(std::int64_t ns) { return BrokerTime(std::chrono::nanoseconds(ns)); }
+BrokerTime instant(const google::protobuf::Timestamp& at) { return BrokerTime(since_1970(at)); }
+
+google::protobuf::Timestamp time_of(RecordTime at) {
+  // Milliseconds that have no nanoseconds in 64 bits have a Timestamp all the same.
+  google::protobuf::Timestamp out;
+  const auto whole = std::chrono::floor<std::chrono::seconds>(at.time_since_epoch());
+  out.set_seconds(whole.count());
+  const std::chrono::nanoseconds rest = at.time_since_epoch() - whole;
+  out.set_nanos(static_cast<std::int32_t>(rest.count()));
+  return out;
+}
+
+std::string text_of(const v1::StreamSettings::Fsync& in) {
+  using Wire = v1::StreamSettings::Fsync;
+  if (in.mode() == Wire::MODE_NEVER) return to_string(FsyncMode{.kind = FsyncMode::Kind::never});
+  if (in.mode() != Wire::MODE_INTERVAL) return to_string(FsyncMode{});
+  return to_string(
+      FsyncMode{.kind = FsyncMode::Kind::interval, .interval = duration_of(in.interval())});
+}
+
+Status to_proto(const std::string& text, v1::StreamSettings::Fsync& out) {
+  using Wire = v1::StreamSettings::Fsync;
+  BATON_TRY(const FsyncMode mode, parse_fsync_mode(text));
+  switch (mode.kind) {
+    case FsyncMode::Kind::always: out.set_mode(Wire::MODE_ALWAYS); break;
+    case FsyncMode::Kind::never: out.set_mode(Wire::MODE_NEVER); break;
+    case FsyncMode::Kind::interval:
+      out.set_mode(Wire::MODE_INTERVAL);
+      *out.mutable_interval() =
+          proto_duration(std::chrono::duration_cast<std::chrono::milliseconds>(mode.interval));
+      break;
+  }
+  return {};
+}
 
 StreamSettings from_proto(const v1::StreamSettings& in) {
   StreamSettings out;
-  if (in.has_retention_ms()) {
-    out.retention = std::chrono::milliseconds(static_cast<std::int64_t>(in.retention_ms()));
+  if (in.has_retention()) {
+    out.retention =
+        std::chrono::duration_cast<std::chrono::milliseconds>(duration_of(in.retention()));
   }
   if (in.has_retention_bytes()) out.retention_bytes = in.retention_bytes();
   if (in.has_segment_bytes()) out.segment_bytes = in.segment_bytes();
-  if (in.has_fsync()) out.fsync = in.fsync();
+  if (in.has_fsync()) out.fsync = text_of(in.fsync());
   if (in.has_batch_bytes_max()) out.batch_bytes_max = in.batch_bytes_max();
   return out;
 }
@@ -32,7 +69,7 @@ PartitionInfo from_proto(const v1::Partition& in) {
                     .segments = in.segments(),
                     .read_only = in.read_only(),
                     .damaged = in.damaged()};
-  for (const v1::PartitionGroup& group : in.groups()) {
+  for (const v1::Partition::GroupProgress& group : in.groups()) {
     out.groups.push_back({.group = group.group(), .offset = std::nullopt, .lag = group.lag()});
     if (group.has_offset()) out.groups.back().offset = group.offset();
   }
@@ -45,10 +82,11 @@ GroupMember from_proto(const v1::GroupMember& in) {
           .owner = in.owner(),
           .connectivity = static_cast<Connectivity>(in.connectivity()),
           .activity = static_cast<Activity>(in.activity()),
-          .since = instant(in.since_ns()),
+          .since = instant(in.since()),
           .ticket = in.ticket(),
-          .lease_left = in.has_lease_left_ms()
-                            ? std::optional(std::chrono::milliseconds{in.lease_left_ms()})
+          .lease_left = in.has_lease_left()
+                            ? std::optional(std::chrono::ceil<std::chrono::milliseconds>(
+                                  duration_of(in.lease_left())))
                             : std::nullopt};
 }
 
@@ -64,16 +102,16 @@ std::size_t record_bytes(const NewRecord& record) {
   return bytes;
 }
 
-void to_proto(const StreamSettings& in, v1::StreamSettings& out) {
-  // A negative duration becomes an absurd one, which the broker refuses with the field's name.
-  if (in.retention) out.set_retention_ms(static_cast<std::uint64_t>(in.retention->count()));
+Status to_proto(const StreamSettings& in, v1::StreamSettings& out) {
+  if (in.retention) *out.mutable_retention() = proto_duration(*in.retention);
   if (in.retention_bytes) out.set_retention_bytes(*in.retention_bytes);
   if (in.segment_bytes) out.set_segment_bytes(*in.segment_bytes);
-  if (in.fsync) out.set_fsync(*in.fsync);
+  if (in.fsync) BATON_TRY_STATUS(to_proto(*in.fsync, *out.mutable_fsync()));
   if (in.batch_bytes_max) out.set_batch_bytes_max(*in.batch_bytes_max);
+  return {};
 }
 
-void to_proto(const NewRecord& record, v1::Record& out) {
+void to_proto(const NewRecord& record, v1::NewRecord& out) {
   if (record.key) out.set_key(*record.key);
   if (record.value) out.set_value(*record.value);
   for (const RecordHeader& header : record.headers) {
@@ -85,13 +123,13 @@ void to_proto(const NewRecord& record, v1::Record& out) {
   if (record.partition) out.set_partition(*record.partition);
 }
 
-void to_proto(const StartFrom& from, v1::From& out) {
+void to_proto(const StartFrom& from, v1::ReadFrom& out) {
   switch (from.kind) {
-    case StartFrom::Kind::first: out.set_first(true); break;
-    case StartFrom::Kind::last: out.set_last(true); break;
-    case StartFrom::Kind::next: out.set_next(true); break;
+    case StartFrom::Kind::first: out.set_place(v1::ReadFrom::PLACE_FIRST); break;
+    case StartFrom::Kind::last: out.set_place(v1::ReadFrom::PLACE_LAST); break;
+    case StartFrom::Kind::next: out.set_place(v1::ReadFrom::PLACE_NEXT); break;
     case StartFrom::Kind::offset: out.set_offset(from.offset); break;
-    case StartFrom::Kind::time: out.set_timestamp_ms(from.time.time_since_epoch().count()); break;
+    case StartFrom::Kind::time: *out.mutable_time() = time_of(from.time); break;
   }
 }
 
@@ -100,7 +138,7 @@ StreamInfo from_proto(const v1::Stream& in) {
                  .id = in.id(),
                  .partitions = in.partitions(),
                  .settings = from_proto(in.settings()),
-                 .created_at = instant(in.created_at_ns())};
+                 .created_at = instant(in.created_at())};
   for (const v1::Partition& partition : in.details()) out.details.push_back(from_proto(partition));
   return out;
 }
@@ -115,20 +153,20 @@ AppendResult from_proto(const v1::AppendResult& in) {
 }
 
 GroupInfo from_proto(const v1::Group& in) {
-  GroupInfo out{
-      .stream = in.stream(),
-      .partition = in.partition(),
-      .group = in.group(),
-      .single_active = in.single_active(),
-      .generation = in.generation(),
-      .offset = std::nullopt,
-      .lag = in.lag(),
-      .members = {},
-      .reason = in.reason(),
-      .changed_at = instant(in.changed_at_ns()),
-      .last_hand_over =
-          std::chrono::microseconds(static_cast<std::int64_t>(in.last_hand_over_us())),
-      .handover = in.handover() == v1::HANDOVER_STRICT ? Handover::strict : Handover::at_once};
+  GroupInfo out{.stream = in.stream(),
+                .partition = in.partition(),
+                .group = in.group(),
+                .single_active = in.single_active(),
+                .generation = in.generation(),
+                .offset = std::nullopt,
+                .lag = in.lag(),
+                .members = {},
+                .reason = in.reason(),
+                .changed_at = instant(in.changed_at()),
+                .last_hand_over = std::chrono::duration_cast<std::chrono::microseconds>(
+                    duration_of(in.last_hand_over())),
+                .handover = in.handover() == v1::GROUP_HANDOVER_STRICT ? Handover::strict
+                                                                       : Handover::at_once};
   if (in.has_offset()) out.offset = in.offset();
   for (const v1::GroupMember& member : in.members()) out.members.push_back(from_proto(member));
   return out;

@@ -14,9 +14,10 @@ namespace baton::client {
 /// The bytes that a record counts against the bounds on bytes.
 std::size_t record_bytes(const NewRecord& record);
 
-void to_proto(const StreamSettings& settings, v1::StreamSettings& out);
-void to_proto(const NewRecord& record, v1::Record& out);
-void to_proto(const StartFrom& from, v1::From& out);
+/// Fails with invalid_argument when `fsync` is not a mode.
+Status to_proto(const StreamSettings& settings, v1::StreamSettings& out);
+void to_proto(const NewRecord& record, v1::NewRecord& out);
+void to_proto(const StartFrom& from, v1::ReadFrom& out);
 
 StreamInfo from_proto(const v1::Stream& stream);
 AppendResult from_proto(const v1::AppendResult& result);

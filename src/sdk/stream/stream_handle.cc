@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "sdk/base/connection.h"
+#include "sdk/base/pages.h"
 #include "sdk/stream/stream_convert.h"
 #include "sdk/stream/stream_reader.h"
 
@@ -16,7 +17,7 @@ namespace baton::client {
 
 namespace {
 
-using Stub = v1::Streams::Stub;
+using Stub = v1::StreamService::Stub;
 
 template <class Method, class Request>
 auto call(const Connection& connection, Method method, const Request& request) {
@@ -29,7 +30,7 @@ Result<StreamInfo> Stream::create(std::uint32_t partitions, const StreamSettings
   v1::CreateStreamRequest request;
   request.set_name(name_);
   request.set_partitions(partitions);
-  to_proto(settings, *request.mutable_settings());
+  BATON_TRY_STATUS(to_proto(settings, *request.mutable_settings()));
   BATON_TRY(const auto response, call(*connection_, &Stub::CreateStream, request));
   return from_proto(response.stream());
 }
@@ -37,7 +38,7 @@ Result<StreamInfo> Stream::create(std::uint32_t partitions, const StreamSettings
 Result<StreamInfo> Stream::update(const StreamSettings& settings) const {
   v1::UpdateStreamRequest request;
   request.set_name(name_);
-  to_proto(settings, *request.mutable_settings());
+  BATON_TRY_STATUS(to_proto(settings, *request.mutable_settings()));
   BATON_TRY(const auto response, call(*connection_, &Stub::UpdateStream, request));
   return from_proto(response.stream());
 }
@@ -53,9 +54,12 @@ Result<std::vector<StreamInfo>> Stream::list(const ConnectionPointer& connection
                                              std::string_view prefix) {
   v1::ListStreamsRequest request;
   request.set_prefix(std::string(prefix));
-  BATON_TRY(const auto response, call(*connection, &Stub::ListStreams, request));
   std::vector<StreamInfo> streams;
-  for (const v1::Stream& stream : response.streams()) streams.push_back(from_proto(stream));
+  BATON_TRY_STATUS(walk_pages(
+      request, [&](const auto& page) { return call(*connection, &Stub::ListStreams, page); },
+      [&](const v1::ListStreamsResponse& page) {
+        for (const v1::Stream& stream : page.streams()) streams.push_back(from_proto(stream));
+      }));
   return streams;
 }
 
@@ -110,8 +114,13 @@ Result<std::vector<GroupInfo>> Stream::list_groups(const ConnectionPointer& conn
                                                    std::string_view stream) {
   v1::ListGroupsRequest request;
   request.set_stream(std::string(stream));
-  BATON_TRY(const auto response, call(*connection, &Stub::ListGroups, request));
-  return from_proto(response.groups());
+  std::vector<GroupInfo> groups;
+  BATON_TRY_STATUS(walk_pages(
+      request, [&](const auto& page) { return call(*connection, &Stub::ListGroups, page); },
+      [&](const v1::ListGroupsResponse& page) {
+        for (const v1::Group& group : page.groups()) groups.push_back(from_proto(group));
+      }));
+  return groups;
 }
 
 Result<std::vector<GroupInfo>> Group::describe() const {

@@ -42,8 +42,8 @@ TEST(StreamHandle, SendsWhatIsSetAndReadsWhatComes) {
   broker.on_create = [&](const v1::CreateStreamRequest& request, v1::CreateStreamResponse& answer) {
     EXPECT_EQ(request.name(), "events");
     EXPECT_EQ(request.partitions(), 2U);
-    EXPECT_EQ(request.settings().retention_ms(), 5'000U);
-    EXPECT_EQ(request.settings().fsync(), "never");
+    EXPECT_EQ(request.settings().retention().seconds(), 5);
+    EXPECT_EQ(request.settings().fsync().mode(), v1::StreamSettings::Fsync::MODE_NEVER);
     EXPECT_FALSE(request.settings().has_segment_bytes());
     *answer.mutable_stream() = broker.stream;
     return grpc::Status::OK;
@@ -97,12 +97,12 @@ TEST(StreamHandle, GroupsShowTheirMembers) {
                                 v1::DescribeGroupResponse& answer) {
     v1::Group& group = *answer.add_partitions();
     group.set_group("g");
-    group.set_last_hand_over_us(1'500);
+    group.mutable_last_hand_over()->set_nanos(1'500'000);
     group.set_offset(0);
     v1::GroupMember& member = *group.add_members();
     member.set_owner("me");
-    member.set_activity(v1::ACTIVITY_DEACTIVATING);
-    member.set_connectivity(v1::CONNECTIVITY_FORGOTTEN);
+    member.set_activity(v1::GroupMember::ACTIVITY_DEACTIVATING);
+    member.set_connectivity(v1::GroupMember::CONNECTIVITY_FORGOTTEN);
     return grpc::Status::OK;
   };
   auto client = connect(broker);
@@ -120,7 +120,7 @@ TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
   TestStreams broker;
   broker.on_read = [](int, const v1::ReadRequest& request, ReadCall& call) {
     EXPECT_EQ(request.from().offset(), 1);
-    EXPECT_EQ(request.max_records(), 3U);
+    EXPECT_EQ(request.records_max(), 3U);
     call.Write(response({"a", "b", "c"}, 0, 9));
     call.Write(response({"d", "e"}, 3, 9));
     return grpc::Status::OK;
@@ -138,7 +138,7 @@ TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
 TEST(StreamReader, AsksAgainWhenTheLimitWasReachedTooEarly) {
   TestStreams broker;
   broker.on_read = [](int number, const v1::ReadRequest& request, ReadCall& call) {
-    EXPECT_EQ(request.max_records(), number == 1 ? 2U : 1U);
+    EXPECT_EQ(request.records_max(), number == 1 ? 2U : 1U);
     call.Write(number == 1 ? response({"a", "b"}, 0, 3) : response({"c"}, 2, 3));
     return grpc::Status::OK;
   };

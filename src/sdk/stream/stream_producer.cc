@@ -15,7 +15,7 @@
 namespace baton::client {
 namespace {
 
-using Stub = v1::Streams::Stub;
+using Stub = v1::StreamService::Stub;
 
 constexpr CallTerms kPatient{.patient = true};
 

@@ -58,9 +58,9 @@ bool StreamReader::State::open() {
   request.set_partition(options_.partition);
   const std::int64_t position = position_.load();
   to_proto(position >= 0 ? StartFrom::at(position) : options_.from, *request.mutable_from());
-  if (options_.records_max > 0) request.set_max_records(options_.records_max - delivered_);
+  if (options_.records_max > 0) request.set_records_max(options_.records_max - delivered_);
   request.set_follow(options_.follow);
-  request.set_format(v1::FORMAT_BATCHES);
+  request.set_format(v1::RECORD_FORMAT_BATCHES);
   progress_ = false;
 
   const std::lock_guard lock(mutex_);

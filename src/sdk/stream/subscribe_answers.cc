@@ -10,7 +10,7 @@
 namespace baton::client {
 namespace {
 
-std::optional<Error> error_of(const v1::OffsetStored& stored) {
+std::optional<Error> error_of(const v1::SubscribeResponse::OffsetStored& stored) {
   if (!stored.has_error()) return std::nullopt;
   return from_proto(stored.error());
 }
@@ -36,13 +36,13 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
   take_heartbeat(response);
   // The response came while the lease was ending: others may have the seats it is about.
   if (lease_has_ended()) return lease_ended(lock);
-  for (const v1::Started& started : response.started()) take_started(started);
+  for (const v1::SubscribeResponse::Started& started : response.started()) take_started(started);
   // Before the updates: an offset that is confirmed in the same response belongs to the seat as it
   // was before them; and so do the batches.
-  for (const v1::OffsetStored& stored : response.stored()) take_stored(stored);
-  for (const v1::Update& update : response.updates()) take_update(update);
-  for (v1::Batch& batch : *response.mutable_batches()) take_batch(batch);
-  for (const v1::Closed& closed : response.closed()) take_closed(lock, closed);
+  for (const v1::SubscribeResponse::OffsetStored& stored : response.stored()) take_stored(stored);
+  for (const v1::SubscribeResponse::Update& update : response.updates()) take_update(update);
+  for (v1::SubscribeResponse::Batch& batch : *response.mutable_batches()) take_batch(batch);
+  for (const v1::SubscribeResponse::Closed& closed : response.closed()) take_closed(lock, closed);
   changed_.notify_all();
   advance(lock);
   const auto errors = std::exchange(errors_, {});
@@ -51,7 +51,7 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
   report(errors, losing);
 }
 
-void SubscribeLink::take_started(const v1::Started& started) {
+void SubscribeLink::take_started(const v1::SubscribeResponse::Started& started) {
   const Subscription* const subscription = subscription_of(started.id());
   if (subscription == nullptr) return;
   for (const std::uint32_t partition : subscription->partitions) {
@@ -61,7 +61,7 @@ void SubscribeLink::take_started(const v1::Started& started) {
   }
 }
 
-void SubscribeLink::take_update(const v1::Update& update) {
+void SubscribeLink::take_update(const v1::SubscribeResponse::Update& update) {
   PartitionSeat* const seat = seat_of(update.id(), update.partition());
   if (seat == nullptr) return;
   PartitionSeat::Update told{.active = update.active(),
@@ -73,7 +73,7 @@ void SubscribeLink::take_update(const v1::Update& update) {
   refresh(*seat);
 }
 
-void SubscribeLink::take_batch(v1::Batch& batch) {
+void SubscribeLink::take_batch(v1::SubscribeResponse::Batch& batch) {
   PartitionSeat* const seat = seat_of(batch.id(), batch.partition());
   if (seat == nullptr) {
     ++stats_.batches_dropped;
@@ -95,7 +95,7 @@ void SubscribeLink::take_batch(v1::Batch& batch) {
   refresh(*seat);
 }
 
-void SubscribeLink::take_stored(const v1::OffsetStored& stored) {
+void SubscribeLink::take_stored(const v1::SubscribeResponse::OffsetStored& stored) {
   PartitionSeat* const seat = seat_of(stored.id(), stored.partition());
   if (seat == nullptr) return;
   const auto error = error_of(stored);
@@ -108,7 +108,7 @@ void SubscribeLink::take_stored(const v1::OffsetStored& stored) {
   refresh(*seat);
 }
 
-void SubscribeLink::take_closed(Lock& lock, const v1::Closed& closed) {
+void SubscribeLink::take_closed(Lock& lock, const v1::SubscribeResponse::Closed& closed) {
   Subscription* const subscription = subscription_of(closed.id());
   if (subscription == nullptr) return;
   for (const std::uint32_t partition : subscription->partitions) {

@@ -17,7 +17,7 @@ SubscribeLink::SubscribeLink(const Connection& connection, std::string stream,
     : LeasedLink(connection.options, true),
       stream_(std::move(stream)),
       options_(std::move(options)),
-      stub_(v1::Streams::NewStub(connection.channel)) {
+      stub_(v1::StreamService::NewStub(connection.channel)) {
   for (const PartitionStart& start : partitions) {
     seats_.try_emplace(start.partition, start.partition, rules(), start.floor);
   }
@@ -114,7 +114,8 @@ bool SubscribeLink::fill_starts() {
   return filled;
 }
 
-void SubscribeLink::fill_start(const Subscription& subscription, v1::Start& start) const {
+void SubscribeLink::fill_start(const Subscription& subscription,
+                               v1::SubscribeRequest::Start& start) const {
   start.set_id(subscription.id);
   start.set_stream(stream_);
   // An empty list means all partitions, so that the broker does not take it for a selection.
@@ -134,14 +135,15 @@ void SubscribeLink::fill_start(const Subscription& subscription, v1::Start& star
     start.mutable_credit()->set_batches(subscription.window.batches);
     start.mutable_credit()->set_bytes(subscription.window.bytes);
   }
-  start.set_format(v1::FORMAT_BATCHES);
+  start.set_format(v1::RECORD_FORMAT_BATCHES);
   start.set_ask_offset(static_cast<bool>(options_.ask_offset));
-  start.set_on_gap(options_.on_gap == OnGap::first ? v1::ON_GAP_FIRST : v1::ON_GAP_CLOSE);
+  start.set_on_gap(options_.on_gap == OnGap::first ? v1::SubscribeRequest::ON_GAP_FIRST
+                                                   : v1::SubscribeRequest::ON_GAP_CLOSE);
   start.set_owner(options_.owner);
   switch (options_.handover) {
     case Handover::as_group: break;
-    case Handover::at_once: start.set_handover(v1::HANDOVER_AT_ONCE); break;
-    case Handover::strict: start.set_handover(v1::HANDOVER_STRICT); break;
+    case Handover::at_once: start.set_handover(v1::GROUP_HANDOVER_AT_ONCE); break;
+    case Handover::strict: start.set_handover(v1::GROUP_HANDOVER_STRICT); break;
   }
 }
 
@@ -158,7 +160,7 @@ bool SubscribeLink::fill_credits() {
   bool filled = false;
   for (Subscription& subscription : subscriptions_) {
     if (!is_due(subscription)) continue;
-    v1::Credit& credit = *frame_.add_credits();
+    v1::SubscribeRequest::Credit& credit = *frame_.add_credits();
     credit.set_id(subscription.id);
     credit.set_batches(subscription.due.batches);
     credit.set_bytes(subscription.due.bytes);
@@ -173,7 +175,7 @@ bool SubscribeLink::fill_credits() {
 void SubscribeLink::fill_store(PartitionSeat& seat, std::uint64_t id) {
   const auto store = seat.next_store();
   if (!store) return;
-  v1::StoreSubscriptionOffset& wire = *frame_.add_offsets();
+  v1::SubscribeRequest::StoreOffset& wire = *frame_.add_offsets();
   wire.set_id(id);
   wire.set_partition(seat.partition());
   wire.set_epoch(store->epoch);
@@ -186,7 +188,7 @@ bool SubscribeLink::fill_seats() {
     const std::uint64_t id = subscriptions_[subscription_at_.at(partition)].id;
     fill_store(seat, id);
     while (const auto reply = seat.next_reply()) {
-      v1::UpdateReply& wire = *frame_.add_replies();
+      v1::SubscribeRequest::UpdateReply& wire = *frame_.add_replies();
       wire.set_id(id);
       wire.set_partition(partition);
       wire.set_generation(reply->generation);

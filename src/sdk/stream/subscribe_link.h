@@ -81,7 +81,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
 
   // Filling a frame. Each returns whether it added something.
   bool fill_starts();
-  void fill_start(const Subscription& subscription, v1::Start& start) const;
+  void fill_start(const Subscription& subscription, v1::SubscribeRequest::Start& start) const;
   bool fill_credits();
   bool fill_seats();
   bool fill_unsubscribes();
@@ -89,11 +89,11 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   [[nodiscard]] static bool is_due(const Subscription& subscription);
 
   // Handling a response.
-  void take_started(const v1::Started& started);
-  void take_update(const v1::Update& update);
-  void take_batch(v1::Batch& batch);
-  void take_stored(const v1::OffsetStored& stored);
-  void take_closed(Lock& lock, const v1::Closed& closed);
+  void take_started(const v1::SubscribeResponse::Started& started);
+  void take_update(const v1::SubscribeResponse::Update& update);
+  void take_batch(v1::SubscribeResponse::Batch& batch);
+  void take_stored(const v1::SubscribeResponse::OffsetStored& stored);
+  void take_closed(Lock& lock, const v1::SubscribeResponse::Closed& closed);
 
   Subscription* subscription_of(std::uint64_t id);
   PartitionSeat* seat_of(std::uint64_t id, std::uint32_t partition);
@@ -111,7 +111,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
 
   const std::string stream_;
   const StreamConsumerOptions options_;
-  const std::unique_ptr<v1::Streams::Stub> stub_;
+  const std::unique_ptr<v1::StreamService::Stub> stub_;
   v1::SubscribeRequest frame_;  // Not changed while writing_.
   std::condition_variable work_;
   // All below under mutex_.

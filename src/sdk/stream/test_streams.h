@@ -102,7 +102,7 @@ class TestLog {
 
 /// A broker of streams that does what the test's scripts say. Each streaming script gets the number
 /// of its call, from 1. Unless scripted otherwise it has one stream and grants epochs.
-class TestStreams final : public v1::Streams::Service {
+class TestStreams final : public v1::StreamService::Service {
  public:
   using AppendCall = grpc::ServerReaderWriter<v1::AppendResponse, v1::AppendRequest>;
   using SubscribeCall = grpc::ServerReaderWriter<v1::SubscribeResponse, v1::SubscribeRequest>;
@@ -226,8 +226,8 @@ class SubscribeDialog {
       if (!read()) return false;
     }
     v1::SubscribeResponse response;
-    for (const v1::Start& start : starts) {
-      v1::Started& started = *response.add_started();
+    for (const v1::SubscribeRequest::Start& start : starts) {
+      v1::SubscribeResponse::Started& started = *response.add_started();
       started.set_id(start.id());
       for (const std::uint32_t partition : start.partitions()) started.add_partitions(partition);
     }
@@ -280,7 +280,7 @@ class SubscribeDialog {
   void confirm_stores() {
     v1::SubscribeResponse response;
     for (const auto& store : stores) {
-      v1::OffsetStored& stored = *response.add_stored();
+      v1::SubscribeResponse::OffsetStored& stored = *response.add_stored();
       stored.set_id(store.id());
       stored.set_partition(store.partition());
       stored.set_offset(store.offset());
@@ -291,7 +291,7 @@ class SubscribeDialog {
   void update(bool active, bool stepping_down, std::uint64_t generation, std::int64_t offset = -1,
               std::uint32_t partition = 0) {
     v1::SubscribeResponse response;
-    v1::Update& update = *response.add_updates();
+    v1::SubscribeResponse::Update& update = *response.add_updates();
     update.set_id(id);
     update.set_partition(partition);
     update.set_active(active);
@@ -308,7 +308,7 @@ class SubscribeDialog {
   void deliver_bytes(std::string bytes, std::int64_t next, std::uint64_t epoch,
                      std::uint32_t partition = 0) {
     v1::SubscribeResponse response;
-    v1::Batch& batch = *response.add_batches();
+    v1::SubscribeResponse::Batch& batch = *response.add_batches();
     batch.set_id(id_of(partition));
     batch.set_partition(partition);
     batch.set_epoch(epoch);
@@ -320,7 +320,7 @@ class SubscribeDialog {
   }
   void close(std::uint32_t code, const std::string& name) {
     v1::SubscribeResponse response;
-    v1::Closed& closed = *response.add_closed();
+    v1::SubscribeResponse::Closed& closed = *response.add_closed();
     closed.set_id(id);
     closed.mutable_reason()->set_code(code);
     closed.mutable_reason()->set_name(name);
@@ -330,7 +330,7 @@ class SubscribeDialog {
   /// The id of the newest subscription that reads this partition.
   [[nodiscard]] std::uint64_t id_of(std::uint32_t partition) const {
     std::uint64_t found = id;
-    for (const v1::Start& start : starts) {
+    for (const v1::SubscribeRequest::Start& start : starts) {
       for (const std::uint32_t one : start.partitions()) {
         if (one == partition) found = start.id();
       }
@@ -339,8 +339,8 @@ class SubscribeDialog {
   }
 
   std::uint64_t id = 0;
-  std::vector<v1::Start> starts;
-  std::vector<v1::StoreSubscriptionOffset> stores;  // Not confirmed yet.
+  std::vector<v1::SubscribeRequest::Start> starts;
+  std::vector<v1::SubscribeRequest::StoreOffset> stores;  // Not confirmed yet.
   std::vector<std::string> events;
   std::uint64_t credit_batches = 0;
   std::uint64_t credit_bytes = 0;

@@ -27,7 +27,7 @@ class OperationsTest : public ServiceTest {
     std::vector<const MethodDescriptor*> all;
     for (const auto* file :
          {v1::EnqueueRequest::descriptor()->file(), v1::AppendRequest::descriptor()->file(),
-          v1::KvPutRequest::descriptor()->file(), v1::InspectRequest::descriptor()->file()}) {
+          v1::PutKeyRequest::descriptor()->file(), v1::InspectRequest::descriptor()->file()}) {
       for (int service = 0; service < file->service_count(); ++service) {
         for (int i = 0; i < file->service(service)->method_count(); ++i) {
           all.push_back(file->service(service)->method(i));
@@ -36,12 +36,8 @@ class OperationsTest : public ServiceTest {
     }
     return all;
   }
-  /// The row for a method; the short names of the Kv service have its name in front.
   static const OperationInfo* row_of(const MethodDescriptor& method) {
-    const std::string with_service = method.service()->name() + method.name();
-    const auto row = std::ranges::find_if(kOperations, [&](const OperationInfo& operation) {
-      return operation.name == method.name() || operation.name == with_service;
-    });
+    const auto row = std::ranges::find(kOperations, method.name(), &OperationInfo::name);
     return row == kOperations.end() ? nullptr : &*row;
   }
 

@@ -28,7 +28,7 @@ class ServiceTest : public testing::Test {
       std::abort();
     }
     api_ = *std::move(started);
-    stub_ = v1::Queues::NewStub(make_channel());
+    stub_ = v1::QueueService::NewStub(make_channel());
   }
 
   std::shared_ptr<grpc::Channel> make_channel() const {
@@ -63,7 +63,7 @@ class ServiceTest : public testing::Test {
 
   FakeBroker broker_;
   std::unique_ptr<ApiServer> api_;
-  std::unique_ptr<v1::Queues::Stub> stub_;
+  std::unique_ptr<v1::QueueService::Stub> stub_;
 };
 
 }  // namespace baton

@@ -7,11 +7,11 @@
 namespace baton {
 namespace {
 
-void show(const ShardInspection& in, v1::Shard& out) {
+void show(const ShardInspection& in, v1::InspectResponse::Shard& out) {
   out.set_boot(in.boot);
   out.set_format_version(in.format_version);
   for (const TableInspection& table : in.tables) {
-    v1::Table& shown = *out.add_tables();
+    v1::InspectResponse::Table& shown = *out.add_tables();
     shown.set_name(table.name);
     shown.set_rows(table.rows);
     shown.set_bytes(table.bytes);
@@ -35,7 +35,7 @@ AdminService::Reactor* AdminService::Inspect(Context* context,
   return run_slowly(call, [response, state = state_]() -> Status {
     std::uint32_t number = 0;
     for (const ShardInspection& inspection : state->broker.inspect()) {
-      v1::Shard& shard = *response->add_shards();
+      v1::InspectResponse::Shard& shard = *response->add_shards();
       shard.set_number(number++);
       show(inspection, shard);
     }

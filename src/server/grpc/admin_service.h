@@ -13,9 +13,9 @@
 
 namespace baton {
 
-/// `baton.v1.Admin`. Its calls wait for the disk, one after the other on a thread of their own:
-/// they hold up no thread of gRPC.
-class AdminService final : public v1::Admin::CallbackService {
+/// `baton.v1.AdminService`. Its calls wait for the disk, one after the other on a thread of their
+/// own: they hold up no thread of gRPC.
+class AdminService final : public v1::AdminService::CallbackService {
  public:
   explicit AdminService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 

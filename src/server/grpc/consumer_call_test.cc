@@ -29,7 +29,7 @@ TEST_F(ConsumerStreamTest, TheRegistrationComesFirstAndThenMessagesWithAllTheirF
   v1::LeaseResponse response;
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_EQ(response.registered().consumer_id(), consumer_id);
-  EXPECT_EQ(response.registered().visibility_timeout_ms(), 30'000U);
+  EXPECT_EQ(response.registered().visibility_timeout().seconds(), 30);
   EXPECT_EQ(response.messages_size(), 0);
   ASSERT_TRUE(stream->Read(&response));
   EXPECT_FALSE(response.has_registered());
@@ -79,7 +79,7 @@ TEST_F(ConsumerStreamTest, ALeaseAsksForNoMoreThanMaxMessagesAndStaysOpen) {
   v1::LeaseRequest request;
   request.set_queue("orders");
   request.set_consumer_id("me");
-  request.set_max_messages(3);
+  request.set_messages_max(3);
   auto stream = stub_->Lease(&context, request);
   std::unique_ptr<Call> call = broker_.take<AttachCommand>();
   EXPECT_EQ(FakeBroker::of<AttachCommand>(call).credit, 3U);

@@ -1,14 +1,17 @@
 #pragma once
 
-#include <algorithm>
-#include <iterator>
+#include <google/protobuf/repeated_field.h>
+
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "server/grpc/unary.h"
 #include "server/session/calls.h"
+#include "server/session/page.h"
 
 namespace baton {
 
@@ -66,14 +69,36 @@ grpc::ServerUnaryReactor* ask_all_shards(const UnaryCall& call, const Result<Wan
   return call.reactor();
 }
 
-/// What the shards answered in `part`, in the order of the names.
-template <class Wanted, class Description>
-std::vector<Description> sorted_by_name(std::vector<Wanted>& answers,
-                                        std::vector<Description> Wanted::* part) {
-  std::vector<Description> all;
-  for (Wanted& answer : answers) std::ranges::move(answer.*part, std::back_inserter(all));
-  std::ranges::sort(all, {}, &Description::name);
-  return all;
+/// Asks every shard for its part of a page. `reply` also gets the page.
+template <class Wanted, class Reply>
+grpc::ServerUnaryReactor* ask_for_page(const UnaryCall& call, const Result<Paged<Wanted>>& list,
+                                       Reply reply) {
+  const Page page = list.has_value() ? list->page : Page{};
+  return ask_all_shards(
+      call, list.has_value() ? Result<Wanted>(list->wanted) : Result<Wanted>(list.error()),
+      [page, reply](std::vector<Wanted>& answers) { reply(answers, page); });
+}
+
+/// Fills `out` with items, by `show(item, wire)`: with as many as a page has bytes for, and at
+/// least one. Returns the token for the next page; empty: there is none.
+template <class Item, class Wire, class Key, class Show>
+std::string fill_page(const Page& page, const Listed<Item>& listed,
+                      google::protobuf::RepeatedPtrField<Wire>& out, Key key, Show show) {
+  std::size_t bytes = 0;
+  const Item* last = nullptr;
+  bool more = listed.more;
+  for (const Item& item : listed.items) {
+    Wire& shown = *out.Add();
+    show(item, shown);
+    bytes += shown.ByteSizeLong();
+    if (bytes > limits::kPageBytes && last != nullptr) {
+      out.RemoveLast();
+      more = true;
+      break;
+    }
+    last = &item;
+  }
+  return more && last != nullptr ? page_token(page.list, std::invoke(key, *last)) : "";
 }
 
 }  // namespace baton

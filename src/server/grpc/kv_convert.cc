@@ -8,7 +8,7 @@
 #include "base/names.h"
 #include "core/kv/types.h"
 #include "server/grpc/status.h"
-#include "server/session/bounds.h"
+#include "server/grpc/times.h"
 #include "server/session/limits.h"
 
 namespace baton {
@@ -32,6 +32,11 @@ template <class Request>
 std::optional<Revision> expected(const Request& request) {
   if (!request.has_expected_revision()) return std::nullopt;
   return Revision{request.expected_revision()};
+}
+
+/// What the tokens of such a list are good for.
+std::string list_of_keys(const std::string& bucket, const std::string& prefix) {
+  return fmt::format("keys {} {}", bucket, prefix);
 }
 
 Error mismatch(const KvEntryRef& current) {
@@ -61,25 +66,25 @@ Result<DescribeBucketCommand> convert(const v1::DescribeBucketRequest& request) 
   return DescribeBucketCommand{.bucket = request.name(), .error = {}, .description = {}};
 }
 
-Result<KvGetCommand> convert(const v1::KvGetRequest& request) {
+Result<KvGetCommand> convert(const v1::GetKeyRequest& request) {
   BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
   BATON_TRY_STATUS(validate_kv_key(request.key()));
   return KvGetCommand{
       .bucket = request.bucket(), .key = request.key(), .error = {}, .entry = nullptr};
 }
 
-Result<KvPutCommand> convert(v1::KvPutRequest& request) {
+Result<KvPutCommand> convert(v1::PutKeyRequest& request) {
   BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
   BATON_TRY_STATUS(validate_kv_key(request.key()));
   if (request.value().size() > limits::kKvValueBytesMax) {
     return too_long("value", request.value().size(), limits::kKvValueBytesMax);
   }
   KvPutCommand out;
-  if (request.has_ttl_ms()) {
-    BATON_TRY(out.request.ttl, convert_ms("ttl_ms", request.ttl_ms(), limits::kKvTtlMax));
-    if (request.ttl_ms() == 0) {
+  if (request.has_ttl()) {
+    BATON_TRY(out.request.ttl, convert_duration("ttl", request.ttl(), limits::kKvTtlMax));
+    if (out.request.ttl == Duration{0}) {
       return Error{Errc::invalid_argument,
-                   "ttl_ms is 0; it is at least 1, and absent for a key that stays"};
+                   "ttl is 0; it is at least 1 ms, and absent for a key that stays"};
     }
   }
   out.request.bucket = request.bucket();
@@ -89,7 +94,7 @@ Result<KvPutCommand> convert(v1::KvPutRequest& request) {
   return out;
 }
 
-Result<KvRemoveCommand> convert(const v1::KvDeleteRequest& request) {
+Result<KvRemoveCommand> convert(const v1::DeleteKeyRequest& request) {
   BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
   BATON_TRY_STATUS(validate_kv_key(request.key()));
   if (request.has_expected_revision() && request.expected_revision() == 0) {
@@ -101,24 +106,32 @@ Result<KvRemoveCommand> convert(const v1::KvDeleteRequest& request) {
   return out;
 }
 
-Result<KvListCommand> convert(const v1::KvListRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
-  BATON_TRY_STATUS(check_prefix("prefix", request.prefix()));
-  BATON_TRY_STATUS(check_prefix("after", request.after()));
-  if (request.max() > limits::kKvListEntries) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("max is {}; the limit is {}", request.max(), limits::kKvListEntries)};
-  }
-  KvListCommand out;
-  out.request = {.bucket = request.bucket(),
-                 .prefix = request.prefix(),
-                 .after = request.after(),
-                 .entries_max = request.max() == 0 ? limits::kKvListEntries : request.max(),
-                 .bytes_max = limits::kKvListBytes};
+Result<Paged<ListBucketsCommand>> convert(const v1::ListBucketsRequest& request) {
+  if (!request.prefix().empty()) BATON_TRY_STATUS(validate_bucket_name(request.prefix()));
+  Paged<ListBucketsCommand> out;
+  BATON_TRY(out.page,
+            read_page("buckets " + request.prefix(), request.page_size(), request.page_token()));
+  out.wanted.bucket = request.prefix();
+  out.wanted.after = out.page.after;
+  out.wanted.buckets_max = out.page.items_max;
   return out;
 }
 
-Result<WatchWanted> convert(const v1::KvWatchStart& start) {
+Result<KvListCommand> convert(const v1::ListKeysRequest& request) {
+  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
+  BATON_TRY_STATUS(check_prefix("prefix", request.prefix()));
+  BATON_TRY(Page page, read_page(list_of_keys(request.bucket(), request.prefix()),
+                                 request.page_size(), request.page_token()));
+  KvListCommand out;
+  out.request = {.bucket = request.bucket(),
+                 .prefix = request.prefix(),
+                 .after = std::move(page.after),
+                 .entries_max = page.items_max,
+                 .bytes_max = limits::kPageBytes};
+  return out;
+}
+
+Result<WatchWanted> convert(const v1::WatchKeysRequest::Start& start) {
   BATON_TRY_STATUS(validate_bucket_name(start.bucket()));
   WatchWanted out;
   out.bucket = start.bucket();
@@ -145,7 +158,7 @@ void describe(const KvBucketDescription& in, v1::Bucket& out) {
   settings.set_keys_max(in.settings.keys_max);
   settings.set_history_changes_max(in.settings.history_changes_max);
   settings.set_history_bytes_max(in.settings.history_bytes_max);
-  out.set_created_at_ns(in.created_at.ns);
+  *out.mutable_created_at() = to_proto(in.created_at);
   out.set_revision(in.revision.value);
   out.set_history_floor(in.history_floor.value);
   out.set_keys(in.keys);
@@ -159,23 +172,25 @@ void show(const KvEntry& in, v1::KvEntry& out) {
   out.set_revision(in.revision.value);
   out.set_created_revision(in.created_revision.value);
   out.set_version(in.version);
-  if (in.expires_at != Instant::never()) out.set_expires_at_ns(in.expires_at.ns);
+  if (in.expires_at != Instant::never()) *out.mutable_expires_at() = to_proto(in.expires_at);
 }
 
-void show(const KvPage& in, v1::KvListResponse& out) {
-  for (const KvEntryRef& entry : in.entries) show(*entry, *out.add_entries());
-  out.set_revision(in.revision.value);
-  out.set_next(in.next);
+void reply(const KvListCommand& done, v1::ListKeysResponse& out) {
+  for (const KvEntryRef& entry : done.page.entries) show(*entry, *out.add_entries());
+  out.set_revision(done.page.revision.value);
+  if (done.page.next.empty()) return;
+  const std::string list = list_of_keys(done.request.bucket, done.request.prefix);
+  out.set_next_page_token(page_token(list, done.page.next));
 }
 
-void reply(const KvOutcome& in, v1::KvPutResponse& out) {
+void reply(const KvOutcome& in, v1::PutKeyResponse& out) {
   out.set_revision(in.revision.value);
   if (in.verdict != KvOutcome::Verdict::refused) return;
   *out.mutable_error() = to_proto(mismatch(in.current));
   if (in.current != nullptr) show(*in.current, *out.mutable_current());
 }
 
-void reply(const KvOutcome& in, v1::KvDeleteResponse& out) {
+void reply(const KvOutcome& in, v1::DeleteKeyResponse& out) {
   out.set_revision(in.revision.value);
   out.set_deleted(in.verdict == KvOutcome::Verdict::done);
   if (in.verdict != KvOutcome::Verdict::refused) return;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "server/session/page.h"
 #include "server/session/watch_session.h"
 #include "server/shard/kv_commands.h"
 
@@ -16,18 +17,19 @@ namespace baton {
 Result<CreateBucketCommand> convert(const v1::CreateBucketRequest& request);
 Result<DeleteBucketCommand> convert(const v1::DeleteBucketRequest& request);
 Result<DescribeBucketCommand> convert(const v1::DescribeBucketRequest& request);
-Result<KvGetCommand> convert(const v1::KvGetRequest& request);
+Result<KvGetCommand> convert(const v1::GetKeyRequest& request);
 /// Moves the value out of `request`.
-Result<KvPutCommand> convert(v1::KvPutRequest& request);
-Result<KvRemoveCommand> convert(const v1::KvDeleteRequest& request);
-Result<KvListCommand> convert(const v1::KvListRequest& request);
+Result<KvPutCommand> convert(v1::PutKeyRequest& request);
+Result<KvRemoveCommand> convert(const v1::DeleteKeyRequest& request);
+Result<Paged<ListBucketsCommand>> convert(const v1::ListBucketsRequest& request);
+Result<KvListCommand> convert(const v1::ListKeysRequest& request);
 
-Result<WatchWanted> convert(const v1::KvWatchStart& start);
+Result<WatchWanted> convert(const v1::WatchKeysRequest::Start& start);
 
 void describe(const KvBucketDescription& in, v1::Bucket& out);
 void show(const KvEntry& in, v1::KvEntry& out);
-void show(const KvPage& in, v1::KvListResponse& out);
-void reply(const KvOutcome& in, v1::KvPutResponse& out);
-void reply(const KvOutcome& in, v1::KvDeleteResponse& out);
+void reply(const KvListCommand& done, v1::ListKeysResponse& out);
+void reply(const KvOutcome& in, v1::PutKeyResponse& out);
+void reply(const KvOutcome& in, v1::DeleteKeyResponse& out);
 
 }  // namespace baton

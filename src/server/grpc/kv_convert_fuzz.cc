@@ -35,7 +35,7 @@ void check(const baton::KvListCommand& command) {
   BATON_ASSERT(baton::validate_bucket_name(command.request.bucket).has_value());
   BATON_ASSERT(command.request.prefix.size() <= baton::limits::kKvKeyBytes);
   BATON_ASSERT(command.request.entries_max >= 1 &&
-               command.request.entries_max <= baton::limits::kKvListEntries);
+               command.request.entries_max <= baton::limits::kPageItems);
 }
 void check(const baton::WatchWanted& wanted) {
   BATON_ASSERT(baton::validate_bucket_name(wanted.bucket).has_value());
@@ -46,6 +46,10 @@ void check(const baton::WatchWanted& wanted) {
 void check(const baton::CreateBucketCommand& command) {
   BATON_ASSERT(baton::validate_bucket_name(command.bucket).has_value());
   BATON_ASSERT(baton::validate(command.settings).has_value());
+}
+template <class Command>
+void check(const baton::Paged<Command>& list) {
+  BATON_ASSERT(list.page.items_max >= 1 && list.page.items_max <= baton::limits::kPageItems);
 }
 template <class Command>
 void check(const Command& command) {
@@ -72,13 +76,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try_request<v1::CreateBucketRequest>(input);
   try_request<v1::DeleteBucketRequest>(input);
   try_request<v1::DescribeBucketRequest>(input);
-  try_request<v1::KvGetRequest>(input);
-  try_request<v1::KvPutRequest>(input);
-  try_request<v1::KvDeleteRequest>(input);
-  try_request<v1::KvListRequest>(input);
-  v1::KvWatchRequest watch;
+  try_request<v1::ListBucketsRequest>(input);
+  try_request<v1::GetKeyRequest>(input);
+  try_request<v1::PutKeyRequest>(input);
+  try_request<v1::DeleteKeyRequest>(input);
+  try_request<v1::ListKeysRequest>(input);
+  v1::WatchKeysRequest watch;
   if (watch.ParseFromString(input)) {
-    try_request<v1::KvWatchStart>(watch.start().SerializeAsString());
+    try_request<v1::WatchKeysRequest::Start>(watch.start().SerializeAsString());
   }
   return 0;
 }

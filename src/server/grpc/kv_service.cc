@@ -31,14 +31,15 @@ Reactor* KvService::DeleteBucket(Context* context, const v1::DeleteBucketRequest
 
 Reactor* KvService::ListBuckets(Context* context, const v1::ListBucketsRequest* request,
                                 v1::ListBucketsResponse* response) {
-  return ask_all_shards(
-      UnaryCall(context, state_, Operation::list_buckets),
-      Result<ListBucketsCommand>({.bucket = request->prefix(), .descriptions = {}}),
-      [response](std::vector<ListBucketsCommand>& answers) {
-        for (const KvBucketDescription& bucket :
-             sorted_by_name(answers, &ListBucketsCommand::descriptions)) {
-          describe(bucket, *response->add_buckets());
-        }
+  return ask_for_page(
+      UnaryCall(context, state_, Operation::list_buckets), convert(*request),
+      [response](std::vector<ListBucketsCommand>& answers, const Page& page) {
+        constexpr auto kKey = &KvBucketDescription::name;
+        const auto listed =
+            merge_page(answers, &ListBucketsCommand::descriptions, kKey, page.items_max);
+        response->set_next_page_token(
+            fill_page(page, listed, *response->mutable_buckets(), kKey,
+                      [](const auto& bucket, v1::Bucket& shown) { describe(bucket, shown); }));
       });
 }
 
@@ -50,33 +51,34 @@ Reactor* KvService::DescribeBucket(Context* context, const v1::DescribeBucketReq
              });
 }
 
-Reactor* KvService::Get(Context* context, const v1::KvGetRequest* request,
-                        v1::KvGetResponse* response) {
+Reactor* KvService::GetKey(Context* context, const v1::GetKeyRequest* request,
+                           v1::GetKeyResponse* response) {
   return run(UnaryCall(context, state_, Operation::kv_get), convert(*request),
              [response](const KvGetCommand& done) {
                if (done.entry != nullptr) show(*done.entry, *response->mutable_entry());
              });
 }
 
-Reactor* KvService::Put(Context* context, const v1::KvPutRequest* request,
-                        v1::KvPutResponse* response) {
+Reactor* KvService::PutKey(Context* context, const v1::PutKeyRequest* request,
+                           v1::PutKeyResponse* response) {
   return run(UnaryCall(context, state_, Operation::kv_put), convert(own(request)),
              [response](const KvPutCommand& done) { reply(done.outcome, *response); });
 }
 
-Reactor* KvService::Delete(Context* context, const v1::KvDeleteRequest* request,
-                           v1::KvDeleteResponse* response) {
+Reactor* KvService::DeleteKey(Context* context, const v1::DeleteKeyRequest* request,
+                              v1::DeleteKeyResponse* response) {
   return run(UnaryCall(context, state_, Operation::kv_delete), convert(*request),
              [response](const KvRemoveCommand& done) { reply(done.outcome, *response); });
 }
 
-Reactor* KvService::List(Context* context, const v1::KvListRequest* request,
-                         v1::KvListResponse* response) {
+Reactor* KvService::ListKeys(Context* context, const v1::ListKeysRequest* request,
+                             v1::ListKeysResponse* response) {
   return run(UnaryCall(context, state_, Operation::kv_list), convert(*request),
-             [response](const KvListCommand& done) { show(done.page, *response); });
+             [response](const KvListCommand& done) { reply(done, *response); });
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KvService::Watch(Context* context) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KvService::WatchKeys(
+    Context* context) {
   const auto call = std::make_shared<WatchCall>(state_);
   auto* const reactor = new BidiReactor(context, state_, Operation::kv_watch, call);
   call->open(*reactor, true);

@@ -10,14 +10,15 @@
 namespace baton {
 
 // As for streams: the watch takes and gives raw bytes, the others messages.
-using KvBuckets = v1::Kv::WithCallbackMethod_CreateBucket<
-    v1::Kv::WithCallbackMethod_DeleteBucket<v1::Kv::WithCallbackMethod_ListBuckets<
-        v1::Kv::WithCallbackMethod_DescribeBucket<v1::Kv::Service>>>>;
-using KvUnary = v1::Kv::WithCallbackMethod_Get<v1::Kv::WithCallbackMethod_Put<
-    v1::Kv::WithCallbackMethod_Delete<v1::Kv::WithCallbackMethod_List<KvBuckets>>>>;
-using KvBase = v1::Kv::WithRawCallbackMethod_Watch<KvUnary>;
+using KvBuckets = v1::KvService::WithCallbackMethod_CreateBucket<
+    v1::KvService::WithCallbackMethod_DeleteBucket<v1::KvService::WithCallbackMethod_ListBuckets<
+        v1::KvService::WithCallbackMethod_DescribeBucket<v1::KvService::Service>>>>;
+using KvUnary = v1::KvService::WithCallbackMethod_GetKey<
+    v1::KvService::WithCallbackMethod_PutKey<v1::KvService::WithCallbackMethod_DeleteKey<
+        v1::KvService::WithCallbackMethod_ListKeys<KvBuckets>>>>;
+using KvBase = v1::KvService::WithRawCallbackMethod_WatchKeys<KvUnary>;
 
-/// baton.v1.Kv of one server. As QueueService, it never blocks a thread of gRPC.
+/// baton.v1.KvService of one server. As QueueService, it never blocks a thread of gRPC.
 class KvService final : public KvBase {
  public:
   explicit KvService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
@@ -33,16 +34,16 @@ class KvService final : public KvBase {
                        v1::ListBucketsResponse* response) override;
   Reactor* DescribeBucket(Context* context, const v1::DescribeBucketRequest* request,
                           v1::DescribeBucketResponse* response) override;
-  Reactor* Get(Context* context, const v1::KvGetRequest* request,
-               v1::KvGetResponse* response) override;
-  Reactor* Put(Context* context, const v1::KvPutRequest* request,
-               v1::KvPutResponse* response) override;
-  Reactor* Delete(Context* context, const v1::KvDeleteRequest* request,
-                  v1::KvDeleteResponse* response) override;
-  Reactor* List(Context* context, const v1::KvListRequest* request,
-                v1::KvListResponse* response) override;
+  Reactor* GetKey(Context* context, const v1::GetKeyRequest* request,
+                  v1::GetKeyResponse* response) override;
+  Reactor* PutKey(Context* context, const v1::PutKeyRequest* request,
+                  v1::PutKeyResponse* response) override;
+  Reactor* DeleteKey(Context* context, const v1::DeleteKeyRequest* request,
+                     v1::DeleteKeyResponse* response) override;
+  Reactor* ListKeys(Context* context, const v1::ListKeysRequest* request,
+                    v1::ListKeysResponse* response) override;
 
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Watch(Context* context) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* WatchKeys(Context* context) override;
 
  private:
   std::shared_ptr<ServerState> state_;

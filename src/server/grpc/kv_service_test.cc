@@ -2,11 +2,13 @@
 
 #include "server/grpc/kv_service.h"
 
+#include <google/protobuf/util/time_util.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +22,8 @@
 
 namespace baton {
 namespace {
+
+using google::protobuf::util::TimeUtil;
 
 class KvServiceTest : public testing::Test {
  protected:
@@ -40,7 +44,7 @@ class KvServiceTest : public testing::Test {
       }
       broker_.turn();
     });
-    stub_ = v1::Kv::NewStub(make_channel());
+    stub_ = v1::KvService::NewStub(make_channel());
   }
   ~KvServiceTest() override {
     api_->shutdown(std::chrono::seconds{5});
@@ -59,7 +63,8 @@ class KvServiceTest : public testing::Test {
   }
 
   template <class Request, class Response>
-  using Method = grpc::Status (v1::Kv::Stub::*)(grpc::ClientContext*, const Request&, Response*);
+  using Method = grpc::Status (v1::KvService::Stub::*)(grpc::ClientContext*, const Request&,
+                                                       Response*);
   template <class Request, class Response>
   grpc::Status call(Method<Request, Response> method, const Request& request, Response& response) {
     grpc::ClientContext context;
@@ -71,55 +76,55 @@ class KvServiceTest : public testing::Test {
     request.set_name(name);
     *request.mutable_settings() = settings;
     v1::CreateBucketResponse response;
-    return call(&v1::Kv::Stub::CreateBucket, request, response);
+    return call(&v1::KvService::Stub::CreateBucket, request, response);
   }
-  static v1::KvPutRequest put_request(const std::string& key, const std::string& value) {
-    v1::KvPutRequest request;
+  static v1::PutKeyRequest put_request(const std::string& key, const std::string& value) {
+    v1::PutKeyRequest request;
     request.set_bucket("b");
     request.set_key(key);
     request.set_value(value);
     return request;
   }
-  grpc::Status put(const v1::KvPutRequest& request) {
-    v1::KvPutResponse response;
-    return call(&v1::Kv::Stub::Put, request, response);
+  grpc::Status put(const v1::PutKeyRequest& request) {
+    v1::PutKeyResponse response;
+    return call(&v1::KvService::Stub::PutKey, request, response);
   }
-  v1::KvPutResponse put(const std::string& key, const std::string& value,
-                        std::optional<std::uint64_t> expected = {}) {
-    v1::KvPutRequest request = put_request(key, value);
+  v1::PutKeyResponse put(const std::string& key, const std::string& value,
+                         std::optional<std::uint64_t> expected = {}) {
+    v1::PutKeyRequest request = put_request(key, value);
     if (expected.has_value()) request.set_expected_revision(*expected);
-    v1::KvPutResponse response;
-    const grpc::Status status = call(&v1::Kv::Stub::Put, request, response);
+    v1::PutKeyResponse response;
+    const grpc::Status status = call(&v1::KvService::Stub::PutKey, request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  v1::KvDeleteResponse remove(const std::string& key, std::optional<std::uint64_t> expected = {}) {
-    v1::KvDeleteRequest request;
+  v1::DeleteKeyResponse remove(const std::string& key, std::optional<std::uint64_t> expected = {}) {
+    v1::DeleteKeyRequest request;
     request.set_bucket("b");
     request.set_key(key);
     if (expected.has_value()) request.set_expected_revision(*expected);
-    v1::KvDeleteResponse response;
-    const grpc::Status status = call(&v1::Kv::Stub::Delete, request, response);
+    v1::DeleteKeyResponse response;
+    const grpc::Status status = call(&v1::KvService::Stub::DeleteKey, request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  v1::KvGetResponse get(const std::string& key) {
-    v1::KvGetRequest request;
+  v1::GetKeyResponse get(const std::string& key) {
+    v1::GetKeyRequest request;
     request.set_bucket("b");
     request.set_key(key);
-    v1::KvGetResponse response;
-    const grpc::Status status = call(&v1::Kv::Stub::Get, request, response);
+    v1::GetKeyResponse response;
+    const grpc::Status status = call(&v1::KvService::Stub::GetKey, request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  v1::KvListResponse list(const std::string& prefix, const std::string& after, std::uint32_t max) {
-    v1::KvListRequest request;
+  v1::ListKeysResponse list(const std::string& prefix, const std::string& token, int size) {
+    v1::ListKeysRequest request;
     request.set_bucket("b");
     request.set_prefix(prefix);
-    request.set_after(after);
-    request.set_max(max);
-    v1::KvListResponse response;
-    const grpc::Status status = call(&v1::Kv::Stub::List, request, response);
+    request.set_page_token(token);
+    request.set_page_size(size);
+    v1::ListKeysResponse response;
+    const grpc::Status status = call(&v1::KvService::Stub::ListKeys, request, response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
@@ -129,7 +134,7 @@ class KvServiceTest : public testing::Test {
   std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::thread shard_;
-  std::unique_ptr<v1::Kv::Stub> stub_;
+  std::unique_ptr<v1::KvService::Stub> stub_;
 };
 
 TEST_F(KvServiceTest, WritesReadsAndRemovesKeys) {
@@ -143,11 +148,11 @@ TEST_F(KvServiceTest, WritesReadsAndRemovesKeys) {
   EXPECT_EQ(entry.revision(), 2U);
   EXPECT_EQ(entry.created_revision(), 1U);
   EXPECT_EQ(entry.version(), 2U);
-  EXPECT_FALSE(entry.has_expires_at_ns());
-  const v1::KvDeleteResponse removed = remove("k");
+  EXPECT_FALSE(entry.has_expires_at());
+  const v1::DeleteKeyResponse removed = remove("k");
   EXPECT_TRUE(removed.deleted());
   EXPECT_EQ(removed.revision(), 3U);
-  const v1::KvDeleteResponse nothing = remove("k");
+  const v1::DeleteKeyResponse nothing = remove("k");
   EXPECT_FALSE(nothing.deleted());
   EXPECT_FALSE(nothing.has_error());
   EXPECT_EQ(nothing.revision(), 3U);
@@ -157,18 +162,18 @@ TEST_F(KvServiceTest, WritesReadsAndRemovesKeys) {
 TEST_F(KvServiceTest, ARefusedCompareAndSetIsAnAnswerWithWhatIsThere) {
   ASSERT_TRUE(create("b").ok());
   EXPECT_EQ(put("k", "1", 0).revision(), 1U);
-  const v1::KvPutResponse refused = put("k", "2", 0);
+  const v1::PutKeyResponse refused = put("k", "2", 0);
   EXPECT_EQ(refused.error().code(), static_cast<std::uint32_t>(Errc::revision_mismatch));
   EXPECT_EQ(refused.error().name(), "revision_mismatch");
   EXPECT_EQ(refused.error().text(), "the key is at revision 1");
   EXPECT_EQ(refused.current().value(), "1");
   EXPECT_EQ(put("k", "2", 1).revision(), 2U);
-  const v1::KvDeleteResponse kept = remove("k", 1);
+  const v1::DeleteKeyResponse kept = remove("k", 1);
   EXPECT_EQ(kept.error().name(), "revision_mismatch");
   EXPECT_EQ(kept.current().revision(), 2U);
   EXPECT_FALSE(kept.deleted());
   EXPECT_TRUE(remove("k", 2).deleted());
-  const v1::KvPutResponse gone = put("k", "3", 2);
+  const v1::PutKeyResponse gone = put("k", "3", 2);
   EXPECT_EQ(gone.error().text(), "there is no such key");
   EXPECT_FALSE(gone.has_current());
   EXPECT_EQ(get("k").has_entry(), false);
@@ -176,10 +181,11 @@ TEST_F(KvServiceTest, ARefusedCompareAndSetIsAnAnswerWithWhatIsThere) {
 
 TEST_F(KvServiceTest, ATimeToLiveIsSetAndClearedByEachWrite) {
   ASSERT_TRUE(create("b").ok());
-  v1::KvPutRequest request = put_request("k", "1");
-  request.set_ttl_ms(5000);
+  v1::PutKeyRequest request = put_request("k", "1");
+  request.mutable_ttl()->set_seconds(5);
   ASSERT_TRUE(put(request).ok());
-  EXPECT_EQ(get("k").entry().expires_at_ns(), broker_.now().ns + 5'000'000'000);
+  EXPECT_EQ(TimeUtil::TimestampToNanoseconds(get("k").entry().expires_at()),
+            broker_.now().ns + 5'000'000'000);
   broker_.pass(std::chrono::milliseconds{4999});
   EXPECT_TRUE(get("k").has_entry());
   put("k", "2");
@@ -193,15 +199,15 @@ TEST_F(KvServiceTest, ATimeToLiveIsSetAndClearedByEachWrite) {
 TEST_F(KvServiceTest, ListsKeysInPages) {
   ASSERT_TRUE(create("b").ok());
   for (const char* key : {"a/1", "a/2", "a/3", "b/1"}) put(key, "v");
-  const v1::KvListResponse first = list("a/", "", 2);
+  const v1::ListKeysResponse first = list("a/", "", 2);
   ASSERT_EQ(first.entries_size(), 2);
   EXPECT_EQ(first.entries(1).key(), "a/2");
-  EXPECT_EQ(first.next(), "a/2");
+  EXPECT_NE(first.next_page_token(), "");
   EXPECT_EQ(first.revision(), 4U);
-  const v1::KvListResponse second = list("a/", first.next(), 2);
+  const v1::ListKeysResponse second = list("a/", first.next_page_token(), 2);
   ASSERT_EQ(second.entries_size(), 1);
   EXPECT_EQ(second.entries(0).key(), "a/3");
-  EXPECT_EQ(second.next(), "");
+  EXPECT_EQ(second.next_page_token(), "");
   EXPECT_EQ(list("", "", 0).entries_size(), 4);
 }
 
@@ -212,10 +218,10 @@ TEST_F(KvServiceTest, APageIsNeverTooLarge) {
   int entries = 0;
   std::string after;
   do {
-    const v1::KvListResponse page = list("", after, 0);
+    const v1::ListKeysResponse page = list("", after, 0);
     entries += page.entries_size();
     EXPECT_LE(page.ByteSizeLong(), 2 * limits::kMiB);
-    after = page.next();
+    after = page.next_page_token();
   } while (!after.empty());
   EXPECT_EQ(entries, 8);
 }
@@ -230,7 +236,7 @@ TEST_F(KvServiceTest, BucketsAreMadeShownAndDeleted) {
   v1::DescribeBucketRequest describe;
   describe.set_name("b");
   v1::DescribeBucketResponse described;
-  ASSERT_TRUE(call(&v1::Kv::Stub::DescribeBucket, describe, described).ok());
+  ASSERT_TRUE(call(&v1::KvService::Stub::DescribeBucket, describe, described).ok());
   EXPECT_EQ(described.bucket().name(), "b");
   EXPECT_EQ(described.bucket().settings().keys_max(), 2U);
   EXPECT_EQ(described.bucket().settings().history_changes_max(), 10'000U);
@@ -238,16 +244,38 @@ TEST_F(KvServiceTest, BucketsAreMadeShownAndDeleted) {
   EXPECT_EQ(described.bucket().bytes(), 6U);
   EXPECT_EQ(described.bucket().revision(), 1U);
   v1::ListBucketsResponse all;
-  ASSERT_TRUE(call(&v1::Kv::Stub::ListBuckets, v1::ListBucketsRequest{}, all).ok());
+  ASSERT_TRUE(call(&v1::KvService::Stub::ListBuckets, v1::ListBucketsRequest{}, all).ok());
   ASSERT_EQ(all.buckets_size(), 2);
   EXPECT_EQ(all.buckets(0).name(), "a");
   v1::DeleteBucketRequest remove_it;
   remove_it.set_name("b");
   v1::DeleteBucketResponse deleted;
-  ASSERT_TRUE(call(&v1::Kv::Stub::DeleteBucket, remove_it, deleted).ok());
-  const grpc::Status again = call(&v1::Kv::Stub::DeleteBucket, remove_it, deleted);
+  ASSERT_TRUE(call(&v1::KvService::Stub::DeleteBucket, remove_it, deleted).ok());
+  const grpc::Status again = call(&v1::KvService::Stub::DeleteBucket, remove_it, deleted);
   EXPECT_EQ(again.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(again.error_message(), "bucket_not_found: there is no bucket 'b'");
+}
+
+TEST_F(KvServiceTest, ListsBucketsInPages) {
+  for (const char* name : {"a1", "a2", "a3", "b"}) ASSERT_TRUE(create(name).ok());
+  v1::ListBucketsRequest request;
+  request.set_prefix("a");
+  request.set_page_size(2);
+  v1::ListBucketsResponse page;
+  ASSERT_TRUE(call(&v1::KvService::Stub::ListBuckets, request, page).ok());
+  ASSERT_EQ(page.buckets_size(), 2);
+  EXPECT_EQ(page.buckets(1).name(), "a2");
+  request.set_page_token(page.next_page_token());
+  page.Clear();
+  ASSERT_TRUE(call(&v1::KvService::Stub::ListBuckets, request, page).ok());
+  ASSERT_EQ(page.buckets_size(), 1);
+  EXPECT_EQ(page.buckets(0).name(), "a3");
+  EXPECT_EQ(page.next_page_token(), "");
+  // The token belongs to a list with another prefix.
+  request.set_prefix("b");
+  const grpc::Status status = call(&v1::KvService::Stub::ListBuckets, request, page);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("page_token"), std::string::npos);
 }
 
 TEST_F(KvServiceTest, WhatIsOutOfItsLimitsIsRefusedByNameAndLimit) {
@@ -271,13 +299,13 @@ TEST_F(KvServiceTest, WhatIsOutOfItsLimitsIsRefusedByNameAndLimit) {
             "invalid_argument: key may hold only letters, digits and . _ - / :");
   EXPECT_EQ(put(put_request("k", "12345678901")).error_message(),
             "invalid_argument: value has 11 bytes; the limit is 10");
-  v1::KvPutRequest request = put_request("k", "v");
-  request.set_ttl_ms(0);
+  v1::PutKeyRequest request = put_request("k", "v");
+  request.mutable_ttl();
   EXPECT_EQ(put(request).error_message(),
-            "invalid_argument: ttl_ms is 0; it is at least 1, and absent for a key that stays");
-  request.set_ttl_ms(~std::uint64_t{0});
+            "invalid_argument: ttl is 0; it is at least 1 ms, and absent for a key that stays");
+  request.mutable_ttl()->set_seconds(std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(put(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(put(request).error_message().find("ttl_ms"), std::string::npos);
+  EXPECT_NE(put(request).error_message().find("ttl is"), std::string::npos);
   put("k", "v");
   EXPECT_EQ(put(put_request("l", "v")).error_message(),
             "resource_exhausted: bucket 'b' has 1 keys, which is its limit");
@@ -285,22 +313,27 @@ TEST_F(KvServiceTest, WhatIsOutOfItsLimitsIsRefusedByNameAndLimit) {
   request.set_bucket("none");
   EXPECT_EQ(put(request).error_code(), grpc::StatusCode::NOT_FOUND);
 
-  v1::KvDeleteRequest removal;
+  v1::DeleteKeyRequest removal;
   removal.set_bucket("b");
   removal.set_key("k");
   removal.set_expected_revision(0);
-  v1::KvDeleteResponse removed;
-  EXPECT_EQ(call(&v1::Kv::Stub::Delete, removal, removed).error_message(),
+  v1::DeleteKeyResponse removed;
+  EXPECT_EQ(call(&v1::KvService::Stub::DeleteKey, removal, removed).error_message(),
             "invalid_argument: expected_revision is 0: what is not there needs no removal");
-  v1::KvListRequest listing;
+  v1::ListKeysRequest listing;
   listing.set_bucket("b");
-  listing.set_max(1001);
-  v1::KvListResponse listed;
-  EXPECT_EQ(call(&v1::Kv::Stub::List, listing, listed).error_message(),
-            "invalid_argument: max is 1001; the limit is 1000");
-  listing.set_max(1);
+  listing.set_page_size(1001);
+  v1::ListKeysResponse listed;
+  EXPECT_EQ(call(&v1::KvService::Stub::ListKeys, listing, listed).error_message(),
+            "invalid_argument: page_size is 1001; it may be 0 (as many as allowed) to 1000");
+  listing.set_page_size(1);
+  listing.set_page_token("a/2");
+  EXPECT_EQ(call(&v1::KvService::Stub::ListKeys, listing, listed).error_message(),
+            "invalid_argument: page_token is not a token of this list: take next_page_token of the "
+            "page before, and repeat that page's other fields");
+  listing.clear_page_token();
   listing.set_prefix(std::string(513, 'k'));
-  EXPECT_EQ(call(&v1::Kv::Stub::List, listing, listed).error_message(),
+  EXPECT_EQ(call(&v1::KvService::Stub::ListKeys, listing, listed).error_message(),
             "invalid_argument: prefix has 513 bytes; the limit is 512");
 }
 
@@ -315,21 +348,21 @@ TEST_F(KvServiceTest, ABrokerThatTakesNothingSaysUnavailable) {
 TEST_F(KvServiceTest, AConnectionThatBreaksTellsTheOthersOfItsSession) {
   ASSERT_TRUE(create("b").ok());
   put("me", "1");
-  v1::KvWatchRequest start;
+  v1::WatchKeysRequest start;
   start.mutable_start()->set_bucket("b");
   grpc::ClientContext other_context;
-  auto other = stub_->Watch(&other_context);
+  auto other = stub_->WatchKeys(&other_context);
   ASSERT_TRUE(other->Write(start));
-  v1::KvWatchResponse response;
+  v1::WatchKeysResponse response;
   ASSERT_TRUE(other->Read(&response));
   {
     auto channel = make_channel();
-    const auto stub = v1::Kv::NewStub(channel);
+    const auto stub = v1::KvService::NewStub(channel);
     grpc::ClientContext context;
-    auto mine = stub->Watch(&context);
+    auto mine = stub->WatchKeys(&context);
     start.mutable_start()->set_session("me");
     ASSERT_TRUE(mine->Write(start));
-    v1::KvWatchResponse first;
+    v1::WatchKeysResponse first;
     ASSERT_TRUE(mine->Read(&first));
     context.TryCancel();
     EXPECT_EQ(mine->Finish().error_code(), grpc::StatusCode::CANCELLED);
@@ -337,7 +370,7 @@ TEST_F(KvServiceTest, AConnectionThatBreaksTellsTheOthersOfItsSession) {
   while (response.sessions_lost_size() == 0 && other->Read(&response)) continue;
   ASSERT_EQ(response.sessions_lost_size(), 1);
   EXPECT_EQ(response.sessions_lost(0).key(), "me");
-  v1::KvWatchRequest goodbye;
+  v1::WatchKeysRequest goodbye;
   goodbye.set_goodbye(true);
   ASSERT_TRUE(other->Write(goodbye));
   while (other->Read(&response)) continue;

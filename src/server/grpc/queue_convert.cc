@@ -115,11 +115,11 @@ template <class Start>
 Result<AttachCommand> convert_attach(Start& start) {
   BATON_TRY_STATUS(validate_queue_name(start.queue()));
   if (!start.consumer_id().empty()) BATON_TRY_STATUS(validate_consumer_id(start.consumer_id()));
-  if (start.max_in_flight() > limits::kInFlightMax) {
-    return over_limit("max_in_flight", start.max_in_flight(), limits::kInFlightMax);
+  if (start.in_flight_max() > limits::kInFlightMax) {
+    return over_limit("in_flight_max", start.in_flight_max(), limits::kInFlightMax);
   }
-  if (start.max_in_flight_bytes() > limits::kInFlightBytesMax) {
-    return over_limit("max_in_flight_bytes", start.max_in_flight_bytes(),
+  if (start.in_flight_bytes_max() > limits::kInFlightBytesMax) {
+    return over_limit("in_flight_bytes_max", start.in_flight_bytes_max(),
                       limits::kInFlightBytesMax);
   }
   if (start.concurrency() > limits::kInFlightMax) {
@@ -129,8 +129,8 @@ Result<AttachCommand> convert_attach(Start& start) {
   if (start.concurrency() != 0) out.concurrency = start.concurrency();
   out.queue = std::move(*start.mutable_queue());
   out.consumer_id = std::move(*start.mutable_consumer_id());
-  if (start.max_in_flight() != 0) out.in_flight_max = start.max_in_flight();
-  if (start.max_in_flight_bytes() != 0) out.in_flight_bytes_max = start.max_in_flight_bytes();
+  if (start.in_flight_max() != 0) out.in_flight_max = start.in_flight_max();
+  if (start.in_flight_bytes_max() != 0) out.in_flight_bytes_max = start.in_flight_bytes_max();
   return out;
 }
 
@@ -176,10 +176,14 @@ Result<DescribeQueueCommand> convert(v1::DescribeQueueRequest& request) {
   return convert_name<DescribeQueueCommand>(request.mutable_name());
 }
 
-Result<ListQueuesCommand> convert(v1::ListQueuesRequest& request) {
+Result<Paged<ListQueuesCommand>> convert(const v1::ListQueuesRequest& request) {
   if (!request.prefix().empty()) BATON_TRY_STATUS(validate_queue_name(request.prefix()));
-  ListQueuesCommand out;
-  out.queue = std::move(*request.mutable_prefix());
+  Paged<ListQueuesCommand> out;
+  BATON_TRY(out.page,
+            read_page("queues " + request.prefix(), request.page_size(), request.page_token()));
+  out.wanted.queue = request.prefix();
+  out.wanted.after = out.page.after;
+  out.wanted.described_max = out.page.items_max;
   return out;
 }
 
@@ -217,8 +221,9 @@ Result<LeaveCommand> convert(v1::LeaveRequest& request) {
 
 Result<PeekCommand> convert(v1::PeekRequest& request) {
   BATON_TRY(PeekCommand out, convert_name<PeekCommand>(request.mutable_queue()));
-  if (request.max() > limits::kPeekMax) return over_limit("max", request.max(), limits::kPeekMax);
-  out.messages_max = request.max() == 0 ? limits::kPeekDefault : request.max();
+  if (request.messages_max() > limits::kPeekMax)
+    return over_limit("messages_max", request.messages_max(), limits::kPeekMax);
+  out.messages_max = request.messages_max() == 0 ? limits::kPeekDefault : request.messages_max();
   if (!request.id().empty()) {
     BATON_TRY(out.id, Uuid::parse(request.id()));
   }
@@ -247,7 +252,7 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request) {
   }
   BATON_TRY_STATUS(check_redrive_rate(request.rate()));
   out.to = std::move(*request.mutable_to());
-  out.messages_max = request.max();
+  out.messages_max = request.messages_max();
   out.reason_contains = std::move(*request.mutable_reason_contains());
   out.source_queue = std::move(*request.mutable_source_queue());
   out.rate = request.rate();
@@ -258,7 +263,7 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request) {
 Result<AttachCommand> convert(v1::LeaseRequest& request) {
   BATON_TRY(AttachCommand out, convert_attach(request));
   // The broker never leases more than the stream will carry.
-  if (request.max_messages() != 0) out.credit = request.max_messages();
+  if (request.messages_max() != 0) out.credit = request.messages_max();
   return out;
 }
 

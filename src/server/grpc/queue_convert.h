@@ -11,6 +11,7 @@
 #include "core/queue/token.h"
 #include "server/session/batch.h"
 #include "server/session/consumer_session.h"
+#include "server/session/page.h"
 
 /// Requests to commands. Pure, and the place where what comes from outside is checked: an error
 /// names the field and its limit. A conversion that takes its request by non-const reference moves
@@ -21,7 +22,7 @@ Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request);
 Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request);
 Result<DeleteQueueCommand> convert(v1::DeleteQueueRequest& request);
 Result<DescribeQueueCommand> convert(v1::DescribeQueueRequest& request);
-Result<ListQueuesCommand> convert(v1::ListQueuesRequest& request);
+Result<Paged<ListQueuesCommand>> convert(const v1::ListQueuesRequest& request);
 Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request);
 Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal);
 Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal);

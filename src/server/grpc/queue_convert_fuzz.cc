@@ -42,6 +42,10 @@ void check(const baton::Batch<baton::CancelCommand>& batch) {
   check_items(batch, batch.command.ids.size());
 }
 template <class Command>
+void check(const baton::Paged<Command>& list) {
+  BATON_ASSERT(list.page.items_max >= 1 && list.page.items_max <= baton::limits::kPageItems);
+}
+template <class Command>
 void check(const Command& /*command*/) {}
 
 template <class Request>

@@ -12,6 +12,7 @@ namespace baton {
 namespace {
 
 constexpr std::uint64_t kAbsurd = ~0ULL;
+constexpr std::int64_t kAbsurdSeconds = std::numeric_limits<std::int64_t>::max();
 
 template <class Command>
 std::string error_of(const Result<Command>& result) {
@@ -49,18 +50,19 @@ TEST(Convert, AQueueNameIsCheckedInEveryRequest) {
 TEST(Convert, AbsurdDurationsAreRefusedByName) {
   v1::CreateQueueRequest request;
   request.set_name("orders");
-  request.mutable_settings()->set_visibility_timeout_ms(kAbsurd);
-  EXPECT_TRUE(names(error_of(convert(request)), "visibility_timeout_ms"));
+  request.mutable_settings()->mutable_visibility_timeout()->set_seconds(kAbsurdSeconds);
+  EXPECT_TRUE(names(error_of(convert(request)), "visibility_timeout"));
   request.set_name("orders");
-  request.mutable_settings()->set_visibility_timeout_ms(1000);
-  request.mutable_settings()->set_retention_ms(18446744073710ULL);  // 2^64 ns and a little more.
-  EXPECT_TRUE(names(error_of(convert(request)), "retention_ms"));
+  request.mutable_settings()->mutable_visibility_timeout()->set_seconds(1);
+  // 2^64 ns and a little more.
+  request.mutable_settings()->mutable_retention()->set_seconds(18446744074);
+  EXPECT_TRUE(names(error_of(convert(request)), "retention"));
 }
 
 TEST(Convert, SettingsThatAreAbsentStayAbsent) {
   v1::UpdateQueueRequest request;
   request.set_name("orders");
-  request.mutable_settings()->set_max_attempts(0);
+  request.mutable_settings()->set_attempts_max(0);
   (*request.mutable_settings()->mutable_weights())["gold"] = 5;
 
   const Result<UpdateQueueCommand> command = convert(request);
@@ -177,11 +179,11 @@ TEST(Convert, AConsumerGetsDefaultsAndLimits) {
   EXPECT_EQ(defaults->in_flight_bytes_max, limits::kInFlightBytesDefault);
   EXPECT_FALSE(defaults->credit.has_value());
   request.set_queue("orders");
-  request.set_max_in_flight(limits::kInFlightMax + 1);
-  EXPECT_TRUE(names(error_of(convert(request)), "max_in_flight is 100001; the limit is 100000"));
+  request.set_in_flight_max(limits::kInFlightMax + 1);
+  EXPECT_TRUE(names(error_of(convert(request)), "in_flight_max is 100001; the limit is 100000"));
   EXPECT_EQ(defaults->concurrency, 1U);
   request.set_queue("orders");
-  request.set_max_in_flight(1);
+  request.set_in_flight_max(1);
   request.set_concurrency(limits::kInFlightMax + 1);
   EXPECT_TRUE(names(error_of(convert(request)), "concurrency is 100001; the limit is 100000"));
   v1::LeaveRequest leave;
@@ -203,7 +205,7 @@ TEST(Convert, OperatorsRequestsAreChecked) {
   peek.set_queue("orders");
   EXPECT_EQ(convert(peek)->messages_max, 10U);
   peek.set_queue("orders");
-  peek.set_max(1001);
+  peek.set_messages_max(1001);
   EXPECT_TRUE(names(error_of(convert(peek)), "the limit is 1000"));
   v1::RedriveRequest redrive;
   redrive.set_queue("orders.dlq");

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "server/grpc/queue_settings.h"
 #include "server/grpc/status.h"
+#include "server/grpc/times.h"
 #include "server/session/limits.h"
 
 namespace baton {
@@ -66,10 +67,10 @@ void show_one(const PeekedMessage& in, v1::PeekedMessage& out) {
   }
   out.set_fairness_key(std::string(message.fairness_key()));
   out.set_attempts(in.attempts);
-  out.set_enqueued_at_ns(message.enqueued_at().ns);
+  *out.mutable_enqueued_at() = to_proto(message.enqueued_at());
   out.set_state(to_proto(in.state));
   out.set_consumer_id(in.consumer_id);
-  if (in.state != MessageState::ready) out.set_visible_at_ns(in.visible_at.ns);
+  if (in.state != MessageState::ready) *out.mutable_visible_at() = to_proto(in.visible_at);
 }
 
 }  // namespace

@@ -50,13 +50,15 @@ Reactor* QueueService::DescribeQueue(Context* context, const v1::DescribeQueueRe
 
 Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest* request,
                                   v1::ListQueuesResponse* response) {
-  return ask_all_shards(UnaryCall(context, state_, Operation::list_queues), convert(own(request)),
-                        [response](std::vector<ListQueuesCommand>& answers) {
-                          for (const QueueDescription& queue :
-                               sorted_by_name(answers, &ListQueuesCommand::descriptions)) {
-                            describe(queue, *response->add_queues());
-                          }
-                        });
+  return ask_for_page(UnaryCall(context, state_, Operation::list_queues), convert(*request),
+                      [response](std::vector<ListQueuesCommand>& answers, const Page& page) {
+                        constexpr auto kKey = &QueueDescription::name;
+                        const auto listed = merge_page(answers, &ListQueuesCommand::descriptions,
+                                                       kKey, page.items_max);
+                        response->set_next_page_token(fill_page(
+                            page, listed, *response->mutable_queues(), kKey,
+                            [](const auto& queue, v1::Queue& shown) { describe(queue, shown); }));
+                      });
 }
 
 Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* request,

@@ -10,22 +10,24 @@ namespace baton {
 
 // The streaming methods take and give raw bytes (see stream_port.h), the others messages. gRPC's
 // generated code asks for one layer per method.
-using QueuesOperating = v1::Queues::WithCallbackMethod_Peek<
-    v1::Queues::WithCallbackMethod_Purge<v1::Queues::WithCallbackMethod_Cancel<
-        v1::Queues::WithCallbackMethod_Redrive<v1::Queues::Service>>>>;
-using QueuesNamed =
-    v1::Queues::WithCallbackMethod_CreateQueue<v1::Queues::WithCallbackMethod_UpdateQueue<
-        v1::Queues::WithCallbackMethod_DeleteQueue<v1::Queues::WithCallbackMethod_ListQueues<
-            v1::Queues::WithCallbackMethod_DescribeQueue<QueuesOperating>>>>>;
-using QueuesBatched = v1::Queues::WithCallbackMethod_Enqueue<
-    v1::Queues::WithCallbackMethod_Ack<v1::Queues::WithCallbackMethod_Nack<
-        v1::Queues::WithCallbackMethod_Extend<v1::Queues::WithCallbackMethod_Leave<QueuesNamed>>>>>;
-using QueuesBase =
-    v1::Queues::WithRawCallbackMethod_EnqueueStream<v1::Queues::WithRawCallbackMethod_Lease<
-        v1::Queues::WithRawCallbackMethod_Consume<QueuesBatched>>>;
+using QueuesOperating = v1::QueueService::WithCallbackMethod_Peek<
+    v1::QueueService::WithCallbackMethod_Purge<v1::QueueService::WithCallbackMethod_Cancel<
+        v1::QueueService::WithCallbackMethod_Redrive<v1::QueueService::Service>>>>;
+using QueuesNamed = v1::QueueService::WithCallbackMethod_CreateQueue<
+    v1::QueueService::WithCallbackMethod_UpdateQueue<
+        v1::QueueService::WithCallbackMethod_DeleteQueue<
+            v1::QueueService::WithCallbackMethod_ListQueues<
+                v1::QueueService::WithCallbackMethod_DescribeQueue<QueuesOperating>>>>>;
+using QueuesBatched =
+    v1::QueueService::WithCallbackMethod_Enqueue<v1::QueueService::WithCallbackMethod_Ack<
+        v1::QueueService::WithCallbackMethod_Nack<v1::QueueService::WithCallbackMethod_Extend<
+            v1::QueueService::WithCallbackMethod_Leave<QueuesNamed>>>>>;
+using QueuesBase = v1::QueueService::WithRawCallbackMethod_EnqueueStream<
+    v1::QueueService::WithRawCallbackMethod_Lease<
+        v1::QueueService::WithRawCallbackMethod_Consume<QueuesBatched>>>;
 
-/// `baton.v1.Queues`. Owned by the ApiServer. Called by gRPC's threads, and never blocks one: a
-/// unary call becomes a Call of the broker, which answers it from the shard's thread.
+/// `baton.v1.QueueService`. Owned by the ApiServer. Called by gRPC's threads, and never blocks one:
+/// a unary call becomes a Call of the broker, which answers it from the shard's thread.
 ///
 /// A unary call's reactor, request and response are gRPC's; they stay until Finish(), and CallThen
 /// sees to it that Finish() is called exactly once, whatever becomes of the client or the broker. A

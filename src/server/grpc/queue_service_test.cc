@@ -1,5 +1,6 @@
 #include "server/grpc/queue_service.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -159,6 +160,85 @@ TEST_F(QueueServiceTest, AListIsPutTogetherFromAllShardsAndSorted) {
   EXPECT_EQ(names, "abcd");
 }
 
+// "b" of the first shard is not shown before the second shard has told what comes between.
+TEST_F(QueueServiceTest, APageEndsWhereAShardHasMore) {
+  v1::ListQueuesRequest request;
+  request.set_page_size(3);
+  auto answer = std::async(std::launch::async, [&] {
+    grpc::ClientContext context;
+    v1::ListQueuesResponse response;
+    EXPECT_TRUE(stub_->ListQueues(&context, request, &response).ok());
+    return response;
+  });
+  std::unique_ptr<Call> first = broker_.take<ListQueuesCommand>();
+  std::unique_ptr<Call> second = broker_.take<ListQueuesCommand>();
+  EXPECT_EQ(FakeBroker::of<ListQueuesCommand>(first).described_max, 3U);
+  FakeBroker::of<ListQueuesCommand>(first).descriptions.emplace_back().name = "b";
+  FakeBroker::of<ListQueuesCommand>(second).descriptions.emplace_back().name = "a";
+  FakeBroker::of<ListQueuesCommand>(second).more = true;
+  broker_.complete(std::move(first));
+  broker_.complete(std::move(second));
+  const v1::ListQueuesResponse page = answer.get();
+  ASSERT_EQ(page.queues_size(), 1);
+  EXPECT_EQ(page.queues(0).name(), "a");
+
+  request.set_page_token(page.next_page_token());
+  auto next = std::async(std::launch::async, [&] {
+    grpc::ClientContext context;
+    v1::ListQueuesResponse response;
+    EXPECT_TRUE(stub_->ListQueues(&context, request, &response).ok());
+    return response;
+  });
+  for (int shard = 0; shard < 2; ++shard) {
+    std::unique_ptr<Call> call = broker_.take<ListQueuesCommand>();
+    EXPECT_EQ(FakeBroker::of<ListQueuesCommand>(call).after, "a");
+    broker_.complete(std::move(call));
+  }
+  EXPECT_EQ(next.get().next_page_token(), "");
+}
+
+// 1 000 queues with 100 weights each are more than any client takes in one message by default.
+TEST_F(QueueServiceTest, APageIsCutBeforeItIsTooLarge) {
+  auto answer = std::async(std::launch::async, [&] {
+    grpc::ClientContext context;
+    v1::ListQueuesResponse response;
+    EXPECT_TRUE(stub_->ListQueues(&context, {}, &response).ok());
+    return response;
+  });
+  for (int shard = 0; shard < 2; ++shard) {
+    std::unique_ptr<Call> call = broker_.take<ListQueuesCommand>();
+    for (int i = 0; i < 500; ++i) {
+      QueueDescription queue;
+      queue.name = fmt::format("q{}.{:03}", shard, i);
+      for (int weight = 0; weight < 100; ++weight) {
+        queue.settings.weights.emplace(std::string(50, 'k') + std::to_string(weight), 2);
+      }
+      FakeBroker::of<ListQueuesCommand>(call).descriptions.push_back(std::move(queue));
+    }
+    broker_.complete(std::move(call));
+  }
+  const v1::ListQueuesResponse page = answer.get();
+  EXPECT_GT(page.queues_size(), 10);
+  EXPECT_LT(page.ByteSizeLong(), 2 * limits::kMiB);
+  EXPECT_NE(page.next_page_token(), "");
+}
+
+TEST_F(QueueServiceTest, ABadPageIsRefusedBeforeAShardIsAsked) {
+  v1::ListQueuesRequest request;
+  v1::ListQueuesResponse response;
+  request.set_page_size(-1);
+  grpc::ClientContext context;
+  EXPECT_EQ(stub_->ListQueues(&context, request, &response).error_message(),
+            "invalid_argument: page_size is -1; it may be 0 (as many as allowed) to 1000");
+  request.set_page_size(0);
+  request.set_page_token("orders");
+  grpc::ClientContext other;
+  const grpc::Status status = stub_->ListQueues(&other, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("page_token"), std::string::npos);
+  EXPECT_EQ(broker_.seen(), 0U);
+}
+
 // The shard answers when it answers; the client may be long gone. (ASan sees a use after free
 // here.)
 TEST_F(QueueServiceTest, AClientThatIsGoneDoesNotDisturbTheCompletion) {
@@ -205,7 +285,7 @@ TEST_F(QueueServiceTest, ARequestOverTheLimitIsRefusedWithTheLimit) {
 }
 
 TEST_F(QueueServiceTest, AdminShowsTheStores) {
-  const auto admin = v1::Admin::NewStub(make_channel());
+  const auto admin = v1::AdminService::NewStub(make_channel());
   grpc::ClientContext context;
   v1::InspectResponse response;
   ASSERT_TRUE(admin->Inspect(&context, {}, &response).ok());

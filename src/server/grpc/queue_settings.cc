@@ -1,12 +1,12 @@
 #include "server/grpc/queue_settings.h"
 
-#include <chrono>
 #include <cmath>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
+#include "server/grpc/times.h"
 #include "server/session/bounds.h"
 
 namespace baton {
@@ -32,8 +32,9 @@ Field field_of(std::uint64_t number) {
 }
 
 Status get(const Field& field, const v1::QueueSettings& in, std::optional<Duration>& out) {
-  BATON_TRY(out,
-            convert_ms(field.of.name(), field.reflection.GetUInt64(in, &field.of), kAnySetting));
+  using Wire = google::protobuf::Duration;
+  const auto& value = static_cast<const Wire&>(field.reflection.GetMessage(in, &field.of));
+  BATON_TRY(out, convert_duration(field.of.name(), value, kAnySetting));
   return {};
 }
 Status get(const Field& field, const v1::QueueSettings& in, std::optional<std::uint64_t>& out) {
@@ -64,8 +65,7 @@ Status get(const Field& field, const v1::QueueSettings& in, std::optional<Fairne
 }
 
 void set(const Field& field, v1::QueueSettings& out, Duration value) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(value).count();
-  field.reflection.SetUInt64(&out, &field.of, static_cast<std::uint64_t>(ms));
+  field.reflection.MutableMessage(&out, &field.of)->CopyFrom(to_proto(value));
 }
 void set(const Field& field, v1::QueueSettings& out, std::uint64_t value) {
   field.reflection.SetUInt64(&out, &field.of, value);
@@ -123,7 +123,7 @@ void describe_settings(const QueueSettings& in, v1::QueueSettings& out) {
       [&](const auto& setting) { set(field_of(setting.number), out, in.*setting.value); });
   for (const auto& [key, weight] : in.weights) (*out.mutable_weights())[key] = weight;
   for (const auto& [key, throttle] : in.throttles) {
-    v1::Throttle& shown = (*out.mutable_throttles())[key];
+    v1::QueueSettings::Throttle& shown = (*out.mutable_throttles())[key];
     shown.set_rate(throttle.rate);
     shown.set_burst(throttle.burst);
   }

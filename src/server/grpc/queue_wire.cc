@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "server/grpc/status.h"
+#include "server/grpc/times.h"
 #include "server/grpc/wire_fields.h"
 
 namespace baton {
@@ -120,10 +121,9 @@ void append_delivery(std::string& frame, const Delivery& delivery, const QueueTo
 
 void append_registered(std::string& frame, const std::string& consumer_id,
                        Duration visibility_timeout) {
-  v1::Registered registered;
+  v1::ConsumerRegistered registered;
   registered.set_consumer_id(consumer_id);
-  registered.set_visibility_timeout_ms(static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(visibility_timeout).count()));
+  *registered.mutable_visibility_timeout() = to_proto(visibility_timeout);
   append_blob(frame, v1::ConsumeResponse::kRegisteredFieldNumber, registered.SerializeAsString());
 }
 

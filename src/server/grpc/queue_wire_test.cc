@@ -44,7 +44,7 @@ TEST(Wire, ADeliveryReadsBackAsItWas) {
     ASSERT_TRUE(consume.ParseFromString(frame));
 
     EXPECT_EQ(lease.registered().consumer_id(), "me");
-    EXPECT_EQ(consume.registered().visibility_timeout_ms(), 2000U);
+    EXPECT_EQ(consume.registered().visibility_timeout().seconds(), 2);
     ASSERT_EQ(lease.messages_size(), 2);
     ASSERT_EQ(consume.messages_size(), 2);
     const v1::LeasedMessage& out = lease.messages(0);

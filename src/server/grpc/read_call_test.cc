@@ -37,7 +37,7 @@ class ReadCallTest : public StreamTest {
   static std::vector<std::int64_t> offsets(const Responses& all) {
     std::vector<std::int64_t> found;
     for (const auto& one : all) {
-      for (const v1::ReadRecord& record : one.records()) found.push_back(record.offset());
+      for (const v1::Record& record : one.records()) found.push_back(record.offset());
     }
     return found;
   }

@@ -18,7 +18,7 @@ std::string encode_header(const RecordHeader& header) {
 
 /// A ReadRecord, as `field` of its response.
 void append_record(std::string& out, unsigned field, RecordView record) {
-  using Fields = v1::ReadRecord;
+  using Fields = v1::Record;
   std::string body;
   body.reserve(32 + (record.key ? record.key->size() : 0) +
                (record.value ? record.value->size() : 0));
@@ -38,7 +38,7 @@ void append_read_record(std::string& out, RecordView record) {
   append_record(out, v1::ReadResponse::kRecordsFieldNumber, record);
 }
 void append_batch_record(std::string& out, RecordView record) {
-  append_record(out, v1::Batch::kRecordsFieldNumber, record);
+  append_record(out, v1::SubscribeResponse::Batch::kRecordsFieldNumber, record);
 }
 
 }  // namespace baton

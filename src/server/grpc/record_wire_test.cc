@@ -37,7 +37,7 @@ std::string encode_with(RecordEncoder encode) {
   return out;
 }
 
-void check(const google::protobuf::RepeatedPtrField<v1::ReadRecord>& records) {
+void check(const google::protobuf::RepeatedPtrField<v1::Record>& records) {
   ASSERT_EQ(records.size(), 2);
   EXPECT_EQ(records[0].offset(), 0);
   EXPECT_EQ(records[1].offset(), 1);
@@ -57,7 +57,7 @@ TEST(RecordWire, RecordsReadBackAsTheyWere) {
   v1::ReadResponse read;
   ASSERT_TRUE(read.ParseFromString(encode_with(append_read_record)));
   check(read.records());
-  v1::Batch batch;
+  v1::SubscribeResponse::Batch batch;
   ASSERT_TRUE(batch.ParseFromString(encode_with(append_batch_record)));
   check(batch.records());
 }

@@ -46,7 +46,7 @@ grpc::StatusCode status_code(Errc code) {
 grpc::Status to_status(const Error& error) {
   // gRPC knows fewer codes than we do: the details carry ours.
   const grpc::StatusCode code = status_code(error.code);
-  v1::Status details;
+  v1::CallStatus details;
   details.set_code(code);
   details.set_message(to_string(error));
   details.add_details()->PackFrom(to_proto(error));

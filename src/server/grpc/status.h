@@ -1,6 +1,6 @@
 #pragma once
 
-#include <baton/v1/queues.pb.h>
+#include <baton/v1/error.pb.h>
 #include <grpcpp/support/status.h>
 
 #include "base/result.h"

@@ -40,20 +40,20 @@ std::string encode_chunk(const Chunk& chunk) {
 void fill(subscription::Request& out, const v1::SubscribeRequest& request) {
   out.clear();
   if (request.has_heartbeat()) out.heartbeat = request.heartbeat().number();
-  for (const v1::Start& item : request.starts()) {
+  for (const v1::SubscribeRequest::Start& item : request.starts()) {
     out.starts.push_back({.id = SubscriptionId{item.id()}, .wanted = convert(item)});
   }
-  for (const v1::Credit& item : request.credits()) {
+  for (const v1::SubscribeRequest::Credit& item : request.credits()) {
     out.credits.push_back({.id = SubscriptionId{item.id()},
                            .credit = {.batches = item.batches(), .bytes = item.bytes()}});
   }
-  for (const v1::StoreSubscriptionOffset& item : request.offsets()) {
+  for (const v1::SubscribeRequest::StoreOffset& item : request.offsets()) {
     out.offsets.push_back({.id = SubscriptionId{item.id()},
                            .partition = PartitionNumber{item.partition()},
                            .offset = item.offset(),
                            .epoch = Generation{item.epoch()}});
   }
-  for (const v1::UpdateReply& item : request.replies()) {
+  for (const v1::SubscribeRequest::UpdateReply& item : request.replies()) {
     std::optional<GroupOffset> offset;
     if (item.has_offset() && item.offset() >= 0) {
       offset = GroupOffset{static_cast<std::uint64_t>(item.offset())};
@@ -63,7 +63,7 @@ void fill(subscription::Request& out, const v1::SubscribeRequest& request) {
                            .generation = Generation{item.generation()},
                            .offset = offset});
   }
-  for (const v1::Unsubscribe& item : request.unsubscribes()) {
+  for (const v1::SubscribeRequest::Unsubscribe& item : request.unsubscribes()) {
     out.unsubscribes.push_back(SubscriptionId{item.id()});
   }
 }
@@ -78,7 +78,7 @@ static_assert(int{Response::kStartedFieldNumber} < int{Response::kUpdatesFieldNu
               int{Response::kClosedFieldNumber} < int{Response::kHeartbeatFieldNumber});
 
 void append(std::string& frame, const subscription::Started& said) {
-  v1::Started started;
+  v1::SubscribeResponse::Started started;
   started.set_id(said.id.value);
   started.set_ticket(said.ticket.value);
   for (const PartitionNumber partition : said.partitions) started.add_partitions(partition.value);
@@ -86,7 +86,7 @@ void append(std::string& frame, const subscription::Started& said) {
 }
 
 void append(std::string& frame, const subscription::Update& said) {
-  v1::Update update;
+  v1::SubscribeResponse::Update update;
   update.set_id(said.id.value);
   update.set_partition(said.partition.value);
   update.set_active(said.seat.active);
@@ -99,7 +99,7 @@ void append(std::string& frame, const subscription::Update& said) {
 /// By hand: the bytes of the batches are copied once, into the frame, and nothing else is
 /// allocated.
 void append(std::string& frame, const subscription::Batch& said) {
-  using Fields = v1::Batch;
+  using Fields = v1::SubscribeResponse::Batch;
   const Chunk& chunk = said.chunk;
   const std::size_t size = number_bytes(said.id.value) + number_bytes(said.partition.value) +
                            number_bytes(said.epoch.value) +
@@ -123,7 +123,7 @@ void append(std::string& frame, const subscription::Batch& said) {
 }
 
 void append(std::string& frame, const subscription::OffsetStored& said) {
-  v1::OffsetStored stored;
+  v1::SubscribeResponse::OffsetStored stored;
   stored.set_id(said.id.value);
   stored.set_partition(said.partition.value);
   stored.set_offset(said.offset);
@@ -132,7 +132,7 @@ void append(std::string& frame, const subscription::OffsetStored& said) {
 }
 
 void append(std::string& frame, const subscription::Closed& said) {
-  v1::Closed closed;
+  v1::SubscribeResponse::Closed closed;
   closed.set_id(said.id.value);
   if (said.reason.has_value()) *closed.mutable_reason() = to_proto(*said.reason);
   append_blob(frame, Response::kClosedFieldNumber, closed.SerializeAsString());

@@ -8,21 +8,42 @@
 #include "base/names.h"
 #include "core/stream/limits.h"
 #include "server/grpc/record_wire.h"
-#include "server/session/bounds.h"
+#include "server/grpc/times.h"
 #include "server/session/limits.h"
 
 namespace baton {
 namespace {
 
+Result<FsyncMode> convert_fsync(const v1::StreamSettings::Fsync& in) {
+  using Wire = v1::StreamSettings::Fsync;
+  if (in.has_interval() && in.mode() != Wire::MODE_INTERVAL) {
+    return Error{Errc::invalid_argument, "fsync.interval is given, but fsync.mode is not INTERVAL"};
+  }
+  switch (in.mode()) {
+    case Wire::MODE_ALWAYS: return FsyncMode{};
+    case Wire::MODE_NEVER: return FsyncMode{.kind = FsyncMode::Kind::never, .interval = {}};
+    case Wire::MODE_INTERVAL: break;
+    default:
+      return Error{Errc::invalid_argument,
+                   fmt::format("fsync.mode is {}; it may be 1 (always), 2 (interval) or 3 (never)",
+                               static_cast<int>(in.mode()))};
+  }
+  FsyncMode mode{.kind = FsyncMode::Kind::interval, .interval = {}};
+  BATON_TRY(mode.interval,
+            convert_duration("fsync.interval", in.interval(), limits::kRetentionMax));
+  // The limits of the interval are those of its text.
+  return parse_fsync_mode(to_string(mode));
+}
+
 Result<StreamSettingsPatch> convert_settings(const v1::StreamSettings& in) {
   StreamSettingsPatch out;
-  if (in.has_retention_ms()) {
-    BATON_TRY(out.retention, convert_ms("retention_ms", in.retention_ms(), limits::kRetentionMax));
+  if (in.has_retention()) {
+    BATON_TRY(out.retention, convert_duration("retention", in.retention(), limits::kRetentionMax));
   }
   if (in.has_retention_bytes()) out.retention_bytes = in.retention_bytes();
   if (in.has_segment_bytes()) out.segment_bytes = in.segment_bytes();
   if (in.has_fsync()) {
-    BATON_TRY(out.fsync, parse_fsync_mode(in.fsync()));
+    BATON_TRY(out.fsync, convert_fsync(in.fsync()));
   }
   if (in.has_batch_bytes_max()) out.batch_bytes_max = in.batch_bytes_max();
   return out;
@@ -35,13 +56,27 @@ Status check_group(const std::string& name) {
   return validate_name("group", name, limits::kGroupNameBytes);
 }
 
-Result<ReadFrom> convert_from(const v1::From& in, ReadFrom::Place otherwise) {
+Result<ReadFrom::Place> convert_place(v1::ReadFrom::Place in, ReadFrom::Place otherwise) {
+  switch (in) {
+    case v1::ReadFrom::PLACE_UNSPECIFIED: return otherwise;
+    case v1::ReadFrom::PLACE_FIRST: return ReadFrom::Place::first;
+    case v1::ReadFrom::PLACE_LAST: return ReadFrom::Place::last;
+    case v1::ReadFrom::PLACE_NEXT: return ReadFrom::Place::next;
+    default:
+      return Error{Errc::invalid_argument,
+                   fmt::format("from.place is {}; it may be 1 (first), 2 (last) or 3 (next)",
+                               static_cast<int>(in))};
+  }
+}
+
+Result<ReadFrom> convert_from(const v1::ReadFrom& in, ReadFrom::Place otherwise) {
   ReadFrom out{.place = otherwise, .offset = {}, .time = {}};
-  switch (in.place_case()) {
-    case v1::From::kFirst: out.place = ReadFrom::Place::first; break;
-    case v1::From::kLast: out.place = ReadFrom::Place::last; break;
-    case v1::From::kNext: out.place = ReadFrom::Place::next; break;
-    case v1::From::kOffset:
+  switch (in.from_case()) {
+    case v1::ReadFrom::kPlace: {
+      BATON_TRY(out.place, convert_place(in.place(), otherwise));
+      break;
+    }
+    case v1::ReadFrom::kOffset:
       if (in.offset() < 0) {
         return Error{Errc::invalid_argument,
                      fmt::format("from.offset is {}; it must not be negative", in.offset())};
@@ -49,16 +84,17 @@ Result<ReadFrom> convert_from(const v1::From& in, ReadFrom::Place otherwise) {
       out.place = ReadFrom::Place::offset;
       out.offset = Offset{in.offset()};
       break;
-    case v1::From::kTimestampMs:
+    case v1::ReadFrom::kTime: {
       out.place = ReadFrom::Place::time;
-      out.time = TimestampMs{in.timestamp_ms()};
+      BATON_TRY(out.time, convert_time("from.time", in.time()));
       break;
-    case v1::From::PLACE_NOT_SET: break;
+    }
+    case v1::ReadFrom::FROM_NOT_SET: break;
   }
   return out;
 }
 
-NewRecord convert_record(v1::Record& in) {
+NewRecord convert_record(v1::NewRecord& in) {
   NewRecord out;
   if (in.has_key()) out.key = std::move(*in.mutable_key());
   if (in.has_value()) out.value = std::move(*in.mutable_value());
@@ -99,6 +135,29 @@ Result<DeleteStreamCommand> convert(const v1::DeleteStreamRequest& request) {
 Result<DescribeStreamCommand> convert(const v1::DescribeStreamRequest& request) {
   BATON_TRY_STATUS(check_stream(request.name()));
   return DescribeStreamCommand{.stream = request.name(), .error = {}, .description = {}};
+}
+
+Result<Paged<ListStreamsCommand>> convert(const v1::ListStreamsRequest& request) {
+  if (!request.prefix().empty()) BATON_TRY_STATUS(check_stream(request.prefix()));
+  Paged<ListStreamsCommand> out;
+  BATON_TRY(out.page,
+            read_page("streams " + request.prefix(), request.page_size(), request.page_token()));
+  out.wanted.stream = request.prefix();
+  out.wanted.after = out.page.after;
+  out.wanted.streams_max = out.page.items_max;
+  out.wanted.partitions_max = limits::kPagePartitions;
+  return out;
+}
+
+Result<Paged<ListGroupsCommand>> convert(const v1::ListGroupsRequest& request) {
+  if (!request.stream().empty()) BATON_TRY_STATUS(check_stream(request.stream()));
+  Paged<ListGroupsCommand> out;
+  BATON_TRY(out.page,
+            read_page("groups " + request.stream(), request.page_size(), request.page_token()));
+  out.wanted.stream = request.stream();
+  BATON_TRY(out.wanted.after, group_after(out.page));
+  out.wanted.groups_max = out.page.items_max;
+  return out;
 }
 
 Result<StartProducerCommand> convert(const v1::InitProducerRequest& request) {
@@ -161,20 +220,20 @@ Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request
 
 namespace {
 
-Result<std::optional<Handover>> convert_handover(const v1::Start& start) {
-  if (start.handover() == v1::HANDOVER_UNSPECIFIED) return std::nullopt;
+Result<std::optional<Handover>> convert_handover(const v1::SubscribeRequest::Start& start) {
+  if (start.handover() == v1::GROUP_HANDOVER_UNSPECIFIED) return std::nullopt;
   if (!start.single_active()) {
     return Error{Errc::invalid_argument, "handover is for single_active subscriptions"};
   }
-  if (start.handover() == v1::HANDOVER_AT_ONCE) return std::optional(Handover::at_once);
-  if (start.handover() == v1::HANDOVER_STRICT) return std::optional(Handover::strict);
+  if (start.handover() == v1::GROUP_HANDOVER_AT_ONCE) return std::optional(Handover::at_once);
+  if (start.handover() == v1::GROUP_HANDOVER_STRICT) return std::optional(Handover::strict);
   return Error{Errc::invalid_argument,
                fmt::format("handover is {}; it may be 0 to 2", int{start.handover()})};
 }
 
 }  // namespace
 
-Result<subscription::Wanted> convert(const v1::Start& start) {
+Result<subscription::Wanted> convert(const v1::SubscribeRequest::Start& start) {
   subscription::Wanted out;
   out.id = SubscriptionId{start.id()};
   BATON_TRY_STATUS(check_stream(start.stream()));
@@ -203,9 +262,9 @@ Result<subscription::Wanted> convert(const v1::Start& start) {
   for (const std::uint32_t number : numbers) out.command.partitions.emplace_back(number);
   BATON_TRY(out.from, convert_from(start.from(), ReadFrom::Place::next));
   out.credit = {.batches = start.credit().batches(), .bytes = start.credit().bytes()};
-  if (start.format() == v1::FORMAT_RECORDS) out.encode_record = append_batch_record;
+  if (start.format() == v1::RECORD_FORMAT_RECORDS) out.encode_record = append_batch_record;
   out.ask_offset = start.ask_offset();
-  out.skip_gaps = start.on_gap() == v1::ON_GAP_FIRST;
+  out.skip_gaps = start.on_gap() == v1::SubscribeRequest::ON_GAP_FIRST;
   return out;
 }
 
@@ -215,9 +274,9 @@ Result<ReadWanted> convert(const v1::ReadRequest& request) {
   out.open.stream = request.stream();
   out.open.partition = PartitionNumber{request.partition()};
   BATON_TRY(out.wanted.from, convert_from(request.from(), ReadFrom::Place::first));
-  out.wanted.records_max = request.max_records();
+  out.wanted.records_max = request.records_max();
   out.wanted.follow = request.follow();
-  if (request.format() == v1::FORMAT_RECORDS) out.wanted.encode_record = append_read_record;
+  if (request.format() == v1::RECORD_FORMAT_RECORDS) out.wanted.encode_record = append_read_record;
   return out;
 }
 
@@ -236,7 +295,7 @@ Result<AppendCommand> convert(v1::AppendRequest& request) {
     out.batches.push_back({PartitionNumber{batch.partition()}, std::move(*batch.mutable_batch())});
   }
   out.records.reserve(static_cast<std::size_t>(request.records_size()));
-  for (v1::Record& record : *request.mutable_records()) {
+  for (v1::NewRecord& record : *request.mutable_records()) {
     out.records.push_back(convert_record(record));
   }
   return out;

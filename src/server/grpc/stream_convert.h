@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "server/session/append_session.h"
+#include "server/session/page.h"
 #include "server/session/read_session.h"
 #include "server/session/subscription_talk.h"
 #include "server/shard/stream_commands.h"
@@ -19,11 +20,13 @@ Result<CreateStreamCommand> convert(const v1::CreateStreamRequest& request);
 Result<UpdateStreamCommand> convert(const v1::UpdateStreamRequest& request);
 Result<DeleteStreamCommand> convert(const v1::DeleteStreamRequest& request);
 Result<DescribeStreamCommand> convert(const v1::DescribeStreamRequest& request);
+Result<Paged<ListStreamsCommand>> convert(const v1::ListStreamsRequest& request);
+Result<Paged<ListGroupsCommand>> convert(const v1::ListGroupsRequest& request);
 Result<StartProducerCommand> convert(const v1::InitProducerRequest& request);
 Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request);
 Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request);
 Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request);
-Result<subscription::Wanted> convert(const v1::Start& start);
+Result<subscription::Wanted> convert(const v1::SubscribeRequest::Start& start);
 
 struct ReadWanted {
   OpenPartitionCommand open;

@@ -42,6 +42,10 @@ void check(const baton::StoreOffsetCommand& command) {
   BATON_ASSERT(command.request.group.stream == command.stream);
 }
 template <class Command>
+void check(const baton::Paged<Command>& list) {
+  BATON_ASSERT(list.page.items_max >= 1 && list.page.items_max <= baton::limits::kPageItems);
+}
+template <class Command>
 void check(const Command& command) {
   check_stream(command.stream);
 }
@@ -67,16 +71,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   try_request<v1::UpdateStreamRequest>(input);
   try_request<v1::DeleteStreamRequest>(input);
   try_request<v1::DescribeStreamRequest>(input);
+  try_request<v1::ListStreamsRequest>(input);
+  try_request<v1::ListGroupsRequest>(input);
   try_request<v1::InitProducerRequest>(input);
   try_request<v1::StoreOffsetRequest>(input);
   try_request<v1::QueryOffsetRequest>(input);
   try_request<v1::ReadRequest>(input);
   try_request<v1::AppendRequest>(input);
-  try_request<v1::Start>(input);
+  try_request<v1::SubscribeRequest::Start>(input);
   v1::SubscribeRequest subscribe;
   if (subscribe.ParseFromString(input)) {
-    for (const v1::Start& start : subscribe.starts())
-      try_request<v1::Start>(start.SerializeAsString());
+    for (const v1::SubscribeRequest::Start& start : subscribe.starts())
+      try_request<v1::SubscribeRequest::Start>(start.SerializeAsString());
   }
   return 0;
 }

@@ -7,8 +7,8 @@
 namespace baton {
 namespace {
 
-v1::Start start() {
-  v1::Start start;
+v1::SubscribeRequest::Start start() {
+  v1::SubscribeRequest::Start start;
   start.set_id(7);
   start.set_stream("s");
   return start;
@@ -26,12 +26,12 @@ TEST(StreamConvert, AStartHasItsDefaults) {
 }
 
 TEST(StreamConvert, AStartOutsideTheLimitsIsRefusedByName) {
-  const auto refused = [](const v1::Start& bad, const std::string& field) {
+  const auto refused = [](const v1::SubscribeRequest::Start& bad, const std::string& field) {
     const auto wanted = convert(bad);
     ASSERT_FALSE(wanted.has_value()) << field;
     EXPECT_NE(wanted.error().text.find(field), std::string::npos) << wanted.error().text;
   };
-  v1::Start bad = start();
+  v1::SubscribeRequest::Start bad = start();
   bad.clear_stream();
   refused(bad, "stream");
   bad = start();
@@ -55,7 +55,7 @@ TEST(StreamConvert, AStartOutsideTheLimitsIsRefusedByName) {
 }
 
 TEST(StreamConvert, PartitionsNamedTwiceAreOne) {
-  v1::Start twice = start();
+  v1::SubscribeRequest::Start twice = start();
   for (const std::uint32_t number : {3U, 1U, 3U, ~0U}) twice.add_partitions(number);
   const auto wanted = convert(twice);
   ASSERT_TRUE(wanted.has_value());

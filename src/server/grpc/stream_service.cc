@@ -59,14 +59,15 @@ Reactor* StreamService::DeleteStream(Context* context, const v1::DeleteStreamReq
 
 Reactor* StreamService::ListStreams(Context* context, const v1::ListStreamsRequest* request,
                                     v1::ListStreamsResponse* response) {
-  return ask_all_shards(
-      UnaryCall(context, state_, Operation::list_streams),
-      Result<ListStreamsCommand>({.stream = request->prefix(), .descriptions = {}}),
-      [response](std::vector<ListStreamsCommand>& answers) {
-        for (const StreamDescription& stream :
-             sorted_by_name(answers, &ListStreamsCommand::descriptions)) {
-          describe(stream, *response->add_streams());
-        }
+  return ask_for_page(
+      UnaryCall(context, state_, Operation::list_streams), convert(*request),
+      [response](std::vector<ListStreamsCommand>& answers, const Page& page) {
+        constexpr auto kKey = &StreamDescription::name;
+        const auto listed =
+            merge_page(answers, &ListStreamsCommand::descriptions, kKey, page.items_max);
+        response->set_next_page_token(
+            fill_page(page, listed, *response->mutable_streams(), kKey,
+                      [](const auto& stream, v1::Stream& shown) { describe(stream, shown); }));
       });
 }
 
@@ -127,14 +128,17 @@ Reactor* StreamService::QueryOffset(Context* context, const v1::QueryOffsetReque
 
 Reactor* StreamService::ListGroups(Context* context, const v1::ListGroupsRequest* request,
                                    v1::ListGroupsResponse* response) {
-  return ask_all_shards(UnaryCall(context, state_, Operation::list_groups),
-                        Result<ListGroupsCommand>({.stream = request->stream(), .groups = {}}),
-                        [response, state = state_](std::vector<ListGroupsCommand>& answers) {
-                          for (const ListGroupsCommand& answer : answers) {
-                            describe(answer.groups, state->broker.now(),
-                                     *response->mutable_groups());
-                          }
-                        });
+  return ask_for_page(
+      UnaryCall(context, state_, Operation::list_groups), convert(*request),
+      [response, state = state_](std::vector<ListGroupsCommand>& answers, const Page& page) {
+        const auto id = [](const GroupReport& group) { return group.description.group; };
+        const auto key = [&](const GroupReport& group) { return to_key(id(group)); };
+        const auto listed = merge_page(answers, &ListGroupsCommand::groups, id, page.items_max);
+        const Instant now = state->broker.now();
+        response->set_next_page_token(fill_page(
+            page, listed, *response->mutable_groups(), key,
+            [now](const GroupReport& group, v1::Group& shown) { describe(group, now, shown); }));
+      });
 }
 
 Reactor* StreamService::DescribeGroup(Context* context, const v1::DescribeGroupRequest* request,

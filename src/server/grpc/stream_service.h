@@ -10,22 +10,25 @@
 namespace baton {
 
 // As for queues: the streaming methods take and give raw bytes, the others messages.
-using StreamsNamed =
-    v1::Streams::WithCallbackMethod_CreateStream<v1::Streams::WithCallbackMethod_UpdateStream<
-        v1::Streams::WithCallbackMethod_DeleteStream<v1::Streams::WithCallbackMethod_ListStreams<
-            v1::Streams::WithCallbackMethod_DescribeStream<v1::Streams::Service>>>>>;
-using StreamsGrouped = v1::Streams::WithCallbackMethod_ListGroups<
-    v1::Streams::WithCallbackMethod_DescribeGroup<v1::Streams::WithCallbackMethod_EvaluateGroup<
-        v1::Streams::WithCallbackMethod_DeleteGroup<StreamsNamed>>>>;
-using StreamsMoved = v1::Streams::WithCallbackMethod_SetGroupOffsets<StreamsGrouped>;
-using StreamsUnary = v1::Streams::WithCallbackMethod_InitProducer<
-    v1::Streams::WithCallbackMethod_Append<v1::Streams::WithCallbackMethod_StoreOffset<
-        v1::Streams::WithCallbackMethod_QueryOffset<StreamsMoved>>>>;
-using StreamsBase =
-    v1::Streams::WithRawCallbackMethod_AppendStream<v1::Streams::WithRawCallbackMethod_Read<
-        v1::Streams::WithRawCallbackMethod_Subscribe<StreamsUnary>>>;
+using StreamsNamed = v1::StreamService::WithCallbackMethod_CreateStream<
+    v1::StreamService::WithCallbackMethod_UpdateStream<
+        v1::StreamService::WithCallbackMethod_DeleteStream<
+            v1::StreamService::WithCallbackMethod_ListStreams<
+                v1::StreamService::WithCallbackMethod_DescribeStream<
+                    v1::StreamService::Service>>>>>;
+using StreamsGrouped = v1::StreamService::WithCallbackMethod_ListGroups<
+    v1::StreamService::WithCallbackMethod_DescribeGroup<
+        v1::StreamService::WithCallbackMethod_EvaluateGroup<
+            v1::StreamService::WithCallbackMethod_DeleteGroup<StreamsNamed>>>>;
+using StreamsMoved = v1::StreamService::WithCallbackMethod_SetGroupOffsets<StreamsGrouped>;
+using StreamsUnary = v1::StreamService::WithCallbackMethod_InitProducer<
+    v1::StreamService::WithCallbackMethod_Append<v1::StreamService::WithCallbackMethod_StoreOffset<
+        v1::StreamService::WithCallbackMethod_QueryOffset<StreamsMoved>>>>;
+using StreamsBase = v1::StreamService::WithRawCallbackMethod_AppendStream<
+    v1::StreamService::WithRawCallbackMethod_Read<
+        v1::StreamService::WithRawCallbackMethod_Subscribe<StreamsUnary>>>;
 
-/// baton.v1.Streams of one server. As QueueService, it never blocks a thread of gRPC.
+/// baton.v1.StreamService of one server. As QueueService, it never blocks a thread of gRPC.
 class StreamService final : public StreamsBase {
  public:
   explicit StreamService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}

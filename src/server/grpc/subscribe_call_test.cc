@@ -159,7 +159,7 @@ TEST_F(SubscribeCallTest, FromNextMissesNothingThatCameAfterStarted) {
   append(0);
   Client client = connect();
   v1::SubscribeRequest request = start("", false, 0);
-  request.mutable_starts(0)->mutable_from()->set_next(true);
+  request.mutable_starts(0)->mutable_from()->set_place(v1::ReadFrom::PLACE_NEXT);
   client.port->send(request);
   client.port->wait_for(has_started);
   append(0);
@@ -183,8 +183,8 @@ TEST_F(SubscribeCallTest, AGapClosesTheSubscriptionOrIsSkipped) {
   EXPECT_EQ(closed(strict.port->wait_for(closed_at_least(1))).at(0).reason().code(),
             code_of(Errc::offset_out_of_range));
   Client lenient = connect();
-  request.mutable_starts(0)->set_on_gap(v1::ON_GAP_FIRST);
-  request.mutable_starts(0)->set_format(v1::FORMAT_RECORDS);
+  request.mutable_starts(0)->set_on_gap(v1::SubscribeRequest::ON_GAP_FIRST);
+  request.mutable_starts(0)->set_format(v1::RECORD_FORMAT_RECORDS);
   lenient.port->send(request);
   const Responses all = lenient.port->wait_for(batches_at_least(1));
   EXPECT_EQ(batches(all).at(0).records(0).offset(), first.value);

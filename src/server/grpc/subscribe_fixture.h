@@ -34,19 +34,19 @@ class SubscribeCallTest : public StreamTest {
   static v1::SubscribeRequest start(const std::string& group, bool single_active,
                                     std::uint64_t batches = 1000) {
     v1::SubscribeRequest request;
-    v1::Start& item = *request.add_starts();
+    v1::SubscribeRequest::Start& item = *request.add_starts();
     item.set_id(1);
     item.set_stream("s");
     item.set_group(group);
     item.set_single_active(single_active);
-    item.mutable_from()->set_first(true);
+    item.mutable_from()->set_place(v1::ReadFrom::PLACE_FIRST);
     item.mutable_credit()->set_batches(batches);
     item.mutable_credit()->set_bytes(1 << 20);
     return request;
   }
   static v1::SubscribeRequest credit(std::uint64_t batches) {
     v1::SubscribeRequest request;
-    v1::Credit& item = *request.add_credits();
+    v1::SubscribeRequest::Credit& item = *request.add_credits();
     item.set_id(1);
     item.set_batches(batches);
     return request;
@@ -59,16 +59,16 @@ class SubscribeCallTest : public StreamTest {
   static v1::SubscribeRequest store(std::uint64_t epoch, std::int64_t offset,
                                     std::uint32_t partition = 0) {
     v1::SubscribeRequest request;
-    v1::StoreSubscriptionOffset& item = *request.add_offsets();
+    v1::SubscribeRequest::StoreOffset& item = *request.add_offsets();
     item.set_id(1);
     item.set_partition(partition);
     item.set_epoch(epoch);
     item.set_offset(offset);
     return request;
   }
-  static v1::SubscribeRequest reply_to(const v1::Update& update) {
+  static v1::SubscribeRequest reply_to(const v1::SubscribeResponse::Update& update) {
     v1::SubscribeRequest request;
-    v1::UpdateReply& item = *request.add_replies();
+    v1::SubscribeRequest::UpdateReply& item = *request.add_replies();
     item.set_id(update.id());
     item.set_partition(update.partition());
     item.set_generation(update.generation());
@@ -78,8 +78,8 @@ class SubscribeCallTest : public StreamTest {
   static bool has_started(const Responses& all) {
     return std::ranges::any_of(all, [](const auto& one) { return one.started_size() > 0; });
   }
-  static std::vector<v1::Batch> batches(const Responses& all) {
-    std::vector<v1::Batch> found;
+  static std::vector<v1::SubscribeResponse::Batch> batches(const Responses& all) {
+    std::vector<v1::SubscribeResponse::Batch> found;
     for (const auto& one : all) {
       found.insert(found.end(), one.batches().begin(), one.batches().end());
     }
@@ -87,25 +87,25 @@ class SubscribeCallTest : public StreamTest {
   }
   static std::uint64_t batch_count(const Responses& all) {
     std::uint64_t count = 0;
-    for (const v1::Batch& batch : batches(all)) count += batch.batch_count();
+    for (const v1::SubscribeResponse::Batch& batch : batches(all)) count += batch.batch_count();
     return count;
   }
-  static std::vector<v1::Update> updates(const Responses& all) {
-    std::vector<v1::Update> found;
+  static std::vector<v1::SubscribeResponse::Update> updates(const Responses& all) {
+    std::vector<v1::SubscribeResponse::Update> found;
     for (const auto& one : all) {
       found.insert(found.end(), one.updates().begin(), one.updates().end());
     }
     return found;
   }
-  static std::vector<v1::Closed> closed(const Responses& all) {
-    std::vector<v1::Closed> found;
+  static std::vector<v1::SubscribeResponse::Closed> closed(const Responses& all) {
+    std::vector<v1::SubscribeResponse::Closed> found;
     for (const auto& one : all) {
       found.insert(found.end(), one.closed().begin(), one.closed().end());
     }
     return found;
   }
-  static std::vector<v1::OffsetStored> stored(const Responses& all) {
-    std::vector<v1::OffsetStored> found;
+  static std::vector<v1::SubscribeResponse::OffsetStored> stored(const Responses& all) {
+    std::vector<v1::SubscribeResponse::OffsetStored> found;
     for (const auto& one : all) found.insert(found.end(), one.stored().begin(), one.stored().end());
     return found;
   }

@@ -1,6 +1,7 @@
 // The lease of a Subscribe call, as the broker keeps it.
 #include "server/grpc/stream_calls.h"
 
+#include <google/protobuf/util/time_util.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 namespace baton {
 namespace {
 
+using google::protobuf::util::TimeUtil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Responses = std::vector<v1::SubscribeResponse>;
@@ -25,15 +27,15 @@ class SubscriptionLeaseTest : public StreamTest {
     return std::make_unique<Port>(broker_, std::make_shared<SubscribeCall>(state_), true);
   }
   static v1::SubscribeRequest start(std::optional<std::uint64_t> heartbeat,
-                                    v1::Handover handover = v1::HANDOVER_UNSPECIFIED) {
+                                    v1::GroupHandover handover = v1::GROUP_HANDOVER_UNSPECIFIED) {
     v1::SubscribeRequest request;
-    v1::Start& item = *request.add_starts();
+    v1::SubscribeRequest::Start& item = *request.add_starts();
     item.set_id(1);
     item.set_stream("s");
     item.set_group("g");
     item.set_single_active(true);
     item.set_handover(handover);
-    item.mutable_from()->set_first(true);
+    item.mutable_from()->set_place(v1::ReadFrom::PLACE_FIRST);
     item.mutable_credit()->set_batches(1000);
     item.mutable_credit()->set_bytes(1 << 20);
     if (heartbeat) request.mutable_heartbeat()->set_number(*heartbeat);
@@ -78,10 +80,10 @@ TEST_F(SubscriptionLeaseTest, TheFirstWordIsTheAnswerWithTheTerms) {
   ASSERT_TRUE(all.front().has_heartbeat());
   const v1::HeartbeatAck& ack = all.front().heartbeat();
   EXPECT_EQ(ack.number(), 1U);
-  EXPECT_EQ(ack.broker_time_ns(), broker_.now().ns);
-  EXPECT_EQ(ack.heartbeat_ms(), 1'000U);
-  EXPECT_EQ(ack.client_lease_ms(), 4'000U);
-  EXPECT_EQ(ack.broker_lease_ms(), 5'000U);
+  EXPECT_EQ(TimeUtil::TimestampToNanoseconds(ack.broker_time()), broker_.now().ns);
+  EXPECT_EQ(ack.heartbeat_interval(), TimeUtil::SecondsToDuration(1));
+  EXPECT_EQ(ack.client_lease(), TimeUtil::SecondsToDuration(4));
+  EXPECT_EQ(ack.broker_lease(), TimeUtil::SecondsToDuration(5));
   EXPECT_EQ(group().description.members.at(0).lease_until, broker_.now() + seconds{5});
 }
 
@@ -153,7 +155,7 @@ TEST_F(SubscriptionLeaseTest, AVisibleBreakMovesTheSeatAtOnce) {
 TEST_F(SubscriptionLeaseTest, AStrictGroupWaitsForTheRestOfTheLease) {
   create(1);
   const auto first = connect();
-  first->send(start(1, v1::HANDOVER_STRICT));
+  first->send(start(1, v1::GROUP_HANDOVER_STRICT));
   first->wait_for(is_active);
   const auto other = connect();
   broker_.pass(seconds{2});
@@ -178,7 +180,7 @@ TEST_F(SubscriptionLeaseTest, AStrictGroupWaitsForTheRestOfTheLease) {
 TEST_F(SubscriptionLeaseTest, AStrictGroupDoesNotWaitForWhoUnsubscribes) {
   create(1);
   const auto first = connect();
-  first->send(start(1, v1::HANDOVER_STRICT));
+  first->send(start(1, v1::GROUP_HANDOVER_STRICT));
   first->wait_for(is_active);
   const auto other = connect();
   other->send(start(1));
@@ -192,14 +194,14 @@ TEST_F(SubscriptionLeaseTest, AStrictGroupDoesNotWaitForWhoUnsubscribes) {
 TEST_F(SubscriptionLeaseTest, AStrictGroupTakesOnlyConsumersThatAgreeAndHaveALease) {
   create(1);
   const auto first = connect();
-  first->send(start(1, v1::HANDOVER_STRICT));
+  first->send(start(1, v1::GROUP_HANDOVER_STRICT));
   first->wait_for(is_active);
   const auto plain = connect();
   plain->send(start(std::nullopt));
   const auto refused = plain->wait_for(is_closed);
   EXPECT_NE(refused.back().closed(0).reason().text().find("heartbeats"), std::string::npos);
   const auto differs = connect();
-  differs->send(start(1, v1::HANDOVER_AT_ONCE));
+  differs->send(start(1, v1::GROUP_HANDOVER_AT_ONCE));
   const auto second = differs->wait_for(is_closed);
   EXPECT_NE(second.back().closed(0).reason().text().find("handover"), std::string::npos);
 }

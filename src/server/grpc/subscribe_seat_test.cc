@@ -98,7 +98,7 @@ TEST_F(SubscribeCallTest, AClientThatDoesNotAnswerAStepDownIsEndedInTime) {
   second.port->send(start("g", true));
   first.port->wait_for(updates_at_least(3));
   // Answers to something else do not help.
-  v1::Update other;
+  v1::SubscribeResponse::Update other;
   other.set_id(1);
   other.set_partition(1);
   other.set_generation(99);

@@ -43,7 +43,7 @@ TEST_F(WatchCallTest, SeesItsPrefixOrItsKeyOnly) {
   put("ab", "2");
   put("b", "3");
   Client prefix = watch(start("a"));
-  v1::KvWatchRequest request = start();
+  v1::WatchKeysRequest request = start();
   request.mutable_start()->set_key("a");
   Client key = watch(request);
   EXPECT_EQ(text(prefix.port->wait_for(has_ends(1))), "started a=1@1 ab=2@2 end@3");
@@ -110,7 +110,7 @@ TEST_F(WatchCallTest, ManyChangesReachAClientThatReads) {
   const Responses all = client.port->wait_for(says(fmt::format("@{}", kChanges)));
   std::uint64_t last = 0;
   for (const auto& one : all) {
-    for (const v1::KvChange& change : one.changes()) {
+    for (const v1::WatchKeysResponse::Change& change : one.changes()) {
       EXPECT_EQ(change.entry().revision(), last + 1);
       last = change.entry().revision();
     }
@@ -172,11 +172,11 @@ TEST_F(WatchCallTest, ALargeSnapshotIsThatOfOneRevision) {
       EXPECT_TRUE(shown.emplace(entry.key(), entry.revision()).second) << entry.key();
     }
     if (one.has_snapshot_end()) revision = one.snapshot_end().revision();
-    for (const v1::KvChange& change : one.changes()) {
+    for (const v1::WatchKeysResponse::Change& change : one.changes()) {
       const v1::KvEntry& entry = change.entry();
       EXPECT_GT(entry.revision(), shown[entry.key()]) << "goes back: " << entry.key();
       shown[entry.key()] = entry.revision();
-      if (change.kind() != v1::KV_CHANGE_KIND_PUT) shown.erase(entry.key());
+      if (change.kind() != v1::WatchKeysResponse::Change::KIND_PUT) shown.erase(entry.key());
     }
   }
   EXPECT_EQ(shown, there);
@@ -198,7 +198,7 @@ TEST_F(WatchCallTest, FallingBehindInTheMiddleOfASnapshotBeginsItAnew) {
   std::map<std::string, std::uint64_t> shown;
   for (const auto& one : all) {
     if (one.has_compacted()) {
-      EXPECT_EQ(one.compacted().reason(), v1::KV_COMPACTED_REASON_FELL_BEHIND);
+      EXPECT_EQ(one.compacted().reason(), v1::WatchKeysResponse::Compacted::REASON_FELL_BEHIND);
       shown.clear();
     }
     for (const v1::KvEntry& entry : one.snapshot()) shown[entry.key()] = entry.revision();

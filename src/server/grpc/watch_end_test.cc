@@ -56,14 +56,14 @@ TEST_F(WatchCallTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
   put("me", "1");
   Client other = watch(start());
   other.port->wait_for(has_ends(1));
-  v1::KvWatchRequest request = start("", {}, "me");
+  v1::WatchKeysRequest request = start("", {}, "me");
   request.mutable_heartbeat()->set_number(1);
   Client client = watch(request);
   const Responses told = client.port->wait_for(has_ends(1));
   EXPECT_EQ(told.front().heartbeat().number(), 1U);
-  EXPECT_EQ(told.front().heartbeat().client_lease_ms(), 4'000U);
+  EXPECT_EQ(told.front().heartbeat().client_lease().seconds(), 4);
   broker_.pass(std::chrono::seconds{4});
-  v1::KvWatchRequest beat;
+  v1::WatchKeysRequest beat;
   beat.mutable_heartbeat()->set_number(2);
   client.port->send(beat);
   broker_.pass(std::chrono::milliseconds{4'900});
@@ -131,12 +131,12 @@ TEST_F(WatchCallTest, ADeletedBucketEndsItAfterItsLastChange) {
 
 TEST_F(WatchCallTest, WrongRequestsAreRefusedByName) {
   create_bucket();
-  const auto refusal = [&](const v1::KvWatchRequest& request) {
+  const auto refusal = [&](const v1::WatchKeysRequest& request) {
     Client client = watch(request);
     return client.port->wait_for_end();
   };
   EXPECT_EQ(refusal({}).error_message(), "invalid_argument: start is missing in the first request");
-  v1::KvWatchRequest request = start();
+  v1::WatchKeysRequest request = start();
   request.mutable_start()->set_bucket("none");
   EXPECT_EQ(refusal(request).error_message(), "bucket_not_found: there is no bucket 'none'");
   request.mutable_start()->set_bucket("a b");

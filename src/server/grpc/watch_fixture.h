@@ -18,8 +18,8 @@
 /// Watch calls over a real shard; for tests only.
 namespace baton::watch_test {
 
-using Responses = std::vector<v1::KvWatchResponse>;
-using Port = TestPort<v1::KvWatchResponse>;
+using Responses = std::vector<v1::WatchKeysResponse>;
+using Port = TestPort<v1::WatchKeysResponse>;
 
 /// A bucket "b", and clients that watch it.
 class WatchCallTest : public StreamTest {
@@ -32,7 +32,7 @@ class WatchCallTest : public StreamTest {
     auto stream = std::make_shared<WatchCall>(state_);
     return {stream, std::make_unique<Port>(broker_, stream, true)};
   }
-  Client watch(const v1::KvWatchRequest& request) {
+  Client watch(const v1::WatchKeysRequest& request) {
     Client client = connect();
     client.port->send(request);
     return client;
@@ -62,18 +62,18 @@ class WatchCallTest : public StreamTest {
         .description.watches;
   }
 
-  static v1::KvWatchRequest start(const std::string& prefix = {},
-                                  std::optional<std::uint64_t> after = {},
-                                  const std::string& session = {}) {
-    v1::KvWatchRequest request;
+  static v1::WatchKeysRequest start(const std::string& prefix = {},
+                                    std::optional<std::uint64_t> after = {},
+                                    const std::string& session = {}) {
+    v1::WatchKeysRequest request;
     request.mutable_start()->set_bucket("b");
     request.mutable_start()->set_prefix(prefix);
     if (after.has_value()) request.mutable_start()->set_resume_after(*after);
     request.mutable_start()->set_session(session);
     return request;
   }
-  static v1::KvWatchRequest goodbye() {
-    v1::KvWatchRequest request;
+  static v1::WatchKeysRequest goodbye() {
+    v1::WatchKeysRequest request;
     request.set_goodbye(true);
     return request;
   }
@@ -81,13 +81,13 @@ class WatchCallTest : public StreamTest {
   /// "started a=1@1 | end 1 | b=2@2 -a@3 ~c@4 lost k@1 | compacted:1", in the order of the fields.
   static std::string text(const Responses& all) {
     std::string out;
-    for (const v1::KvWatchResponse& one : all) {
+    for (const v1::WatchKeysResponse& one : all) {
       if (one.has_started()) out += one.started().resumed() ? "resumed " : "started ";
       if (one.has_compacted()) out += fmt::format("compacted:{} ", int{one.compacted().reason()});
       for (const v1::KvEntry& entry : one.snapshot()) out += text(entry) + " ";
       if (one.has_snapshot_end()) out += fmt::format("end@{} ", one.snapshot_end().revision());
-      for (const v1::KvChange& change : one.changes()) out += text(change) + " ";
-      for (const v1::KvSessionLost& lost : one.sessions_lost()) {
+      for (const v1::WatchKeysResponse::Change& change : one.changes()) out += text(change) + " ";
+      for (const v1::WatchKeysResponse::SessionLost& lost : one.sessions_lost()) {
         out += fmt::format("lost:{}@{} ", lost.key(), lost.revision());
       }
     }
@@ -97,9 +97,9 @@ class WatchCallTest : public StreamTest {
   static std::string text(const v1::KvEntry& entry) {
     return fmt::format("{}={}@{}", entry.key(), entry.value(), entry.revision());
   }
-  static std::string text(const v1::KvChange& change) {
-    if (change.kind() == v1::KV_CHANGE_KIND_PUT) return "+" + text(change.entry());
-    const char mark = change.kind() == v1::KV_CHANGE_KIND_REMOVED ? '-' : '~';
+  static std::string text(const v1::WatchKeysResponse::Change& change) {
+    if (change.kind() == v1::WatchKeysResponse::Change::KIND_PUT) return "+" + text(change.entry());
+    const char mark = change.kind() == v1::WatchKeysResponse::Change::KIND_REMOVED ? '-' : '~';
     return fmt::format("{}{}@{}", mark, change.entry().key(), change.entry().revision());
   }
   static std::size_t ends(const Responses& all) {

@@ -26,9 +26,13 @@ inline constexpr std::uint64_t kCreditMax = std::uint64_t{1} << 40U;
 // Threads that may wait for the disk.
 inline constexpr std::size_t kBackgroundThreads = 2;
 
-// Keys: a page of a list or of a snapshot, below the 4 MiB that a gRPC client accepts by default.
-inline constexpr std::uint32_t kKvListEntries = 1000;
-inline constexpr std::size_t kKvListBytes = 1 * kMiB;
+// A page of a list, or of a snapshot of keys: below the 4 MiB that a gRPC client accepts by
+// default.
+inline constexpr std::size_t kPageItems = 1000;
+inline constexpr std::size_t kPageBytes = 1 * kMiB;
+// Partitions behind which a shard adds no further stream to a page.
+inline constexpr std::size_t kPagePartitions = 10'000;
+inline constexpr std::size_t kPageTokenBytes = 4 * kKiB;
 // Credit of one watch: changes and bytes that the shard may send before they are written. At least
 // half of the credit is always with the shard or on its way there.
 inline constexpr std::uint64_t kWatchChanges = 256;

@@ -133,8 +133,8 @@ KvWatchCommand WatchSession::make_watch() {
                      .credit = limits::kWatchChanges,
                      .credit_bytes = limits::kWatchBytes,
                      .session = wanted_.session};
-  command.page_entries_max = limits::kKvListEntries;
-  command.page_bytes_max = limits::kKvListBytes;
+  command.page_entries_max = limits::kPageItems;
+  command.page_bytes_max = limits::kPageBytes;
   command.sink = self();
   return command;
 }
@@ -144,8 +144,8 @@ KvSnapshotCommand WatchSession::make_snapshot() {
   command.request = {.bucket = wanted_.bucket,
                      .prefix = wanted_.filter.text,
                      .after = std::exchange(next_page_, {}),
-                     .entries_max = limits::kKvListEntries,
-                     .bytes_max = limits::kKvListBytes};
+                     .entries_max = limits::kPageItems,
+                     .bytes_max = limits::kPageBytes};
   command.watch = watch_;
   command.credit = limits::kWatchChanges;
   return command;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,10 @@ struct DescribeBucketCommand {
 /// Of one shard.
 struct ListBucketsCommand {
   std::string bucket;  // A prefix.
+  std::string after;   // Only names behind this one.
+  std::size_t buckets_max = std::numeric_limits<std::size_t>::max();
   std::vector<KvBucketDescription> descriptions;
+  bool more = false;  // There are buckets behind the last one described.
 };
 
 struct KvGetCommand {

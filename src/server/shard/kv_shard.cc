@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "base/assert.h"
@@ -126,9 +127,8 @@ void KvShard::on(DescribeBucketCommand& command, Instant /*now*/) {
 }
 
 void KvShard::on(ListBucketsCommand& command, Instant /*now*/) {
-  for (KvBucketDescription& bucket : machine_.list_buckets()) {
-    if (bucket.name.starts_with(command.bucket)) command.descriptions.push_back(std::move(bucket));
-  }
+  std::tie(command.descriptions, command.more) = machine_.list_buckets(
+      {.prefix = command.bucket, .after = command.after}, command.buckets_max);
 }
 
 void KvShard::on(KvGetCommand& command, Instant now) {

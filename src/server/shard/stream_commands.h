@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +62,12 @@ struct DescribeStreamCommand {
 /// Of one shard.
 struct ListStreamsCommand {
   std::string stream;  // A prefix.
+  std::string after;   // Only names behind this one.
+  std::size_t streams_max = std::numeric_limits<std::size_t>::max();
+  // No stream is begun when those before it have as many partitions.
+  std::size_t partitions_max = std::numeric_limits<std::size_t>::max();
   std::vector<StreamDescription> descriptions;
+  bool more = false;  // There are streams behind the last one described.
 };
 
 struct StartProducerCommand {
@@ -198,7 +204,10 @@ struct GroupReport {
 /// Of one shard.
 struct ListGroupsCommand {
   std::string stream;  // Empty = all.
+  std::optional<GroupId> after;
+  std::size_t groups_max = std::numeric_limits<std::size_t>::max();
   std::vector<GroupReport> groups;
+  bool more = false;  // There are groups behind the last one reported.
 };
 /// One group at all partitions of its stream.
 struct GroupCommand {

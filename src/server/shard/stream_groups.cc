@@ -181,8 +181,11 @@ void StreamShard::on(SetGroupOffsetsCommand& command, Instant now) {
 }
 
 void StreamShard::on(ListGroupsCommand& command, Instant /*now*/) {
-  for (GroupDescription& group : coordinator_.list(command.stream)) {
-    command.groups.push_back(report(std::move(group)));
+  // One more than wanted tells whether there are more.
+  const std::size_t asked = std::max(command.groups_max, command.groups_max + 1);
+  for (GroupDescription& group : coordinator_.list(command.stream, command.after, asked)) {
+    command.more = command.groups.size() == command.groups_max;
+    if (!command.more) command.groups.push_back(report(std::move(group)));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/assert.h"
+#include "base/name_range.h"
 
 namespace baton {
 namespace {
@@ -278,11 +279,17 @@ void StreamShard::on(DescribeStreamCommand& command, Instant /*now*/) {
 }
 
 void StreamShard::on(ListStreamsCommand& command, Instant /*now*/) {
-  for (const auto& [id, stream] : catalog_.all()) {
-    if (stream.name.starts_with(command.stream)) {
-      command.descriptions.push_back(describe(stream));
-    }
-  }
+  std::size_t partitions = 0;
+  command.more = take_names(catalog_.names(), {.prefix = command.stream, .after = command.after},
+                            [&](const std::string& /*name*/, StreamId id) {
+                              if (command.descriptions.size() == command.streams_max ||
+                                  partitions >= command.partitions_max) {
+                                return false;
+                              }
+                              command.descriptions.push_back(describe(*catalog_.find(id)));
+                              partitions += command.descriptions.back().partitions.size();
+                              return true;
+                            });
 }
 
 void StreamShard::on(StartProducerCommand& command, Instant now) {

@@ -249,6 +249,50 @@ TEST_F(StreamShardTest, ADeletedStreamTakesItsFilesAndItsGroupsAlong) {
   EXPECT_FALSE(query_offset().offset.has_value());
 }
 
+TEST_F(StreamShardTest, AListIsBoundedByStreamsAndByTheirPartitions) {
+  for (const char* const name : {"c", "a", "b"}) {
+    const auto done = execute(CreateStreamCommand{
+        .stream = name, .partitions = 2, .settings = {}, .error = {}, .description = {}});
+    ASSERT_FALSE(done.error.has_value());
+  }
+  const auto list = [&](const std::string& after, std::size_t streams, std::size_t partitions) {
+    ListStreamsCommand wanted;
+    wanted.after = after;
+    wanted.streams_max = streams;
+    wanted.partitions_max = partitions;
+    std::string names;
+    const ListStreamsCommand done = execute(std::move(wanted));
+    for (const StreamDescription& stream : done.descriptions) names += stream.name;
+    return names + (done.more ? "..." : "");
+  };
+  EXPECT_EQ(list("", 9, 99), "abc");
+  EXPECT_EQ(list("", 2, 99), "ab...");
+  EXPECT_EQ(list("b", 2, 99), "c");
+  EXPECT_EQ(list("", 9, 3), "ab...");
+  EXPECT_EQ(list("", 9, 1), "a...");
+}
+
+TEST_F(StreamShardTest, AListOfGroupsSaysWhetherItHasMore) {
+  create(3);
+  for (const std::uint32_t partition : {0U, 1U, 2U}) {
+    StoreOffsetCommand store;
+    store.stream = "s";
+    store.request.group = {"s", partition, "g"};
+    ASSERT_FALSE(execute(std::move(store)).error.has_value());
+  }
+  ListGroupsCommand wanted;
+  wanted.groups_max = 2;
+  const ListGroupsCommand first = execute(wanted);
+  ASSERT_EQ(first.groups.size(), 2U);
+  EXPECT_TRUE(first.more);
+  wanted.after = first.groups.back().description.group;
+  const ListGroupsCommand second = execute(wanted);
+  ASSERT_EQ(second.groups.size(), 1U);
+  EXPECT_EQ(second.groups[0].description.group.partition, 2U);
+  EXPECT_FALSE(second.more);
+  EXPECT_FALSE(execute(ListGroupsCommand{}).more);
+}
+
 TEST_F(StreamShardTest, FilesOfADeletedStreamGoAtTheNextStartIfTheyCouldNotBefore) {
   create(1);
   append(batch());
