@@ -110,7 +110,7 @@ TEST(QueueHandle, AListIsWalkedPageByPage) {
   };
   Broker client = connect(broker);
 
-  const auto queues = client.list_queues("o");
+  const auto queues = client.queues("o");
 
   ASSERT_TRUE(queues.has_value());
   ASSERT_EQ(queues->size(), 3U);
@@ -126,13 +126,13 @@ TEST(QueueHandle, AListThatFailsInTheMiddleIsAnError) {
                ? grpc::Status::OK
                : refusal(grpc::StatusCode::INVALID_ARGUMENT, 1, "invalid_argument");
   };
-  EXPECT_EQ(connect(broker).list_queues().error().code, Errc::invalid_argument);
+  EXPECT_EQ(connect(broker).queues().error().code, Errc::invalid_argument);
   // A broker that leads in a circle.
   broker.on_list = [](const v1::ListQueuesRequest&, v1::ListQueuesResponse& response) {
     response.set_next_page_token("1");
     return grpc::Status::OK;
   };
-  EXPECT_EQ(connect(broker).list_queues().error().code, Errc::internal);
+  EXPECT_EQ(connect(broker).queues().error().code, Errc::internal);
 }
 
 TEST(QueueHandle, AnswersEachAck) {

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
-#include "base/names.h"
 #include "core/kv/types.h"
 #include "server/grpc/status.h"
 #include "server/grpc/times.h"
+#include "server/session/checks.h"
 #include "server/session/limits.h"
 
 namespace baton {
@@ -21,11 +20,6 @@ KvSettings convert_settings(const v1::BucketSettings& in) {
   if (in.has_history_changes_max()) out.history_changes_max = in.history_changes_max();
   if (in.has_history_bytes_max()) out.history_bytes_max = in.history_bytes_max();
   return out;
-}
-
-Status check_prefix(std::string_view field, const std::string& prefix) {
-  if (prefix.empty()) return {};
-  return validate_name(field, prefix, limits::kKvKeyBytes);
 }
 
 template <class Request>
@@ -48,78 +42,63 @@ Error mismatch(const KvEntryRef& current) {
 }  // namespace
 
 Result<CreateBucketCommand> convert(const v1::CreateBucketRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.name()));
   CreateBucketCommand out;
   out.bucket = request.name();
   out.settings = convert_settings(request.settings());
-  BATON_TRY_STATUS(validate(out.settings));
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<DeleteBucketCommand> convert(const v1::DeleteBucketRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.name()));
-  return DeleteBucketCommand{.bucket = request.name(), .error = {}};
+  DeleteBucketCommand out{.bucket = request.name(), .error = {}};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 Result<DescribeBucketCommand> convert(const v1::DescribeBucketRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.name()));
-  return DescribeBucketCommand{.bucket = request.name(), .error = {}, .description = {}};
+  DescribeBucketCommand out{.bucket = request.name(), .error = {}, .description = {}};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 Result<KvGetCommand> convert(const v1::GetKeyRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
-  BATON_TRY_STATUS(validate_kv_key(request.key()));
-  return KvGetCommand{
-      .bucket = request.bucket(), .key = request.key(), .error = {}, .entry = nullptr};
+  KvGetCommand out{.bucket = request.bucket(), .key = request.key(), .error = {}, .entry = nullptr};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 Result<KvPutCommand> convert(v1::PutKeyRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
-  BATON_TRY_STATUS(validate_kv_key(request.key()));
-  if (request.value().size() > limits::kKvValueBytesMax) {
-    return too_long("value", request.value().size(), limits::kKvValueBytesMax);
-  }
   KvPutCommand out;
   if (request.has_ttl()) {
     BATON_TRY(out.request.ttl, convert_duration("ttl", request.ttl(), limits::kKvTtlMax));
-    if (out.request.ttl == Duration{0}) {
-      return Error{Errc::invalid_argument,
-                   "ttl is 0; it is at least 1 ms, and absent for a key that stays"};
-    }
   }
   out.request.bucket = request.bucket();
   out.request.key = request.key();
   out.request.expected = expected(request);
   out.request.value = std::move(*request.mutable_value());
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<KvRemoveCommand> convert(const v1::DeleteKeyRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
-  BATON_TRY_STATUS(validate_kv_key(request.key()));
-  if (request.has_expected_revision() && request.expected_revision() == 0) {
-    return Error{Errc::invalid_argument,
-                 "expected_revision is 0: what is not there needs no removal"};
-  }
   KvRemoveCommand out;
   out.request = {.bucket = request.bucket(), .key = request.key(), .expected = expected(request)};
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<Paged<ListBucketsCommand>> convert(const v1::ListBucketsRequest& request) {
-  if (!request.prefix().empty()) BATON_TRY_STATUS(validate_bucket_name(request.prefix()));
   Paged<ListBucketsCommand> out;
+  out.wanted.bucket = request.prefix();
+  BATON_TRY_STATUS(check(out.wanted));
   BATON_TRY(out.page,
             read_page("buckets " + request.prefix(), request.page_size(), request.page_token()));
-  out.wanted.bucket = request.prefix();
   out.wanted.after = out.page.after;
   out.wanted.buckets_max = out.page.items_max;
   return out;
 }
 
 Result<KvListCommand> convert(const v1::ListKeysRequest& request) {
-  BATON_TRY_STATUS(validate_bucket_name(request.bucket()));
-  BATON_TRY_STATUS(check_prefix("prefix", request.prefix()));
   BATON_TRY(Page page, read_page(list_of_keys(request.bucket(), request.prefix()),
                                  request.page_size(), request.page_token()));
   KvListCommand out;
@@ -128,25 +107,21 @@ Result<KvListCommand> convert(const v1::ListKeysRequest& request) {
                  .after = std::move(page.after),
                  .entries_max = page.items_max,
                  .bytes_max = limits::kPageBytes};
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<WatchWanted> convert(const v1::WatchKeysRequest::Start& start) {
-  BATON_TRY_STATUS(validate_bucket_name(start.bucket()));
   WatchWanted out;
   out.bucket = start.bucket();
   if (start.has_key()) {
-    BATON_TRY_STATUS(validate_kv_key(start.key()));
     out.filter = {.text = start.key(), .exact = true};
   } else {
-    BATON_TRY_STATUS(check_prefix("prefix", start.prefix()));
     out.filter = {.text = start.prefix(), .exact = false};
   }
   if (start.has_resume_after()) out.after = Revision{start.resume_after()};
-  if (!start.session().empty()) {
-    BATON_TRY_STATUS(validate_name("session", start.session(), limits::kKvKeyBytes));
-  }
   out.session = start.session();
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 

@@ -1,14 +1,11 @@
 #include "server/grpc/queue_convert.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "server/grpc/queue_settings.h"
 #include "server/session/bounds.h"
+#include "server/session/checks.h"
 #include "server/session/limits.h"
 
 namespace baton {
@@ -17,17 +14,12 @@ namespace {
 template <class T>
 using Repeated = google::protobuf::RepeatedPtrField<T>;
 
-Status check_items(std::string_view field, int count) {
-  const auto items = static_cast<std::size_t>(count);
-  if (items <= limits::kBatchItems) return {};
-  return Error{Errc::invalid_argument,
-               fmt::format("{} has {} items; the limit is {}", field, items, limits::kBatchItems)};
+template <class T>
+Status check_count(std::string_view field, const Repeated<T>& items) {
+  return check_items(field, static_cast<std::size_t>(items.size()));
 }
 
 Result<NewMessage> convert_message(v1::NewMessage& in) {
-  if (in.payload().size() > limits::kPayloadBytesMax) {
-    return over_limit("length of payload", in.payload().size(), limits::kPayloadBytesMax);
-  }
   NewMessage out;
   out.headers.reserve(in.headers().size());
   for (auto& [name, value] : *in.mutable_headers())
@@ -40,7 +32,7 @@ Result<NewMessage> convert_message(v1::NewMessage& in) {
   BATON_TRY(out.expires_after,
             convert_ms("expires_after_ms", in.expires_after_ms(), limits::kRetentionMax));
   out.payload = std::move(*in.mutable_payload());
-  BATON_TRY_STATUS(validate(out));
+  BATON_TRY_STATUS(check_item(out));
   return out;
 }
 
@@ -51,9 +43,6 @@ Result<LeaseToken> convert_item(std::string& token, const QueueTokens& tokens) {
 Result<NackItem> convert_item(v1::NackItem& in, const QueueTokens& tokens) {
   BATON_TRY(const LeaseToken token, tokens.open(in.lease_token()));
   NackItem out{.token = token, .retry = {}, .reason = {}};
-  if (in.reason().size() > limits::kReasonBytes) {
-    return over_limit("length of reason", in.reason().size(), limits::kReasonBytes);
-  }
   out.reason = std::move(*in.mutable_reason());
   if (in.has_delay_ms()) {
     out.retry.kind = Retry::Kind::after;
@@ -61,6 +50,7 @@ Result<NackItem> convert_item(v1::NackItem& in, const QueueTokens& tokens) {
   } else if (in.has_release() && in.release()) {
     out.retry.kind = Retry::Kind::release;
   }
+  BATON_TRY_STATUS(check_item(out));
   return out;
 }
 
@@ -68,6 +58,7 @@ Result<ExtendItem> convert_item(v1::ExtendItem& in, const QueueTokens& tokens) {
   BATON_TRY(const LeaseToken token, tokens.open(in.lease_token()));
   ExtendItem out{.token = token};
   BATON_TRY(out.timeout, convert_ms("timeout_ms", in.timeout_ms(), limits::kVisibilityTimeoutMax));
+  BATON_TRY_STATUS(check_item(out));
   return out;
 }
 
@@ -113,58 +104,40 @@ Batch<ExtendCommand> sort(const std::string& queue, Repeated<v1::ExtendItem>& in
 /// The fields that LeaseRequest and ConsumeStart share.
 template <class Start>
 Result<AttachCommand> convert_attach(Start& start) {
-  BATON_TRY_STATUS(validate_queue_name(start.queue()));
-  if (!start.consumer_id().empty()) BATON_TRY_STATUS(validate_consumer_id(start.consumer_id()));
-  if (start.in_flight_max() > limits::kInFlightMax) {
-    return over_limit("in_flight_max", start.in_flight_max(), limits::kInFlightMax);
-  }
-  if (start.in_flight_bytes_max() > limits::kInFlightBytesMax) {
-    return over_limit("in_flight_bytes_max", start.in_flight_bytes_max(),
-                      limits::kInFlightBytesMax);
-  }
-  if (start.concurrency() > limits::kInFlightMax) {
-    return over_limit("concurrency", start.concurrency(), limits::kInFlightMax);
-  }
   AttachCommand out;
   if (start.concurrency() != 0) out.concurrency = start.concurrency();
   out.queue = std::move(*start.mutable_queue());
   out.consumer_id = std::move(*start.mutable_consumer_id());
   if (start.in_flight_max() != 0) out.in_flight_max = start.in_flight_max();
   if (start.in_flight_bytes_max() != 0) out.in_flight_bytes_max = start.in_flight_bytes_max();
+  BATON_TRY_STATUS(check(out));
   return out;
-}
-
-/// A rate that is next to nothing would overflow the time to wait; NaN compares false.
-Status check_redrive_rate(double rate) {
-  const bool limited = rate >= limits::kRedriveRateMin && rate <= limits::kRedriveRateMax;
-  if (rate == 0 || limited) return {};
-  return Error{Errc::invalid_argument,
-               fmt::format("rate is {}; it may be 0 (no limit), or {} to {} messages a second",
-                           rate, limits::kRedriveRateMin, limits::kRedriveRateMax)};
 }
 
 /// For commands that only name a queue.
 template <class Command>
 Result<Command> convert_name(std::string* name) {
-  BATON_TRY_STATUS(validate_queue_name(*name));
   Command out;
   out.queue = std::move(*name);
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 }  // namespace
 
 Result<CreateQueueCommand> convert(v1::CreateQueueRequest& request) {
-  BATON_TRY(CreateQueueCommand out, convert_name<CreateQueueCommand>(request.mutable_name()));
+  CreateQueueCommand out;
+  out.queue = std::move(*request.mutable_name());
   BATON_TRY(out.settings, convert_settings(request.settings()));
-  BATON_TRY_STATUS(validate(patched({}, out.settings)));
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<UpdateQueueCommand> convert(v1::UpdateQueueRequest& request) {
-  BATON_TRY(UpdateQueueCommand out, convert_name<UpdateQueueCommand>(request.mutable_name()));
-  // Whether the settings go together depends on those the queue has: the machine checks them.
+  UpdateQueueCommand out;
+  out.queue = std::move(*request.mutable_name());
   BATON_TRY(out.settings, convert_settings(request.settings()));
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
@@ -177,11 +150,11 @@ Result<DescribeQueueCommand> convert(v1::DescribeQueueRequest& request) {
 }
 
 Result<Paged<ListQueuesCommand>> convert(const v1::ListQueuesRequest& request) {
-  if (!request.prefix().empty()) BATON_TRY_STATUS(validate_queue_name(request.prefix()));
   Paged<ListQueuesCommand> out;
+  out.wanted.queue = request.prefix();
+  BATON_TRY_STATUS(check(out.wanted));
   BATON_TRY(out.page,
             read_page("queues " + request.prefix(), request.page_size(), request.page_token()));
-  out.wanted.queue = request.prefix();
   out.wanted.after = out.page.after;
   out.wanted.described_max = out.page.items_max;
   return out;
@@ -189,41 +162,42 @@ Result<Paged<ListQueuesCommand>> convert(const v1::ListQueuesRequest& request) {
 
 Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
-  BATON_TRY_STATUS(check_items("messages", request.messages_size()));
+  BATON_TRY_STATUS(check_count("messages", request.messages()));
   return sort_items(std::move(*request.mutable_queue()), *request.mutable_messages(),
                     &EnqueueCommand::messages, convert_message);
 }
 
 Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
-  BATON_TRY_STATUS(check_items("lease_tokens", request.lease_tokens_size()));
+  BATON_TRY_STATUS(check_count("lease_tokens", request.lease_tokens()));
   return sort(request.queue(), *request.mutable_lease_tokens(), seal.of(request.queue()));
 }
 
 Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
-  BATON_TRY_STATUS(check_items("items", request.items_size()));
+  BATON_TRY_STATUS(check_count("items", request.items()));
   return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
 }
 
 Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
-  BATON_TRY_STATUS(check_items("items", request.items_size()));
+  BATON_TRY_STATUS(check_count("items", request.items()));
   return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
 }
 
 Result<LeaveCommand> convert(v1::LeaveRequest& request) {
-  BATON_TRY_STATUS(validate_consumer_id(request.consumer_id()));
-  BATON_TRY(LeaveCommand out, convert_name<LeaveCommand>(request.mutable_queue()));
+  LeaveCommand out;
+  out.queue = std::move(*request.mutable_queue());
   out.consumer_id = std::move(*request.mutable_consumer_id());
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<PeekCommand> convert(v1::PeekRequest& request) {
-  BATON_TRY(PeekCommand out, convert_name<PeekCommand>(request.mutable_queue()));
-  if (request.messages_max() > limits::kPeekMax)
-    return over_limit("messages_max", request.messages_max(), limits::kPeekMax);
+  PeekCommand out;
+  out.queue = std::move(*request.mutable_queue());
   out.messages_max = request.messages_max() == 0 ? limits::kPeekDefault : request.messages_max();
+  BATON_TRY_STATUS(check(out));
   if (!request.id().empty()) {
     BATON_TRY(out.id, Uuid::parse(request.id()));
   }
@@ -236,27 +210,21 @@ Result<PurgeCommand> convert(v1::PurgeRequest& request) {
 
 Result<Batch<CancelCommand>> convert(v1::CancelRequest& request) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
-  BATON_TRY_STATUS(check_items("ids", request.ids_size()));
+  BATON_TRY_STATUS(check_count("ids", request.ids()));
   return sort_items(std::move(*request.mutable_queue()), *request.mutable_ids(),
                     &CancelCommand::ids, [](std::string& id) { return Uuid::parse(id); });
 }
 
 Result<RedriveCommand> convert(v1::RedriveRequest& request) {
-  BATON_TRY(RedriveCommand out, convert_name<RedriveCommand>(request.mutable_queue()));
-  if (!request.to().empty()) BATON_TRY_STATUS(validate_queue_name(request.to()));
-  if (!request.source_queue().empty())
-    BATON_TRY_STATUS(validate_queue_name(request.source_queue()));
-  if (request.reason_contains().size() > limits::kReasonBytes) {
-    return over_limit("length of reason_contains", request.reason_contains().size(),
-                      limits::kReasonBytes);
-  }
-  BATON_TRY_STATUS(check_redrive_rate(request.rate()));
+  RedriveCommand out;
+  out.queue = std::move(*request.mutable_queue());
   out.to = std::move(*request.mutable_to());
   out.messages_max = request.messages_max();
   out.reason_contains = std::move(*request.mutable_reason_contains());
   out.source_queue = std::move(*request.mutable_source_queue());
   out.rate = request.rate();
   out.dry_run = request.dry_run();
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
@@ -275,10 +243,10 @@ Result<AttachCommand> convert(v1::ConsumeStart& start) {
 
 Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
                                     const QueueTokens& tokens) {
-  BATON_TRY_STATUS(check_items("acks", request.acks_size()));
-  BATON_TRY_STATUS(check_items("nacks", request.nacks_size()));
-  BATON_TRY_STATUS(check_items("extends", request.extends_size()));
-  BATON_TRY_STATUS(check_items("begun", request.begun_size()));
+  BATON_TRY_STATUS(check_count("acks", request.acks()));
+  BATON_TRY_STATUS(check_count("nacks", request.nacks()));
+  BATON_TRY_STATUS(check_count("extends", request.extends()));
+  BATON_TRY_STATUS(check_count("begun", request.begun()));
   ConsumerBatch out;
   if (request.acks_size() != 0) out.acks = sort(queue, *request.mutable_acks(), tokens);
   if (request.nacks_size() != 0) out.nacks = sort(queue, *request.mutable_nacks(), tokens);

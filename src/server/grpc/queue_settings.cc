@@ -1,13 +1,11 @@
 #include "server/grpc/queue_settings.h"
 
-#include <cmath>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "server/grpc/times.h"
-#include "server/session/bounds.h"
 
 namespace baton {
 namespace {
@@ -85,24 +83,6 @@ void set(const Field& field, v1::QueueSettings& out, FairnessCost value) {
 static_assert(static_cast<int>(FairnessCost::message) == v1::FAIRNESS_COST_MESSAGE);
 static_assert(static_cast<int>(FairnessCost::byte) == v1::FAIRNESS_COST_BYTE);
 
-Status convert_keys(const v1::QueueSettings& in, QueueSettingsPatch& out) {
-  if (in.weights().size() > limits::kWeightsPerQueue) {
-    return over_limit("number of weights", in.weights().size(), limits::kWeightsPerQueue);
-  }
-  for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
-  if (in.throttles().size() > limits::kThrottlesPerQueue) {
-    return over_limit("number of throttles", in.throttles().size(), limits::kThrottlesPerQueue);
-  }
-  for (const auto& [key, throttle] : in.throttles()) {
-    // NaN passes every comparison below.
-    if (std::isnan(throttle.rate())) {
-      return Error{Errc::invalid_argument, fmt::format("rate of throttle '{}' is no number", key)};
-    }
-    out.throttles.emplace(key, ThrottleRate{.rate = throttle.rate(), .burst = throttle.burst()});
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<QueueSettingsPatch> convert_settings(const v1::QueueSettings& in) {
@@ -114,7 +94,10 @@ Result<QueueSettingsPatch> convert_settings(const v1::QueueSettings& in) {
     converted = get(field, in, out.*setting.patch);
   });
   BATON_TRY_STATUS(converted);
-  BATON_TRY_STATUS(convert_keys(in, out));
+  for (const auto& [key, weight] : in.weights()) out.weights.emplace(key, weight);
+  for (const auto& [key, throttle] : in.throttles()) {
+    out.throttles.emplace(key, ThrottleRate{.rate = throttle.rate(), .burst = throttle.burst()});
+  }
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <baton/v1/session.pb.h>
 #include <baton/v1/status.pb.h>
 #include <baton/v1/streams.pb.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
 
 #include <set>

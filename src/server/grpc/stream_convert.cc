@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
-#include "base/names.h"
-#include "core/stream/limits.h"
 #include "server/grpc/record_wire.h"
 #include "server/grpc/times.h"
+#include "server/session/checks.h"
 #include "server/session/limits.h"
 
 namespace baton {
@@ -47,13 +45,6 @@ Result<StreamSettingsPatch> convert_settings(const v1::StreamSettings& in) {
   }
   if (in.has_batch_bytes_max()) out.batch_bytes_max = in.batch_bytes_max();
   return out;
-}
-
-/// Checks the form only, so that an error can show the name. The shard knows whether it exists.
-Status check_stream(const std::string& name) { return validate_stream_name(name); }
-
-Status check_group(const std::string& name) {
-  return validate_name("group", name, limits::kGroupNameBytes);
 }
 
 Result<ReadFrom::Place> convert_place(v1::ReadFrom::Place in, ReadFrom::Place otherwise) {
@@ -112,8 +103,8 @@ NewRecord convert_record(v1::NewRecord& in) {
 
 Result<CreateStreamCommand> convert(const v1::CreateStreamRequest& request) {
   CreateStreamCommand out;
-  BATON_TRY_STATUS(check_stream(request.name()));
   out.stream = request.name();
+  BATON_TRY_STATUS(check(out));
   out.partitions = request.partitions() == 0 ? 1 : request.partitions();
   BATON_TRY(out.settings, convert_settings(request.settings()));
   return out;
@@ -121,28 +112,30 @@ Result<CreateStreamCommand> convert(const v1::CreateStreamRequest& request) {
 
 Result<UpdateStreamCommand> convert(const v1::UpdateStreamRequest& request) {
   UpdateStreamCommand out;
-  BATON_TRY_STATUS(check_stream(request.name()));
   out.stream = request.name();
+  BATON_TRY_STATUS(check(out));
   BATON_TRY(out.settings, convert_settings(request.settings()));
   return out;
 }
 
 Result<DeleteStreamCommand> convert(const v1::DeleteStreamRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.name()));
-  return DeleteStreamCommand{.stream = request.name(), .error = {}};
+  DeleteStreamCommand out{.stream = request.name(), .error = {}};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 Result<DescribeStreamCommand> convert(const v1::DescribeStreamRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.name()));
-  return DescribeStreamCommand{.stream = request.name(), .error = {}, .description = {}};
+  DescribeStreamCommand out{.stream = request.name(), .error = {}, .description = {}};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 Result<Paged<ListStreamsCommand>> convert(const v1::ListStreamsRequest& request) {
-  if (!request.prefix().empty()) BATON_TRY_STATUS(check_stream(request.prefix()));
   Paged<ListStreamsCommand> out;
+  out.wanted.stream = request.prefix();
+  BATON_TRY_STATUS(check(out.wanted));
   BATON_TRY(out.page,
             read_page("streams " + request.prefix(), request.page_size(), request.page_token()));
-  out.wanted.stream = request.prefix();
   out.wanted.after = out.page.after;
   out.wanted.streams_max = out.page.items_max;
   out.wanted.partitions_max = limits::kPagePartitions;
@@ -150,25 +143,24 @@ Result<Paged<ListStreamsCommand>> convert(const v1::ListStreamsRequest& request)
 }
 
 Result<Paged<ListGroupsCommand>> convert(const v1::ListGroupsRequest& request) {
-  if (!request.stream().empty()) BATON_TRY_STATUS(check_stream(request.stream()));
   Paged<ListGroupsCommand> out;
+  out.wanted.stream = request.stream();
+  BATON_TRY_STATUS(check(out.wanted));
   BATON_TRY(out.page,
             read_page("groups " + request.stream(), request.page_size(), request.page_token()));
-  out.wanted.stream = request.stream();
   BATON_TRY(out.wanted.after, group_after(out.page));
   out.wanted.groups_max = out.page.items_max;
   return out;
 }
 
 Result<StartProducerCommand> convert(const v1::InitProducerRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.stream()));
-  return StartProducerCommand{
+  StartProducerCommand out{
       .stream = request.stream(), .producer = request.producer(), .error = {}, .started = {}};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.stream()));
-  BATON_TRY_STATUS(check_group(request.group()));
   if (request.offset() < 0) {
     return Error{Errc::invalid_argument,
                  fmt::format("offset is {}; it must not be negative", request.offset())};
@@ -178,43 +170,34 @@ Result<StoreOffsetCommand> convert(const v1::StoreOffsetRequest& request) {
   out.request.group = {request.stream(), request.partition(), request.group()};
   out.request.offset = GroupOffset{static_cast<std::uint64_t>(request.offset())};
   out.request.may_rewind = true;
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<QueryOffsetCommand> convert(const v1::QueryOffsetRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.stream()));
-  BATON_TRY_STATUS(check_group(request.group()));
   QueryOffsetCommand out;
   out.stream = request.stream();
   out.partition = PartitionNumber{request.partition()};
   out.group = request.group();
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<SetGroupOffsetsCommand> convert(const v1::SetGroupOffsetsRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.stream()));
-  BATON_TRY_STATUS(check_group(request.group()));
   SetGroupOffsetsCommand out;
   out.stream = request.stream();
   out.group = request.group();
   out.dry_run = request.dry_run();
-  if (request.offsets().empty()) {
-    return Error{Errc::invalid_argument, "offsets is empty: name at least one partition"};
-  }
-  std::set<std::uint32_t> named;
   for (const v1::NewGroupOffset& item : request.offsets()) {
     if (item.offset() < 0) {
       return Error{Errc::invalid_argument,
                    fmt::format("offset of partition {} is {}; it must not be negative",
                                item.partition(), item.offset())};
     }
-    if (!named.insert(item.partition()).second) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("offsets names partition {} twice", item.partition())};
-    }
     out.moves.push_back({.partition = PartitionNumber{item.partition()},
                          .offset = GroupOffset{static_cast<std::uint64_t>(item.offset())}});
   }
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
@@ -222,9 +205,6 @@ namespace {
 
 Result<std::optional<Handover>> convert_handover(const v1::SubscribeRequest::Start& start) {
   if (start.handover() == v1::GROUP_HANDOVER_UNSPECIFIED) return std::nullopt;
-  if (!start.single_active()) {
-    return Error{Errc::invalid_argument, "handover is for single_active subscriptions"};
-  }
   if (start.handover() == v1::GROUP_HANDOVER_AT_ONCE) return std::optional(Handover::at_once);
   if (start.handover() == v1::GROUP_HANDOVER_STRICT) return std::optional(Handover::strict);
   return Error{Errc::invalid_argument,
@@ -236,28 +216,11 @@ Result<std::optional<Handover>> convert_handover(const v1::SubscribeRequest::Sta
 Result<subscription::Wanted> convert(const v1::SubscribeRequest::Start& start) {
   subscription::Wanted out;
   out.id = SubscriptionId{start.id()};
-  BATON_TRY_STATUS(check_stream(start.stream()));
-  if (!start.group().empty()) BATON_TRY_STATUS(check_group(start.group()));
-  if (start.single_active() && start.group().empty()) {
-    return Error{Errc::invalid_argument, "single_active needs a group"};
-  }
-  if (start.owner().size() > limits::kOwnerLabelBytes) {
-    return too_long("owner", start.owner().size(), limits::kOwnerLabelBytes);
-  }
-  if (start.credit().batches() > limits::kCreditMax ||
-      start.credit().bytes() > limits::kCreditMax) {
-    return Error{Errc::invalid_argument, fmt::format("credit is more than {}", limits::kCreditMax)};
-  }
   out.command.stream = start.stream();
   out.command.group = start.group();
   out.command.single_active = start.single_active();
   out.command.owner = start.owner();
   BATON_TRY(out.command.handover, convert_handover(start));
-  if (static_cast<std::uint32_t>(start.partitions_size()) > limits::kPartitionsPerStreamMax) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("partitions names {}; the limit is {}", start.partitions_size(),
-                             limits::kPartitionsPerStreamMax)};
-  }
   const std::set<std::uint32_t> numbers(start.partitions().begin(), start.partitions().end());
   for (const std::uint32_t number : numbers) out.command.partitions.emplace_back(number);
   BATON_TRY(out.from, convert_from(start.from(), ReadFrom::Place::next));
@@ -265,13 +228,14 @@ Result<subscription::Wanted> convert(const v1::SubscribeRequest::Start& start) {
   if (start.format() == v1::RECORD_FORMAT_RECORDS) out.encode_record = append_batch_record;
   out.ask_offset = start.ask_offset();
   out.skip_gaps = start.on_gap() == v1::SubscribeRequest::ON_GAP_FIRST;
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 
 Result<ReadWanted> convert(const v1::ReadRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.stream()));
   ReadWanted out;
   out.open.stream = request.stream();
+  BATON_TRY_STATUS(check(out.open));
   out.open.partition = PartitionNumber{request.partition()};
   BATON_TRY(out.wanted.from, convert_from(request.from(), ReadFrom::Place::first));
   out.wanted.records_max = request.records_max();
@@ -281,13 +245,6 @@ Result<ReadWanted> convert(const v1::ReadRequest& request) {
 }
 
 Result<AppendCommand> convert(v1::AppendRequest& request) {
-  BATON_TRY_STATUS(check_stream(request.stream()));
-  const auto items = static_cast<std::size_t>(request.batches_size()) +
-                     static_cast<std::size_t>(request.records_size());
-  if (items > limits::kItemsPerRequest) {
-    return Error{Errc::invalid_argument, fmt::format("the request has {} items; the limit is {}",
-                                                     items, limits::kItemsPerRequest)};
-  }
   AppendCommand out;
   out.stream = request.stream();
   out.batches.reserve(static_cast<std::size_t>(request.batches_size()));
@@ -298,6 +255,7 @@ Result<AppendCommand> convert(v1::AppendRequest& request) {
   for (v1::NewRecord& record : *request.mutable_records()) {
     out.records.push_back(convert_record(record));
   }
+  BATON_TRY_STATUS(check(out));
   return out;
 }
 

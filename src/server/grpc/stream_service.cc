@@ -12,6 +12,7 @@
 #include "server/grpc/stream_convert.h"
 #include "server/grpc/stream_port.h"
 #include "server/grpc/unary.h"
+#include "server/session/checks.h"
 #include "server/session/read_session.h"
 #include "server/session/subscription_session.h"
 
@@ -22,10 +23,9 @@ using Reactor = StreamService::Reactor;
 
 Result<GroupCommand> group_command(const std::string& stream, const std::string& group,
                                    GroupCommand::What what) {
-  BATON_TRY_STATUS(validate_stream_name(stream));
-  BATON_TRY_STATUS(validate_name("group", group, limits::kGroupNameBytes));
-  return GroupCommand{
-      .stream = stream, .group = group, .what = what, .error = {}, .partitions = {}};
+  GroupCommand out{.stream = stream, .group = group, .what = what, .error = {}, .partitions = {}};
+  BATON_TRY_STATUS(check(out));
+  return out;
 }
 
 void describe(const std::vector<GroupReport>& groups, Instant now,
