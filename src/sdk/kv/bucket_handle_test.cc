@@ -124,6 +124,21 @@ TEST_F(BucketTest, ListsPageByPage) {
   EXPECT_EQ(keys.back(), "a.34");
 }
 
+// A page of the broker has 1 000 buckets, of all shards together.
+TEST_F(BucketTest, AListOfManyBucketsIsWhole) {
+  constexpr int kBuckets = 1003;
+  std::vector<std::string> made;
+  for (int i = 0; i < kBuckets; ++i) {
+    made.push_back(bucket_ + ".many." + std::to_string(10'000 + i));
+    ASSERT_TRUE(client_.bucket(made.back()).create().has_value());
+  }
+  const auto listed = client_.buckets(bucket_ + ".many.");
+  ASSERT_TRUE(listed.has_value()) << to_string(listed.error());
+  std::vector<std::string> names;
+  for (const BucketInfo& bucket : *listed) names.push_back(bucket.name);
+  EXPECT_EQ(names, made);
+}
+
 TEST_F(BucketTest, BucketsAreMadeShownAndDeleted) {
   const std::string other = bucket_ + ".2";
   const auto made = client_.bucket(other).create({.keys_max = 5});
