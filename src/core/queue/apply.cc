@@ -7,8 +7,8 @@
 #include "base/bytes.h"
 #include "core/queue/machine.h"
 
-/// Facts made true: the only code that changes the truth, live and in recovery alike, but for the
-/// short cut of a turn (schedule.cc), which uses lease_one() of this file.
+/// Applies facts. This is the only code that changes the truth, live and in recovery alike, except
+/// for the short cut of a turn (schedule.cc), which uses lease_one() of this file.
 namespace baton {
 
 void QueueMachine::apply(const QueueFact& fact, Instant now) {
@@ -90,7 +90,8 @@ void QueueMachine::on(const Enqueued& fact, Instant now) {
   }
 }
 
-/// Two for each one that comes: the table shrinks, and nobody pays for all of it at once.
+/// Forgets two ids for each one that is added: the table shrinks, and no single call pays for all
+/// of it.
 void QueueMachine::forget_old_dedup_ids(Queue& queue, Instant now) {
   for (const DedupHash& hash : queue.dedup.forget_before(now, queue.settings->dedup_window, 2)) {
     const std::string_view bytes(reinterpret_cast<const char*>(hash.data()), hash.size());
@@ -172,7 +173,7 @@ void QueueMachine::on(const Ended& fact, Instant now) {
     return;
   }
   leave_key(*stored);
-  // A purge that came while it was leased has spared it: it waits from now on, not from before.
+  // A purge during the lease did not remove this message: a new sequence puts it after that purge.
   stored->sequence = queue.next_sequence;
   queue.next_sequence = Sequence{queue.next_sequence.value + 1};
   advance_horizon(now);
@@ -180,8 +181,8 @@ void QueueMachine::on(const Ended& fact, Instant now) {
   settle(*stored);
   if (recovering()) stored->change->stray_due = fact.due;
   if (is_far_off(time_key(*fact.due, queue.id, stored->id))) {
-    // Far off: a row is enough. The delta has it too, but the horizon may come by before a
-    // checkpoint.
+    // Due far in the future: a row is enough. The delta has the message too, but the horizon may
+    // reach it before a checkpoint does.
     leave_delayed(*stored);
     delayed_taken_.erase(time_key(*fact.due, queue.id, stored->id));
     spill(queue,
@@ -196,7 +197,7 @@ void QueueMachine::on(const Ended& fact, Instant now) {
   settle(queue);
 }
 
-/// The message as it goes into a dead-letter queue, of this shard (`to`) or of another (null).
+/// The message as it goes into a dead-letter queue, of this shard (`to`) or of another (`to` null).
 MessageRef QueueMachine::dead_letter_body(const Stored& stored, const Queue* to, Instant now) {
   BATON_ASSERT(stored.failure != nullptr);
   const Instant expires = to != nullptr && to->settings->retention > Duration{0}
@@ -259,7 +260,7 @@ void QueueMachine::on(const Purged& fact, Instant now) {
     if (stored.place == Place::ready || stored.place == Place::delayed) waiting.push_back(&stored);
   }
   for (Stored* stored : waiting) remove(*stored);
-  // So do rows far off that the delta would still write.
+  // Rows beyond the horizon that the delta would still write go, too.
   for (MessageChange& change : delta_.messages) {
     const bool waits = change.queue == queue.id && change.after.place == Place::delayed;
     if (!waits || queue.messages.contains(change.id)) continue;
@@ -268,13 +269,14 @@ void QueueMachine::on(const Purged& fact, Instant now) {
     change.key = change.body->fairness_key();
     change.body.reset();
   }
-  // What is left are rows, which go as a range; what is leased or outgoing is written anew after
-  // it.
+  // Only rows are left, and one range erases them; leased and outgoing messages are written again
+  // after that.
   std::vector<Key*> keys;
   for (auto& [name, key] : queue.keys) keys.push_back(&key);
   for (Key* key : keys) {
     touch(*key);
-    // No further than this moment: what spills from now on is in the store before this erasure is.
+    // The range ends at the current sequence: rows spilled from now on reach the store before this
+    // erasure does.
     if (key->spilled > 0) {
       delta_.other.erase_range(tables::kMessages, message_key(queue.id, key->name, Sequence{0}),
                                message_key(queue.id, key->name, queue.next_sequence));
@@ -288,8 +290,8 @@ void QueueMachine::on(const Purged& fact, Instant now) {
   }
   const std::string begin = queue_prefix(queue.id);
   delta_.other.erase_range(tables::kKeys, begin, prefix_end(begin));
-  // Ids begin with the time they were made, in milliseconds; the rare row that is missed names
-  // nothing.
+  // Message ids begin with the time they were made, in milliseconds. A row that this range misses
+  // is rare, and names no message.
   std::string made_now = begin;
   Encoder(made_now).big_u64(static_cast<std::uint64_t>(now.ns / 1'000'000) << 16U);
   delta_.other.erase_range(tables::kIds, begin, std::move(made_now));

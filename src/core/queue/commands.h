@@ -11,11 +11,11 @@
 #include "core/queue/settings.h"
 #include "core/queue/types.h"
 
-/// What can be asked of the queues of a shard: many items in one command, one result each, filled
-/// in by the shard. The queue's name says which shard.
+/// What can be asked of the queues of a shard. A command has many items, and the shard fills in one
+/// result for each. The queue's name determines the shard.
 namespace baton {
 
-/// How one item ended; no value in `error` means well.
+/// The result of one item: nullopt if it succeeded.
 using ItemOutcome = std::optional<Error>;
 
 struct EnqueueOutcome {
@@ -36,12 +36,12 @@ struct AckCommand {
   std::vector<ItemOutcome> outcomes;
 };
 
-/// When a nacked message is to be tried again.
+/// When a nacked message is delivered again.
 struct Retry {
   enum class Kind : std::uint8_t {
-    backoff,  // By the queue's settings.
-    after,    // After `delay`, 0 being at once.
-    release,  // At once, and no attempt counted.
+    backoff,  // After the queue's backoff.
+    after,    // After `delay`; 0 means immediately.
+    release,  // Immediately, and no attempt is counted.
   };
   Kind kind = Kind::backoff;
   Duration delay{0};
@@ -76,7 +76,7 @@ struct Delivery {
   Instant deadline;
 };
 
-/// Where a consumer's messages go. Called by the shard's releasing thread; must not block.
+/// Receives a consumer's messages. Called by the shard's releasing thread; must not block.
 class ConsumerSink {
  public:
   ConsumerSink() = default;
@@ -84,9 +84,9 @@ class ConsumerSink {
   ConsumerSink& operator=(const ConsumerSink&) = delete;
   virtual ~ConsumerSink() = default;
 
-  /// Takes the messages leased in one round; every one of their leases is durable.
+  /// Takes the messages leased in one round. All of their leases are durable.
   virtual void deliver(std::vector<Delivery> deliveries) = 0;
-  /// Nothing more will come: the queue is gone, or another consumer took this one's id.
+  /// Nothing more follows: the queue was deleted, or another consumer took this consumer's id.
   virtual void close(const Error& reason) = 0;
 };
 
@@ -98,8 +98,8 @@ struct AttachCommand {
   std::uint32_t in_flight_max = limits::kInFlightDefault;
   std::uint64_t in_flight_bytes_max = limits::kInFlightBytesDefault;
   std::optional<std::uint64_t>
-      credit;                     // Deliveries allowed until more is given; none = no such limit.
-  std::uint32_t concurrency = 1;  // How many messages it works on at a time.
+      credit;                     // Deliveries allowed until more is given; nullopt = no limit.
+  std::uint32_t concurrency = 1;  // How many messages the consumer works on at a time.
   std::shared_ptr<ConsumerSink> sink;
   std::optional<Error> error;
   Duration visibility_timeout{0};  // Answer: the queue's setting.
@@ -109,29 +109,30 @@ struct CreditCommand {
   ConsumerNumber consumer;
   std::uint64_t added = 0;
 };
-/// The consumer is leaving: nothing more is leased to it. When this is complete, everything leased
-/// to it has been given to its sink, so that its detach can tell exactly what was never written.
+/// The consumer is leaving: nothing more is leased to it. When this command is complete, its sink
+/// has got everything that was leased to it, so that its detach can name exactly what was never
+/// written.
 struct QuiesceCommand {
   std::string queue;
   ConsumerNumber consumer;
 };
-/// The consumer has begun to work on these messages. Names of leases that it does not hold, or no
-/// longer, mean nothing.
+/// The consumer has begun to work on these messages. Tokens of leases that it does not hold are
+/// ignored.
 struct BegunCommand {
   std::string queue;
   ConsumerNumber consumer;
   std::vector<LeaseToken> tokens;
 };
-/// The consumer is gone. Its leases are released; those in `unwritten` never reached the network
-/// and count no attempt. Of the others those count that it had begun, or else the oldest
-/// `concurrency`; none when its end was orderly.
+/// The consumer is gone, and its leases are released. Leases in `unwritten` never reached the
+/// network and count no attempt. Of the others, those that it had begun count an attempt, or the
+/// oldest `concurrency` if it had begun none; none of them does if its end was orderly.
 struct DetachCommand {
   std::string queue;
   ConsumerNumber consumer;
   std::vector<LeaseToken> unwritten;
   bool orderly = false;
 };
-/// The consumer gives back all that it holds, no attempt counted, and gets nothing more.
+/// The consumer gives back all its leases without counting an attempt, and gets nothing more.
 struct LeaveCommand {
   std::string queue;
   std::string consumer_id;
@@ -163,8 +164,9 @@ struct QueueDescription {
   QueueId id;
   QueueSettings settings;
   QueueStats stats;
-  // When the oldest message was sent that waits for a consumer. Only where it was asked for, and
-  // known: not while the messages are only in the store, or wait for a throttle.
+  // When the oldest message that waits for a consumer was sent. Set only if the command asked for
+  // it and the machine knows it: nullopt while all messages are only in the store or wait for a
+  // throttle.
   std::optional<Instant> oldest{};
 };
 
@@ -189,15 +191,15 @@ struct DescribeQueueCommand {
   std::optional<Error> error;
   QueueDescription description;
 };
-/// One shard's part of a list: names that begin with `queue`.
+/// One shard's part of a list: the queues whose names begin with `queue`.
 struct ListQueuesCommand {
   std::string queue;                                // The prefix.
-  std::string after;                                // Only names behind this one.
-  std::uint64_t described_max = ~std::uint64_t{0};  // With no prefix the rest is counted.
+  std::string after;                                // Only names after this one.
+  std::uint64_t described_max = ~std::uint64_t{0};  // left_out counts the rest, without a prefix.
   bool with_oldest = false;
   std::vector<QueueDescription> descriptions;
   std::uint64_t left_out = 0;
-  bool more = false;  // There are queues behind the last one described.
+  bool more = false;  // There are queues after the last one described.
 };
 
 enum class MessageState : std::uint8_t { ready = 1, leased = 2, delayed = 3 };
@@ -215,7 +217,7 @@ struct PeekCommand {
   std::optional<Uuid> id;
   std::optional<Error> error;
   std::vector<PeekedMessage> messages;
-  std::string next_row;  // Where the reading goes on.
+  std::string next_row;  // Where to continue reading.
 };
 struct PurgeCommand {
   std::string queue;
@@ -226,7 +228,7 @@ struct CancelCommand {
   std::string queue;
   std::vector<Uuid> ids;
   std::vector<ItemOutcome> outcomes;
-  std::string row_read;  // Which row of the next id has been fetched, if any.
+  std::string row_read;  // The row of the next id that has been fetched, if any.
 };
 struct RedriveCommand {
   std::string queue;
@@ -240,11 +242,11 @@ struct RedriveCommand {
   std::uint64_t matched = 0;
   std::uint64_t moved = 0;
   std::uint64_t skipped = 0;
-  std::string next_row;  // Where the reading goes on.
+  std::string next_row;  // Where to continue reading.
   Instant started;
 };
 
-/// A message handed over by another shard, which keeps it until it hears `TransferDone`.
+/// A message from another shard, which keeps the message until it gets `TransferDone`.
 struct TransferCommand {
   std::string queue;
   std::uint64_t from_shard = 0;
@@ -253,14 +255,14 @@ struct TransferCommand {
   MessageRef message;
   std::optional<Error> error;
 };
-/// The other shard has the message for good.
+/// The other shard has made the message durable.
 struct TransferDoneCommand {
-  std::string queue;  // Where it went: that shard is told to forget.
+  std::string queue;  // The queue that got the message; its shard is told to forget the transfer.
   TransferId transfer;
   QueueId from_queue;
   Uuid id;
 };
-/// The shard it came from knows: the transfer need not be remembered any longer.
+/// The shard that sent the message knows that it arrived: the transfer may be forgotten.
 struct TransferForgetCommand {
   std::string queue;
   std::uint64_t from_shard = 0;

@@ -6,9 +6,9 @@
 #include "base/assert.h"
 #include "core/queue/machine.h"
 
-/// Consumers come and go: registration, credit, and what becomes of the leases of those who go. A
-/// consumer that dies may have died of a message, which must count an attempt, or that message
-/// would kill consumers for ever; but what merely waited in its hands must not.
+/// Registers consumers, counts their credit, and ends the leases of those that disconnect. A
+/// message may have killed its consumer, so it must count an attempt, or it would kill consumers
+/// for ever; a message that the consumer had not begun must not count one.
 namespace baton {
 
 Progress QueueMachine::on(AttachCommand& command, Instant) {
@@ -75,13 +75,13 @@ QueueMachine::Stored* QueueMachine::held(LeaseToken token, std::string_view queu
   return stored != nullptr && stored->queue->name == queue ? stored : nullptr;
 }
 
-/// Gives the message back as if it had never been leased.
+/// Returns the message to its place as if it had never been leased.
 void QueueMachine::release(Stored& stored, Instant now) {
   fail(stored,
        {.counted = false, .retry = {.kind = Retry::Kind::release, .delay = {}}, .reason = {}}, now);
 }
 
-/// What was granted but never reached the network.
+/// Releases the leases that were granted but never reached the network.
 void QueueMachine::release_unwritten(const DetachCommand& command, Instant now) {
   for (const LeaseToken token : command.unwritten) {
     if (Stored* const stored = held(token, command.queue); stored != nullptr) {
@@ -90,9 +90,9 @@ void QueueMachine::release_unwritten(const DetachCommand& command, Instant now) 
   }
 }
 
-/// Decides which leases of a consumer that is gone count an attempt when they end: those it had
-/// begun. When it had begun none, as far as anybody knows, the oldest `concurrency`: messages are
-/// worked on in the order in which they come. None when its end was orderly.
+/// Decides which leases of a consumer that is gone count an attempt when they end: those that it
+/// had begun. If it is not known to have begun any, the oldest `concurrency` count, because
+/// consumers work on messages in the order of delivery. None counts if its end was orderly.
 void QueueMachine::judge(Holder& holder, bool orderly) {
   bool some_begun = false;
   holder.leases.for_each(
@@ -105,7 +105,7 @@ void QueueMachine::judge(Holder& holder, bool orderly) {
   });
 }
 
-/// All of them, in the order of granting.
+/// All leases of the holder, in the order in which they were granted.
 std::vector<QueueMachine::Stored*> QueueMachine::leases_of(Holder& holder) {
   std::vector<Stored*> leases;
   holder.leases.for_each([&](Stored& stored) { leases.push_back(&stored); });

@@ -8,8 +8,8 @@
 #include "base/names.h"
 #include "core/queue/machine.h"
 
-/// Commands: what follows from each, as facts. Every item is decided, recorded and applied before
-/// the next one is looked at.
+/// Decides commands: what follows from each, as facts. Every item is decided, recorded and applied
+/// before the next item is decided.
 namespace baton {
 namespace {
 
@@ -17,7 +17,7 @@ Error lease_lost() {
   return {Errc::lease_lost, "the lease is over: it expired, was released, or was never given"};
 }
 
-/// What is wrong with the settings for the queue of that name, if anything.
+/// Fails with what is wrong in these settings for the queue of that name.
 Status validate_for(std::string_view queue, const QueueSettings& settings) {
   if (settings.dead_letter_queue == queue) {
     return Error{Errc::invalid_argument,
@@ -158,7 +158,8 @@ Duration QueueMachine::backoff(const QueueSettings& settings, std::uint32_t atte
   Duration delay = settings.retry_delay;
   for (std::uint32_t i = 1; i < attempts && delay < settings.retry_delay_max; ++i) delay *= 2;
   delay = std::min(delay, settings.retry_delay_max);
-  // Half of it fixed, half by chance: those that failed together do not come back together.
+  // Half of the delay is fixed and half is random, so that messages that failed together do not
+  // return together.
   const auto half = static_cast<std::uint64_t>(delay.count() / 2);
   return Duration{static_cast<std::int64_t>(half + random_.below(half + 1))};
 }
@@ -316,7 +317,8 @@ Progress QueueMachine::on(TransferDoneCommand& command, Instant now) {
   const Queue* const queue = find_queue(command.from_queue);
   if (queue == nullptr) return {};
   const auto entry = queue->messages.find(command.id);
-  // It may have come back in the meantime, and even be on its way again, under another name.
+  // The message may have come back in the meantime, and may even be on its way again in another
+  // transfer.
   if (entry == queue->messages.end() || entry->second.place != Place::outgoing ||
       entry->second.transfer != command.transfer) {
     return {};

@@ -6,7 +6,7 @@
 namespace baton {
 namespace {
 
-/// Where the message's bytes are: which row of which table.
+/// The row that holds the message's bytes: its table and key.
 struct RowName {
   Table table;
   std::string key;
@@ -50,7 +50,7 @@ void append_body(const MessageChange& change, RowBatch& batch) {
   }
   const bool moved = before != after || change.rewrite;
   if (!moved && same_content(change.before, change.after)) return;
-  // A message without its body can only be leased or gone: nothing else happens to it before
+  // A message without its body can only be leased or gone: nothing else happens to it until
   // recovery has fetched the body.
   BATON_ASSERT(change.body != nullptr);
   batch.put(after->table, after->key,
@@ -63,7 +63,8 @@ void append_body(const MessageChange& change, RowBatch& batch) {
   if (moved) batch.put(tables::kIds, id_key, encode_row(IdRow{after->table, after->key}));
 }
 
-/// Of a queue that is gone: rows found by time are in no range of the queue's own.
+/// Erases rows of a deleted queue that are sorted by time, and so lie in none of the queue's
+/// ranges.
 void append_leftovers(const MessageChange& change, RowBatch& batch) {
   if (change.before.place == Place::leased) {
     batch.erase(tables::kLeaseExpiry, time_key(change.before.deadline, change.queue, change.id));

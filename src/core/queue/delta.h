@@ -13,13 +13,13 @@
 #include "core/queue/types.h"
 
 /// What changed since the last checkpoint. The machine keeps one entry for each message, key and
-/// queue that changed, in a list it can hand over in O(1); turning entries into rows is the
-/// background's work.
+/// queue that changed, in a list that it hands over in O(1); a background thread turns the entries
+/// into rows.
 namespace baton {
 
 enum class Place : std::uint8_t { gone, ready, leased, delayed, outgoing };
 
-/// Everything the checkpoint says about one message besides its bytes.
+/// Everything that the checkpoint says about one message besides its bytes.
 struct MessageRows {
   Place place = Place::gone;
   Sequence sequence;
@@ -41,8 +41,8 @@ struct MessageChange {
   MessageRef body;
   MessageRows before;  // What the store holds.
   MessageRows after;
-  bool rewrite = false;  // Whatever the store holds under the message's name: write it all.
-  // A row of `delayed` that a former life may have spilled for this message.
+  bool rewrite = false;  // Write all rows, because the store's rows of this message are not known.
+  // The due time of a row of `delayed` that an earlier process may have spilled for this message.
   std::optional<Instant> stray_due;
 };
 
@@ -65,19 +65,19 @@ struct QueueChange {
 
 /// A sealed delta: immutable, so that another thread may read it.
 struct QueueDelta {
-  RowBatch other;  // Goes first: ranges of purged and deleted queues, dedup, received.
+  RowBatch other;  // Written first: ranges of purged and deleted queues, dedup, received.
   std::list<MessageChange> messages;
   std::list<KeyChange> keys;
   std::list<QueueChange> queues;
   std::set<QueueId> deleted;
   QueueId next_queue;
-  std::uint64_t bytes = 0;  // About.
+  std::uint64_t bytes = 0;  // Approximate.
 };
 
-/// The rows that make the delta true in the store, ranges first.
+/// Appends the rows that bring the store up to date with the delta, ranges first.
 void append_rows(const QueueDelta& delta, RowBatch& batch);
 
-/// The rows of one spilled message: itself, and its entry in `ids`.
+/// Appends the rows of one spilled message: the message and its entry in `ids`.
 void append_spilled(RowBatch& batch, QueueId queue, const MessageRow& row, Place place,
                     Instant due);
 

@@ -5,8 +5,8 @@
 #include "base/bytes.h"
 #include "core/queue/facts.h"
 
-/// The parts that facts are made of, and the bodies that are alike in formats 1 and 2. For facts.cc
-/// and facts_1.cc alone.
+/// The parts of facts, and the bodies that are equal in formats 1 and 2. Only for facts.cc and
+/// facts_1.cc.
 namespace baton::queue_bytes {
 
 inline Uuid get_id(Decoder& in) {
@@ -54,8 +54,8 @@ void read(Decoder& in, BecameReady& fact);
 void read(Decoder& in, Removed& fact);
 void read(Decoder& in, Purged& fact);
 void read(Decoder& in, Redriven& fact);
-// Of transfers, what follows the transfer's name in format 2, and is all of it in format 1's first
-// form.
+// The part of a transfer's fact that follows the transfer's name in format 2. In the first form of
+// format 1 it is the whole body.
 void read_rest(Decoder& in, Outgoing& fact);
 void read_rest(Decoder& in, OutgoingDone& fact);
 void read_rest(Decoder& in, Received& fact);

@@ -82,15 +82,15 @@ namespace {
 
 using namespace queue_bytes;  // NOLINT(google-build-using-namespace)
 
-// A kind's number is its place in QueueFact, which is why that list only grows at its end. Kinds
-// behind the first ones say what a reader shall do that does not know them.
+// The number of a kind is its index in QueueFact, so that list only grows at its end. Kinds after
+// the first kFirstKinds say what a reader that does not know them must do.
 constexpr std::size_t kFirstKinds = 17;
 constexpr std::array<std::string_view, std::variant_size_v<QueueFact>> kNames{
     "QueueCreated", "QueueUpdated", "QueueDeleted", "Enqueued",    "Leased",           "Acked",
     "Extended",     "Ended",        "DeadLettered", "BecameReady", "Removed",          "Purged",
     "Redriven",     "Outgoing",     "OutgoingDone", "Received",    "ReceivedForgotten"};
 
-// What an Enqueued has besides the message.
+// What an Enqueued fact has besides the message.
 constexpr unsigned kHasDue = 1;
 constexpr unsigned kHasDedup = 2;
 
@@ -205,7 +205,7 @@ void body(Encoder& out, const ReceivedForgotten& fact) {
   out.varint(fact.from_shard);
 }
 
-/// About the bytes of the body: right where they are many.
+/// The approximate size of the body, in bytes; exact enough where the body is large.
 std::size_t about(const QueueFact& fact) {
   if (const auto* enqueued = std::get_if<Enqueued>(&fact)) {
     const std::size_t message = enqueued->message->bytes().size();

@@ -15,9 +15,9 @@
 #include "core/queue/settings.h"
 #include "core/queue/types.h"
 
-/// What can happen to the queues of a shard. Facts are what the journal holds: they name things by
-/// (queue, key, sequence), never by pointer, so that they can be applied with or without the
-/// message in memory. docs/storage-format.md draws their bytes.
+/// What can happen to the queues of a shard. The journal holds facts. They name things by (queue,
+/// key, sequence), never by pointer, so that they can be applied with or without the message in
+/// memory. docs/storage-format.md draws their bytes.
 namespace baton {
 
 struct QueueCreated {
@@ -33,7 +33,7 @@ struct QueueDeleted {
   QueueId queue;
 };
 
-/// A message entered a queue: ready at `sequence`, or, when `due` is set, delayed until then (the
+/// A message entered a queue: it is ready at `sequence`, or delayed until `due` if that is set (its
 /// sequence then only orders it against a purge).
 struct Enqueued {
   QueueId queue;
@@ -66,15 +66,16 @@ struct Extended {
   Instant deadline;
 };
 
-/// A lease ended without an ack: how the message goes on.
+/// A lease ended without an ack; the fields say what happens to the message.
 struct Ended {
   LeaseToken token;
-  bool counted = true;         // Whether it was a failed attempt.
-  std::optional<Instant> due;  // Not ready before then; none = at once, at its old place.
+  bool counted = true;         // Whether this counts as a failed attempt.
+  std::optional<Instant> due;  // Not ready before this time; nullopt = ready now, at its old place.
   std::string reason;
 };
 
-/// The last allowed attempt failed: from the lease straight into a queue of the same shard.
+/// The last allowed attempt failed: the message moved from its lease into a queue of the same
+/// shard.
 struct DeadLettered {
   LeaseToken token;
   QueueId to;
@@ -90,16 +91,16 @@ struct BecameReady {
   Sequence sequence;
 };
 
-/// Where a message is, as the checkpoint's tables know it.
+/// Where a message is, in terms of the checkpoint's tables.
 struct MessagePlace {
   QueueId queue;
   Uuid id;
   std::string key;
   Sequence sequence;
-  std::optional<Instant> due;  // When delayed.
+  std::optional<Instant> due;  // Set if the message is delayed.
 };
 
-/// A message left without being acked: expired, or cancelled by an operator.
+/// A message left its queue without an ack: it expired, or an operator cancelled it.
 struct Removed {
   enum class Why : std::uint8_t { expired = 1, cancelled = 2 };
   MessagePlace place;
@@ -107,33 +108,35 @@ struct Removed {
   Why why = Why::expired;
 };
 
-/// Every message that waited, ready or delayed, is gone.
+/// Every waiting message, ready or delayed, was removed.
 struct Purged {
   QueueId queue;
 };
 
-/// A ready message went to another queue of the same shard, as new.
+/// A ready message moved to another queue of the same shard, as a new message.
 struct Redriven {
   MessagePlace place;
   QueueId to;
   Sequence sequence;
 };
 
-/// A message is on its way to a queue of another shard, and stays here until that shard has it.
+/// A message is on its way to a queue of another shard, and stays here until that shard has made it
+/// durable.
 struct Outgoing {
   TransferId transfer;
   MessagePlace place;
-  LeaseToken token;  // The lease it leaves, when it is leased: number 0 otherwise.
+  LeaseToken token;  // The lease that the message leaves; number 0 if it was not leased.
   std::string to;
   std::string reason;
 };
-/// The other shard has it.
+/// The other shard has made the message durable.
 struct OutgoingDone {
   TransferId transfer;
   QueueId queue;
   Uuid id;
 };
-/// A message arrived from another shard. Remembered until that shard says that it knows.
+/// A message arrived from another shard. The transfer is remembered until that shard has confirmed
+/// that it knows.
 struct Received {
   TransferId transfer;
   QueueId queue;
@@ -153,7 +156,7 @@ using QueueFact = std::variant<QueueCreated, QueueUpdated, QueueDeleted, Enqueue
 extern const FactSet kQueueFacts;
 
 void encode(Encoder& out, const QueueFact& fact);
-/// Fails with malformed, or store_too_new.
+/// Decodes a fact. Fails with malformed, or store_too_new.
 Result<QueueFact> decode_queue_fact(const FactFrame& frame);
 Result<QueueFact> decode_queue_fact(Decoder& in);
 /// Reads one fact of format 1; fails with malformed.

@@ -3,15 +3,13 @@
 #include "base/tagged.h"
 #include "core/queue/fact_bytes.h"
 
-/// Facts of format 1, which is read and no longer written: u8 kind, then the body, without a
-/// length.
+/// Reads facts of format 1, which is no longer written: u8 kind, then the body, without a length.
 namespace baton {
 namespace {
 
 using namespace queue_bytes;  // NOLINT(google-build-using-namespace)
 
-// Transfers were written under these kinds before they had names of their own; under later kinds
-// they have a length and a version.
+// Transfers had these kinds before they had names. Their later kinds have a length and a version.
 constexpr std::uint8_t kNamelessBegin = 13;
 constexpr std::uint8_t kNamelessEnd = 17;
 constexpr std::uint8_t kTransferVersion = 1;
@@ -48,7 +46,7 @@ void read_1(Decoder& in, Fact& fact) {
   read(in, fact);
 }
 
-// Transfers without a name go by their message's id.
+// Transfers without a name are named by their message's id.
 void read_nameless(Decoder& in, Outgoing& fact) {
   read_rest(in, fact);
   fact.transfer = TransferId::of_message(fact.place.id);

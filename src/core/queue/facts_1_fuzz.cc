@@ -1,5 +1,5 @@
-// Facts of format 1 from arbitrary bytes: what decodes can be written in today's format, and means
-// the same there.
+// Facts of format 1 from arbitrary bytes: a fact that decodes can be written in the current format,
+// and reads back as the same fact.
 
 #include <cstddef>
 #include <cstdint>

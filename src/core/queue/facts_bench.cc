@@ -1,4 +1,4 @@
-// What it costs to write and to read the facts that every message causes.
+// Measures encoding and decoding of the facts that every message causes.
 
 #include <benchmark/benchmark.h>
 
@@ -38,7 +38,7 @@ QueueFact leased(std::size_t count) {
   return fact;
 }
 
-/// A round's worth of one fact, into a buffer that has its size already, as a shard does it.
+/// Writes a round of equal facts into a buffer of sufficient capacity, as a shard does.
 void encode_round(std::string& out, const QueueFact& fact) {
   out.clear();
   Encoder encoder(out);

@@ -1,4 +1,5 @@
-// Facts from arbitrary bytes: what decodes must encode to bytes that decode to the same again.
+// Facts from arbitrary bytes: a fact that decodes must encode to bytes that decode to the same
+// fact.
 
 #include <cstddef>
 #include <cstdint>

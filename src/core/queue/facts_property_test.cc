@@ -125,7 +125,7 @@ std::string encoded(const QueueFact& fact) {
   return bytes;
 }
 
-// Facts follow each other, so each must also end where it ends.
+// Facts follow each other in the journal, so the decoder must also stop exactly at the end of each.
 RC_GTEST_PROP(QueueFacts, AnyFactReadsBackAsItWasWritten, ()) {
   for (std::size_t kind = 0; kind < std::variant_size_v<QueueFact>; ++kind) {
     const QueueFact fact = fact_of(kind);

@@ -1,5 +1,5 @@
-// What is written to disk reads back the same, and the fuzzers' corpus is made of it.
-// BATON_RECORD=1 writes corpus/ anew.
+// What is written to disk reads back as the same value, and the fuzzers' corpus consists of such
+// bytes. BATON_RECORD=1 writes corpus/ again.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ void check_corpus(const std::string& name, const Samples& samples) {
   }
 }
 
-// A corpus that nothing decodes any more would fuzz nothing but the first byte.
+// A corpus that no longer decodes would make the fuzzers test only the first byte.
 TEST(QueueFormat, TheCorpusIsWhatTheEncodersWrite) {
   check_corpus("facts", fact_bytes());
   check_corpus("rows", row_bytes());
@@ -52,7 +52,7 @@ TEST(QueueFormat, EveryFactReadsBackAsItWasWritten) {
   EXPECT_EQ(kinds.size(), std::variant_size_v<QueueFact>);
 }
 
-// A torn fact must be noticed, whatever the checksum above it says.
+// The decoder must notice a torn fact by itself, without the checksum of the journal.
 TEST(QueueFormat, AFactCutShortIsMalformed) {
   for (const auto& [name, bytes] : fact_bytes()) {
     for (std::size_t length = 0; length < bytes.size(); ++length) {
@@ -93,13 +93,13 @@ TEST(QueueFormat, AFactOfAKindToComeIsRefusedByNameIfItMustBeUnderstood) {
 }
 
 TEST(QueueFormat, AKindToComeIsMalformedInFormat1) {
-  // Behind four kinds that are no longer written.
+  // Four more kinds are reserved because they were written once.
   const std::string bytes(1, static_cast<char>(std::variant_size_v<QueueFact> + 4));
   Decoder in(bytes);
   EXPECT_EQ(decode_queue_fact_1(in).error().code, Errc::malformed);
 }
 
-/// The bytes of a fact whose body has `field` behind what this version knows.
+/// The bytes of a fact whose body has `field` after the fields that this version knows.
 std::string with_field(const QueueFact& fact, Need need) {
   const std::string bytes = encoded(fact);
   Decoder in(bytes);
@@ -191,7 +191,7 @@ TEST(QueueFormat, ASettingLargerThanItsTypeIsRefused) {
   EXPECT_FALSE(in.ok());
 }
 
-/// A row's value with another field behind what it has, or in its head.
+/// A row's value with one more field after its known ones, or in its head.
 std::string row_with_field(const std::string& name, Need need) {
   std::string field;
   Encoder out(field);
@@ -242,7 +242,7 @@ TEST(QueueFormat, ACutRowIsRefused) {
   all_cuts("ids.value", decode_id_row);
 }
 
-// A message has fields only in its format 2, which nobody writes yet.
+// A message has fields only in format 2, which no version writes yet.
 std::string message_with_field(Need need) {
   const MessageRef plain = Message::make({}, id(), kEnqueued, kDue);
   std::string bytes(plain->bytes());
@@ -270,7 +270,7 @@ TEST(QueueFormat, AMessageKeepsFieldsToComeAndIsRefusedWithOneThatMustBeUndersto
       << refused.error().text;
 }
 
-// A later version may say more of a transfer; this one reads what it knows.
+// A later version may add fields to a transfer; this version reads the ones it knows.
 TEST(QueueFormat, ATransferWithFieldsToComeIsReadInFormat1) {
   // OutgoingDone: kind 18, a blob of version 1 and the fields.
   std::string bytes("\x12\x17\x01\xad\x02\x80\xf1\x04\x15", 9);
@@ -312,7 +312,7 @@ TEST(QueueFormat, HeadersOfTheSameNameAreReplaced) {
   EXPECT_EQ(more->throttle_keys().size(), 2U);
 }
 
-// The store sorts keys as bytes; scans rely on that being the order of numbers.
+// The store sorts keys as bytes; scans rely on this order being the order of numbers.
 TEST(QueueFormat, TheOrderOfKeysIsTheOrderOfNumbers) {
   EXPECT_LT(message_key(QueueId{1}, "a", Sequence{255}),
             message_key(QueueId{1}, "a", Sequence{256}));
@@ -321,7 +321,7 @@ TEST(QueueFormat, TheOrderOfKeysIsTheOrderOfNumbers) {
   EXPECT_LT(time_key(Instant{255}, QueueId{9}, id()), time_key(Instant{256}, QueueId{1}, Uuid{}));
   const std::string prefix = fairness_key_row(QueueId{1}, "a");
   EXPECT_LT(message_key(QueueId{1}, "a", Sequence{~0ULL}), prefix_end(prefix));
-  // A key that another one begins with has no row within the other's range.
+  // If one key is a prefix of another, the other's rows are not in its range.
   EXPECT_FALSE(message_key(QueueId{1}, "ab", Sequence{1}).starts_with(prefix));
 }
 

@@ -12,10 +12,11 @@
 namespace baton {
 namespace {
 
-// Fairness keys that are looked at for the oldest messages of all queues; one of each queue anyway.
+// How many fairness keys a search for the oldest messages of all queues visits. At least one key of
+// each queue is visited.
 constexpr std::size_t kKeysLookedAt = 20'000;
 constexpr std::size_t kKeysLookedAtPerQueue = 1000;
-// Queues for which such a look reads messages from the store.
+// For how many queues such a search reads messages from the store.
 constexpr std::size_t kRefillsPerLook = 16;
 
 }  // namespace
@@ -56,7 +57,7 @@ Progress QueueMachine::execute(QueueCommand& command, Instant now) {
   return std::visit([&](auto& wanted) { return on(wanted, now); }, command);
 }
 
-/// The message leaves its lease, or its place among the ready ones, for a queue of another shard.
+/// Moves a leased or ready message to a queue of another shard.
 void QueueMachine::send_away(const Stored& stored, const std::string& to, std::string reason,
                              Instant now) {
   const Queue& queue = *stored.queue;
@@ -74,16 +75,16 @@ void QueueMachine::send_away(const Stored& stored, const std::string& to, std::s
   send_outgoing(queue.messages.at(id), now);
 }
 
-/// Before a message enters a queue that it may have left for another shard a while ago, and whose
-/// transfer is not yet known to be done: that the message comes back is the proof.
+/// Called before a message enters a queue that it may have left for another shard, in a transfer
+/// that is not yet known to be done: the message's return proves that the transfer is done.
 void QueueMachine::finish_outgoing(const Queue& queue, Uuid id, Instant now) {
   const auto entry = queue.messages.find(id);
   if (entry == queue.messages.end() || entry->second.place != Place::outgoing) return;
   commit(OutgoingDone{.transfer = entry->second.transfer, .queue = queue.id, .id = id}, now);
 }
 
-/// Hands an outgoing message to the shard it goes to; again after a restart, until that shard has
-/// it.
+/// Sends an outgoing message to the other shard; repeated after a restart until that shard has made
+/// it durable.
 void QueueMachine::send_outgoing(const Stored& stored, Instant now) {
   BATON_ASSERT(stored.place == Place::outgoing && stored.body != nullptr);
   MessageRef body = stored.body;
@@ -120,7 +121,8 @@ Error QueueMachine::no_such_queue(std::string_view name) {
   return {Errc::queue_not_found, fmt::format("there is no queue '{}'", name)};
 }
 
-/// Where messages go that used up their attempts; nowhere when the queue is itself such a place.
+/// The queue for messages that used up their attempts; empty if `queue` itself is a dead-letter
+/// queue.
 std::string QueueMachine::dead_letter_queue_of(const Queue& queue) {
   if (queue.name.ends_with(".dlq")) return {};
   const std::string& chosen = queue.settings->dead_letter_queue;
@@ -151,7 +153,7 @@ void QueueMachine::find_oldest(std::vector<QueueDescription>& descriptions) {
         std::clamp(std::min(left, queue.active.size()), std::size_t{1}, kKeysLookedAtPerQueue);
     left -= std::min(left, keys);
     description.oldest = oldest_ready(queue, keys);
-    // After a restart, with no consumer, nothing else would bring a message into memory.
+    // After a restart and without a consumer, nothing else would bring a message into memory.
     if (description.oldest.has_value() || queue.active.empty() || refills >= kRefillsPerLook) {
       continue;
     }
@@ -162,7 +164,7 @@ void QueueMachine::find_oldest(std::vector<QueueDescription>& descriptions) {
 
 std::optional<Instant> QueueMachine::oldest_ready(const Queue& queue, std::size_t keys) {
   std::optional<Instant> oldest;
-  // Of each key only what would be delivered next has to be looked at.
+  // In each key only the next message to deliver can be the oldest.
   queue.active.for_first(keys, [&](const Key& key) {
     const Stored* const first = key.first();
     if (first == nullptr || first->body == nullptr) return;

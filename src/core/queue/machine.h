@@ -26,8 +26,8 @@
 
 namespace baton {
 
-/// What the machine asks of the world. Collected during a round and drained by the shard, which
-/// lets nothing of it out before the round's facts are durable.
+/// What the machine asks the shard to do. Collected during a round and taken by the shard, which
+/// releases none of it before the round's facts are durable.
 struct QueueEffects {
   struct Grant {
     ConsumerNumber consumer;
@@ -37,7 +37,8 @@ struct QueueEffects {
     ConsumerNumber consumer;
     Error reason;
   };
-  /// Read rows of one key (or, with `delayed`, of the delayed table) and bring them as a Refill.
+  /// Asks for rows of one key (or, with `delayed`, of the delayed table), to be brought as a
+  /// Refill.
   struct RefillRequest {
     QueueId queue;
     std::string key;
@@ -57,7 +58,7 @@ struct QueueEffects {
   std::vector<Transfer> transfers;
   RowBatch spill;
   std::uint64_t spilled_messages = 0;
-  std::uint64_t rows_missing = 0;  // Rows the checkpoint should hold and does not: damage.
+  std::uint64_t rows_missing = 0;  // Rows that are missing from the checkpoint: damage.
 
   [[nodiscard]] bool empty() const {
     return grants.empty() && closed.empty() && refills.empty() && transfers.empty() &&
@@ -69,21 +70,22 @@ struct QueueEffects {
 struct Refill {
   QueueEffects::RefillRequest request;
   std::vector<Row> rows;
-  bool exhausted = false;  // The range holds no more.
+  bool exhausted = false;  // The range has no further rows.
 };
 
-/// The shard a queue belongs to. A queue and its own dead-letter queue share one.
+/// The shard that a queue belongs to. A queue and its own dead-letter queue are in the same shard.
 std::uint64_t shard_of_queue(std::string_view name, std::uint64_t shards);
 
-/// All queues of one shard: who may work on which message. Pure: time and chance come in, facts and
-/// effects go out. Owned by one shard; not thread-safe.
+/// All queues of one shard: which consumer may work on which message. Pure: time and randomness
+/// come in, facts and effects go out. Owned by one shard; not thread-safe.
 ///
 /// Truth (queues, messages, leases, dedup) changes only in apply(), with one short cut: a turn of
-/// deliver() leases each message as it finds it, by the function that apply() of its fact calls,
-/// and records one fact for all of them; it would have to find each message twice otherwise.
-/// Followers, which apply that fact, are compared with it in simulation. Scheduling state (who is
-/// connected with how much credit, whose turn it is, what is parked, which part of the truth is in
-/// memory) is not truth: it makes no facts, and a restart begins it afresh.
+/// deliver() leases each message when it finds it, by the function that apply() of its fact calls,
+/// and records one fact for all of them. Without the short cut it would have to find each message
+/// twice. The simulation compares this machine with followers, which apply that fact. Scheduling
+/// state (which consumers are connected with how much credit, whose turn it is, what is parked,
+/// which part of the truth is in memory) is not truth: it makes no facts, and a restart begins it
+/// afresh.
 ///
 /// Invariant: a message is in one place, and has at most one live lease.
 class QueueMachine {
@@ -97,7 +99,7 @@ class QueueMachine {
     std::size_t refill_bytes = limits::kRefillBytes;
     Duration return_after_restart = limits::kReturnAfterRestart;
   };
-  /// Takes each fact as it happens, before it is applied: the journal.
+  /// Takes each fact before it is applied, and writes it to the journal.
   using Recorder = std::function<void(const QueueFact&)>;
 
   QueueMachine(Options options, std::uint64_t seed);
@@ -106,29 +108,29 @@ class QueueMachine {
   ~QueueMachine();
 
   // Live. `now` never goes back.
-  /// The machine serves from now on, under this boot number; leases of former boots are released
-  /// soon, unless their consumers return.
+  /// Begins to serve under this boot number. Leases of earlier boots are released soon, unless
+  /// their consumers return.
   void start(std::uint64_t boot, Recorder recorder, Instant now);
-  /// Consumers can return only from `now` on, and have their time from there.
+  /// From `now` on consumers can return; the time that they have for it begins now.
   void begin_serving(Instant now);
-  /// Decides and applies one command, item by item; fills in its outcomes.
+  /// Decides and applies one command, item by item, and fills in its outcomes.
   Progress execute(QueueCommand& command, Instant now);
-  /// Goes on with a command that needed rows, or waited.
+  /// Continues a command that needed rows or waited.
   Progress resume(QueueCommand& command, const std::vector<Row>& rows, bool exhausted, Instant now);
-  /// Handles up to `count` deadlines that have passed. True when there are more.
+  /// Handles up to `count` deadlines that have passed. True if there are more.
   bool expire(Instant now, std::size_t count);
-  /// Leases messages to consumers with room, up to about `count`. True when there are more.
+  /// Leases messages to consumers with room, up to about `count`. True if there are more.
   bool deliver(Instant now, std::size_t count);
   [[nodiscard]] Instant next_deadline() const;
-  /// Brings rows back into memory. Makes no fact.
+  /// Brings rows back into memory. Makes no facts.
   void refill(const Refill& refill, Instant now);
-  /// What has gathered since the last call.
+  /// The effects since the last call.
   QueueEffects take_effects() { return std::exchange(effects_, {}); }
 
   // Truth.
-  /// Makes `fact` true; live and when recovering.
+  /// Makes `fact` true, live and in recovery.
   void apply(const QueueFact& fact, Instant now);
-  /// Hands over what changed since the last call, in O(1).
+  /// Hands over the changes since the last call, in O(1).
   QueueDelta seal();
   [[nodiscard]] std::uint64_t delta_bytes() const { return delta_.bytes + delta_.other.bytes(); }
 
@@ -137,16 +139,16 @@ class QueueMachine {
   /// Takes a row of `queues`, `state`, `keys`, `leases`, `dedup`, `outgoing` or `received`, in this
   /// order.
   Status load(Table table, const Row& row);
-  /// All rows are loaded.
+  /// Called when all rows are loaded.
   void loaded();
   /// The row that must be restored before `fact` can be applied, if any.
   [[nodiscard]] std::optional<std::pair<Table, std::string>> wants(const QueueFact& fact) const;
-  /// Brings that row.
+  /// Takes the row that wants() named.
   Status restore(Table table, const Row& row);
-  /// Rows of leased messages whose bodies are still missing.
+  /// The rows of leased messages whose bodies are not in memory.
   [[nodiscard]] std::vector<std::string> missing_bodies() const;
 
-  // Looking.
+  // Reading.
   [[nodiscard]] std::vector<QueueDescription> list(std::string_view prefix) const;
   [[nodiscard]] std::uint64_t payload_bytes() const { return payload_bytes_; }
   [[nodiscard]] const QueueStats& totals() const { return totals_; }
@@ -171,10 +173,12 @@ class QueueMachine {
   void finish_outgoing(const Queue& queue, Uuid id, Instant now);
   [[nodiscard]] std::uint64_t shard_of(std::string_view queue) const;
   [[nodiscard]] QueueDescription describe(const Queue& queue) const;
-  /// When the oldest ready message was sent, among the next ones of the first `keys` in turn.
+  /// When the oldest ready message was sent, among the next messages of the first `keys` keys in
+  /// turn order.
   [[nodiscard]] static std::optional<Instant> oldest_ready(const Queue& queue, std::size_t keys);
-  /// The same for many queues; there may be a great many keys, and not all of them are looked at.
-  /// Where the messages are only in the store, the oldest stays unknown until some are read back.
+  /// The same for many queues. Not all keys are visited, because there may be very many. The oldest
+  /// message of a queue whose messages are only in the store stays unknown until some are read
+  /// back.
   void find_oldest(std::vector<QueueDescription>& descriptions);
   static std::string dead_letter_queue_of(const Queue& queue);
   static Error no_such_queue(std::string_view name);
@@ -205,13 +209,14 @@ class QueueMachine {
     Retry retry;
     std::string reason;
   };
-  /// Ends the lease the way the queue's policy says: back at once, later, or dead.
+  /// Ends the lease as the queue's settings say: the message returns immediately or later, or
+  /// becomes a dead letter.
   void fail(Stored& stored, Failure failure, Instant now);
   void dead_letter(Stored& stored, const std::string& to, std::string reason, Instant now);
   Queue& create_queue(std::string_view name, const QueueSettings& settings, Instant now);
   Duration backoff(const QueueSettings& settings, std::uint32_t attempts);
 
-  // consumers.cc: who is connected, and what becomes of the leases of those who go.
+  // consumers.cc: registers consumers, and ends the leases of those that disconnect.
   Progress on(AttachCommand& command, Instant now);
   Progress on(CreditCommand& command, Instant now);
   Progress on(QuiesceCommand& command, Instant now);
@@ -276,7 +281,7 @@ class QueueMachine {
   Status load_dedup(const Row& row);
   Status load_outgoing(const Row& row);
 
-  // place.cc: moving messages between places, and the delta that goes with it.
+  // place.cc: moves messages between places, and writes the delta entries of each move.
   Stored& add_message(Queue& queue, Uuid id, std::uint32_t bytes);
   Stored& materialize(const MessagePlace& place, std::uint32_t bytes);
   void add_ready(Queue& queue, const MessageRef& body, Sequence sequence);
@@ -359,10 +364,10 @@ class QueueMachine {
   std::uint64_t delayed_far_ = 0;        // How many there are.
   std::set<std::string> delayed_taken_;  // Rows beyond the horizon that are no longer delayed.
   bool delayed_loading_ = false;
-  // Where the horizon moved over rows of nobody since the last checkpoint: to be erased.
+  // Where the horizon passed rows of deleted queues since the last checkpoint, which erases them.
   std::string swept_begin_;
   std::string swept_end_;
-  std::string delayed_loading_end_;  // Where the horizon will be when that refill has come.
+  std::string delayed_loading_end_;  // Where the horizon will be after the refill under way.
 
   // Scheduling.
   IntrusiveList<Queue, queue_state::DeliverableTag> deliverable_;

@@ -1,4 +1,4 @@
-// Consumers that go: which of the messages they held count an attempt.
+// Consumers that disconnect: which of the messages they held count an attempt.
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ class MachineConsumer : public ::testing::Test {
     for (const Delivery& got : world.take(consumer)) tokens.push_back(got.token);
     return tokens;
   }
-  /// What another consumer is told about each message. Those that count no attempt are at the
-  /// front, in the order of sending.
+  /// The attempts that another consumer sees of each message. Messages without a counted attempt
+  /// come first, in the order of sending.
   Attempts attempts(const std::string& queue) {
     Attempts found;
     std::string last;
@@ -39,8 +39,8 @@ class MachineConsumer : public ::testing::Test {
   World world;
 };
 
-// 200 messages once ended in the dead-letter queue after three kills; 199 of them nobody had ever
-// looked at.
+// A crash loop of three kills once moved 200 messages to the dead-letter queue, of which 199 had
+// never been begun.
 TEST_F(MachineConsumer, ACrashLoopDeadLettersOnlyTheMessageThatWasWorkedOn) {
   QueueSettingsPatch settings;
   settings.attempts_max = 3;
@@ -78,7 +78,7 @@ TEST_F(MachineConsumer, OfOneThatMarksThoseCountThatItHadBegun) {
   EXPECT_EQ(attempts("q"), (Attempts{{"m1", 1}, {"m2", 2}, {"m3", 1}, {"m4", 2}, {"m5", 1}}));
 }
 
-// The mark of a message that kills at once may never leave the process that it kills.
+// A message that kills its consumer at once may prevent its own mark from leaving the process.
 TEST_F(MachineConsumer, WhenNothingThatItHoldsIsBegunTheOldestCounts) {
   world.send_many("q", "m", 3);
   const ConsumerNumber alice = world.attach("q", "alice");
@@ -143,13 +143,13 @@ TEST_F(MachineConsumer, LeavingNamesWhatIsNotThere) {
   EXPECT_NE(left.error->text.find("nobody"), std::string::npos);
 }
 
-// It sat in the hands of a consumer that was busy with others: no failure of the message.
+// The message waited at a consumer that was busy with others: that is not a failure of the message.
 TEST_F(MachineConsumer, ADeadlineThatPassesBeforeAMarkingConsumerBeganCountsNothing) {
   world.send_many("q", "m", 3);
   const ConsumerNumber alice = world.attach("q", "alice");
   const std::vector<LeaseToken> tokens = take_tokens(alice);
   world.begin("q", alice, {tokens[0]});
-  // It is frozen, and its connection not yet known to be dead.
+  // The consumer is frozen, and its connection is not yet known to be dead.
   world.run(QuiesceCommand{.queue = "q", .consumer = alice});
   world.advance_in_steps(seconds{31});
   EXPECT_EQ(world.stats("q").lease_expired_total, 3U);
@@ -166,7 +166,8 @@ class MachineConsumerKept : public MachineConsumer {
   }
 };
 
-// Otherwise a crash loop dead-letters the innocent all the same, only more slowly.
+// Otherwise a crash loop moves messages that were never begun to the dead-letter queue, only more
+// slowly.
 TEST_F(MachineConsumerKept, ADeadlineOfADeadConsumersLeaseCountsAsItsDeathWouldHave) {
   const ConsumerNumber alice = world.attach("kept", "alice");
   EXPECT_EQ(take_tokens(alice).size(), 3U);
@@ -184,7 +185,7 @@ TEST_F(MachineConsumerKept, AfterAnOrderlyEndADeadlineCountsNothing) {
   EXPECT_EQ(attempts("kept"), (Attempts{{"m1", 1}, {"m2", 1}, {"m3", 1}}));
 }
 
-// The broker's restart is no failure of a message, whichever way its lease ends.
+// A restart of the broker is not a failure of the message, whichever way its lease ends.
 TEST_F(MachineConsumerKept, AfterARestartADeadlineOfAConsumerThatStaysAwayCountsNothing) {
   EXPECT_EQ(take_tokens(world.attach("kept", "alice")).size(), 3U);
   world.crash();
@@ -192,7 +193,7 @@ TEST_F(MachineConsumerKept, AfterARestartADeadlineOfAConsumerThatStaysAwayCounts
   EXPECT_EQ(attempts("kept"), (Attempts{{"m1", 1}, {"m2", 1}, {"m3", 1}}));
 }
 
-// Rows of leases are read in the order of ids, which is not that of leasing.
+// Rows of leases are read in the order of message ids, which is not the order of leasing.
 TEST_F(MachineConsumer, AfterARestartTheOldestIsTheOneThatWasLeasedFirst) {
   for (const char* key : {"x", "x", "y", "y"}) world.send("q", std::string("m-") + key, key);
   const ConsumerNumber alice = world.attach("q", "alice", 10, 2);

@@ -1,4 +1,4 @@
-// Messages that used up their attempts: dead letters, transfer between shards, redrive.
+// Messages that used up their attempts: dead letters, transfers between shards, redrive.
 
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ TEST(MachineDeadLetter, ReleasesAndUnwrittenDeliveriesNeverKill) {
   EXPECT_EQ(world.stats("q").dead_lettered_total, 0U);
 }
 
-/// Two shards with a queue each: "q" here, whose dead letters go to `target` there.
+/// Two shards with a queue each: "q" in `here`, whose dead letters go to `target` in `there`.
 class MachineTransfer : public ::testing::Test {
  protected:
   MachineTransfer() : here(options(false)), there(options(true)) {
@@ -154,7 +154,8 @@ class MachineTransfer : public ::testing::Test {
   World there;
 };
 
-// Across shards: kept until the other shard has it, sent again after a restart, taken once.
+// A transfer keeps the message until the other shard has it, repeats after a restart, and is taken
+// once.
 TEST_F(MachineTransfer, AMessageForAnotherShardIsNeverLostAndNeverTwice) {
   kill_all(here, "q", {"m"}, "why");
   ASSERT_EQ(here.transfers.size(), 1U);
@@ -181,23 +182,23 @@ TEST_F(MachineTransfer, AMessageForAnotherShardIsNeverLostAndNeverTwice) {
   EXPECT_EQ(there.drain(target), (Payloads{"m"}));
 }
 
-// A message that takes the same way twice was once taken for its own repetition, and lost.
+// A message that was transferred the same way twice was once taken for a repetition, and lost.
 TEST_F(MachineTransfer, AMessageThatGoesRoundInCirclesIsNeitherLostNorDoubled) {
   kill_all(here, "q", {"m"}, "first");
   const QueueEffects::Transfer first = here.transfers.back();
   transfer(there, first);
-  // Redriven, while nobody has heard yet that the first transfer is done.
+  // Redriven before the first shard learns that the first transfer is done.
   EXPECT_EQ(redrive(there, redrive_from(target)).moved, 1U);
   const QueueEffects::Transfer back = there.transfers.back();
   transfer(here, back, true);
   EXPECT_EQ(here.stats("q").ready, 1U);
   EXPECT_EQ(here.stats("q").outgoing, 0U);
-  // And dead again.
+  // The message fails again.
   const ConsumerNumber killer = here.attach("q", "killer");
   for (const Delivery& got : here.take(killer)) here.nack("q", got.token, kNow, "second");
   const QueueEffects::Transfer second = here.transfers.back();
   EXPECT_NE(second.id, first.id);
-  // The news of the first transfer, late, ends nothing of the second.
+  // The late confirmation of the first transfer does not end the second one.
   done(here, first);
   EXPECT_EQ(here.stats("q").outgoing, 1U);
   for (const bool clean : {false, true}) {
@@ -286,7 +287,7 @@ TEST_P(MachineRedrive, MovesToAnotherQueueOrSkipsWhereThereIsNone) {
   EXPECT_EQ(world.stats("q.dlq").ready, 0U);
 }
 
-// Never loads the dead-letter queue into memory.
+// A redrive never loads the whole dead-letter queue into memory.
 TEST(MachineRedriveMemory, ALargeDeadLetterQueueIsMovedAPageAtATime) {
   World world(no_memory());
   world.create("q", one_attempt());
@@ -315,7 +316,8 @@ TEST(MachineRedriveMemory, ARateIsKept) {
   EXPECT_LE(world.now() - begin, seconds{6});
 }
 
-// The time between two moves must not overflow into the past, which would let all go at once.
+// The time between two moves must not overflow into the past, which would move all messages at
+// once.
 TEST(MachineRedriveRate, ARateNextToNothingMovesOneAndThenWaits) {
   World world;
   world.create("q", one_attempt());

@@ -22,8 +22,8 @@ TEST(MachineDelay, FarDelaysAreRowsOnlyAndComeIntoMemoryBeforeTheirTime) {
   EXPECT_EQ(world.take(alice).size(), 100U);
 }
 
-// A refill of delayed rows is read, then brought later: what is delayed in between must not fall
-// between.
+// A refill of delayed rows is read first and brought later: a message delayed in between must not
+// be lost.
 TEST(MachineDelay, WhatIsDelayedWhileARefillIsOnItsWayComesInTime) {
   World world;
   world.create("q");
@@ -33,7 +33,7 @@ TEST(MachineDelay, WhatIsDelayedWhileARefillIsOnItsWayComesInTime) {
   world.advance(seconds{50});
   ASSERT_EQ(world.refills_wanted(), 1U);
   world.read_refills();
-  // Beyond the horizon that still counts, before the one to come.
+  // Beyond the present horizon, and before the next one.
   world.send("q", delayed("between", seconds{45}));
   world.bring_refills();
   world.refills_by_hand = false;
@@ -44,8 +44,8 @@ TEST(MachineDelay, WhatIsDelayedWhileARefillIsOnItsWayComesInTime) {
   EXPECT_EQ(world.stats("q").delayed, 0U);
 }
 
-// Time may jump while rows are being read: what is in memory does not overtake rows that are due
-// before.
+// Time may jump while rows are read: messages in memory must not overtake rows that are due before
+// them.
 TEST(MachineDelay, OrderIsKeptBetweenMemoryAndRowsThatAreStillToCome) {
   World world;
   world.create("q");
@@ -60,7 +60,7 @@ TEST(MachineDelay, OrderIsKeptBetweenMemoryAndRowsThatAreStillToCome) {
   EXPECT_EQ(world.take_payloads(alice), (Payloads{"first", "second"}));
 }
 
-// A deadline that is due and does nothing would keep a shard awake.
+// A due deadline that does nothing would keep a shard awake.
 TEST(MachineDelay, TheHorizonsDeadlineAsksForRowsWhenItComes) {
   World world;
   world.create("q");

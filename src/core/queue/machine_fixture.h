@@ -15,8 +15,8 @@
 #include "base/bytes.h"
 #include "core/queue/machine.h"
 
-/// For tests only: a QueueMachine with all it needs of a shard, in memory and under a clock that
-/// the test moves by hand.
+/// For tests only: a QueueMachine with all that a shard gives it, in memory, under a clock that the
+/// test moves.
 namespace baton::machine_test {
 
 using std::chrono::hours;
@@ -44,7 +44,7 @@ class MapStore {
     }
   }
 
-  /// The rows of the range, and whether it holds no more.
+  /// The rows of the range, and whether the range has no further rows.
   [[nodiscard]] std::pair<std::vector<Row>, bool> scan(const RowRange& range) const {
     std::vector<Row> found;
     std::size_t bytes = 0;
@@ -64,7 +64,7 @@ class MapStore {
   std::array<Rows, tables::kAll.size()> tables_;
 };
 
-/// A machine, its store, its journal and its clock. Restarts keep what a disk would keep: the
+/// A machine, its store, its journal and its clock. A restart keeps what a disk would keep: the
 /// store, and the facts since the last checkpoint, as bytes.
 class World {
  public:
@@ -75,7 +75,7 @@ class World {
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t boots() const { return boot_; }
 
-  /// Executes the command to its end, rows and waits included.
+  /// Executes the command to its end, including its reads and waits.
   template <class Command>
   Command run(Command wanted) {
     QueueCommand command = std::move(wanted);
@@ -95,7 +95,7 @@ class World {
     return std::get<Command>(std::move(command));
   }
 
-  /// Deadlines, deliveries and refills at this instant, until nothing is left to do.
+  /// Handles deadlines, deliveries and refills at this instant, until nothing is left to do.
   void settle() {
     bool more = true;
     while (more) {
@@ -113,7 +113,7 @@ class World {
     now_ = now_ + by;
     settle();
   }
-  /// From deadline to deadline, as a shard wakes up.
+  /// Moves the clock from deadline to deadline, as a shard wakes up.
   void advance_in_steps(Duration by) {
     const Instant end = now_ + by;
     settle();
@@ -196,12 +196,12 @@ class World {
   }
   QueueStats stats(const std::string& queue) { return describe(queue).stats; }
 
-  /// What `consumer` got since the last call.
+  /// The deliveries to `consumer` since the last call.
   std::vector<Delivery> take(ConsumerNumber consumer) {
     settle();
     return std::exchange(delivered_[consumer.value], {});
   }
-  /// The same as payloads.
+  /// The same, as payloads.
   std::vector<std::string> take_payloads(ConsumerNumber consumer) {
     std::vector<std::string> payloads;
     for (const Delivery& delivery : take(consumer)) {
@@ -209,7 +209,7 @@ class World {
     }
     return payloads;
   }
-  /// Whatever can be delivered, in order; read and acked by a consumer of its own.
+  /// Reads and acks everything deliverable, in order, by a consumer made for this.
   std::vector<std::string> drain(const std::string& queue) {
     const ConsumerNumber consumer = attach(queue, "drain", 100'000);
     std::vector<std::string> payloads;
@@ -223,7 +223,7 @@ class World {
     return payloads;
   }
 
-  // Refills by hand: as a shard does it, reading comes first and bringing some rounds later.
+  // Refills in two steps, as a shard does them: rows are read first, and brought some rounds later.
   void read_refills() {
     for (QueueEffects::RefillRequest& request : std::exchange(refills_, {})) {
       auto [rows, exhausted] = store_.scan(request.range);
@@ -238,7 +238,7 @@ class World {
   [[nodiscard]] std::size_t refills_wanted() const { return refills_.size(); }
   [[nodiscard]] const QueueEffects::RefillRequest& wanted_refill() const { return refills_.at(0); }
 
-  // Checkpoints: sealed at once, committed when the background gets to it.
+  // Checkpoints in two steps: sealed at once, committed by the background later.
   void seal() {
     take_effects();
     BATON_ASSERT(!sealed_.has_value());
@@ -260,7 +260,7 @@ class World {
   }
   [[nodiscard]] bool has_sealed() const { return sealed_.has_value(); }
 
-  /// The process ends and begins again: the store is what it was, the journal is replayed.
+  /// The process dies and starts again: the store stays, and the journal is replayed.
   void crash() {
     take_effects();
     machine_.reset();
@@ -270,7 +270,7 @@ class World {
     delivered_.clear();
     boot();
   }
-  /// A clean stop: everything is in the checkpoint.
+  /// A clean stop: the checkpoint holds everything.
   void restart() {
     checkpoint();
     crash();

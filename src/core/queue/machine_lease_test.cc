@@ -61,7 +61,7 @@ TEST_F(MachineLease, ADeliveryCarriesIdHeadersPayloadKeyAttemptAndDeadline) {
   EXPECT_EQ(got.token.boot, 1U);
 }
 
-// Criteria 5 and 6: both rows, in one batch, under the keys the specification names.
+// Criteria 5 and 6: both rows are in one batch, under the keys that the specification names.
 TEST_F(MachineLease, ALeaseStandsInLeasesAndLeaseExpiryInOneBatch) {
   const Uuid id = world.send("q", "m");
   const Delivery got = lease_one(world.attach("q", "alice"));
@@ -111,7 +111,7 @@ TEST_F(MachineLease, BothRowsOfALeaseGoWithItAndFollowAnExtension) {
   EXPECT_TRUE(world.store().table(tables::kIds).empty());
 }
 
-// The store is for what lasts: most leases never reach it.
+// The store is for lasting state: most leases never reach it.
 TEST_F(MachineLease, ALeaseThatEndedBeforeItsCheckpointIsNeverWritten) {
   world.send("q", "m");
   world.ack("q", lease_one(world.attach("q", "alice")).token);
@@ -171,7 +171,7 @@ TEST_F(MachineLease, AnAckRemovesTheMessageForGood) {
   EXPECT_TRUE(world.drain("q").empty());
 }
 
-// Trap: "ack that checks no owner". Whoever got the message next must not lose it to a slow
+// Trap: "ack that checks no owner". The next holder of the message must not lose it to a slow
 // predecessor.
 TEST_F(MachineLease, AckNackAndExtendOfALeaseThatIsOverChangeNothing) {
   world.send("q", "m");
@@ -358,7 +358,7 @@ TEST_F(MachineLease, ADisconnectReleasesAtOnceInOrderToTheFront) {
   ASSERT_EQ(got.size(), 5U);
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(got[i].message->payload(), "m" + std::to_string(i + 1));
-    // Only the one that it was working on counts an attempt.
+    // Only the message that the consumer was working on counts an attempt.
     EXPECT_EQ(got[i].attempt, i < 1 ? 2U : 1U);
   }
 }
@@ -399,7 +399,7 @@ TEST_F(MachineLease, AConsumerIdIsTakenOverByWhoConnectsLast) {
   EXPECT_EQ(world.closed[0].consumer, first);
   EXPECT_EQ(world.closed[0].reason.code, Errc::already_exists);
   EXPECT_EQ(world.stats("q").consumers, 1U);
-  // The old lease goes on, and counts against the new one's limit.
+  // The old lease continues, and counts against the new consumer's limit.
   EXPECT_EQ(world.take_payloads(second), (Payloads{"m2"}));
   world.detach("q", first);
   EXPECT_EQ(world.stats("q").leased, 2U);
@@ -464,7 +464,7 @@ TEST_P(MachineLeaseRestart, LeasesOfConsumersThatStayAwayAreReleasedWithoutAnAtt
   }
 }
 
-// Such a queue promises that only the deadline ends a lease; a restart is no exception.
+// Such a queue promises that only the deadline ends a lease, also across a restart.
 TEST_P(MachineLeaseRestart, WithoutReleaseOnDisconnectOnlyTheDeadlineEndsALease) {
   QueueSettingsPatch settings;
   settings.release_on_disconnect = false;
@@ -501,8 +501,8 @@ TEST_P(MachineLeaseRestart, AttemptsAndTheReasonOfFailureSurvive) {
   EXPECT_EQ(dead.message->header("baton-last-error"), "second");
 }
 
-// Trap: "wall-clock expiry". Broker time never goes back, and a deadline lies in it: time that
-// passed while the broker was down has passed.
+// Trap: "wall-clock expiry". Broker time never goes back, and deadlines are in broker time: time
+// that passes while the broker is down counts.
 TEST_P(MachineLeaseRestart, ADeadlineIsTheSameMomentAfterARestart) {
   world.send("q", "m");
   const Delivery got = lease_one(world.attach("q", "alice"));

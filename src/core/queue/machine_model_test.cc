@@ -1,7 +1,7 @@
 // Random commands against a second, simpler model made of plain vectors, with checkpoints, clean
-// stops and crashes in between, a memory budget that spills nearly everything and refills that come
-// late. Every outcome is compared, and all counts after every step. BATON_LONG=1 runs it fifty
-// times longer.
+// stops and crashes in between, a memory budget that spills nearly everything, and refills that
+// come late. Every outcome is compared, and all counts are compared after every step. BATON_LONG=1
+// runs it fifty times longer.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -23,7 +23,7 @@ constexpr std::uint32_t kMaxAttempts = 3;
 constexpr Duration kVisibility = seconds{20};
 constexpr Duration kRetry = seconds{4};
 
-/// What happens next: an action and two numbers it makes use of.
+/// The next step: an action and two numbers that the action uses.
 using Step = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
 
 enum class State : std::uint8_t { ready, leased, delayed, dead, gone };
@@ -35,7 +35,8 @@ struct Known {
   std::string key;
   std::string payload;
   State state = State::ready;
-  std::uint64_t order = 0;  // Among the ready ones of its key, or among the dead.
+  // Its rank among the ready messages of its key, or among the dead letters.
+  std::uint64_t order = 0;
   std::uint32_t attempts = 0;
   Instant due;
   LeaseToken token;
@@ -76,7 +77,7 @@ class Comparison {
     compare_counts();
   }
 
-  /// Everything that should be left can be had, in order, and nothing else.
+  /// All messages that should be left are delivered, in order, and no others.
   void finish() {
     world_.refills_by_hand = false;
     for (Client& client : clients_) {
@@ -142,7 +143,7 @@ class Comparison {
     for (int i = 0; i <= second % 3; ++i) {
       NewMessage made = message("m" + std::to_string(known_.size()));
       made.fairness_key = std::string(1, static_cast<char>('x' + first % 3));
-      // Sometimes soon, sometimes beyond the horizon.
+      // Sometimes due soon, sometimes beyond the horizon.
       if (first % 5 == 0) made.delay = seconds{1U + second % 15U};
       const EnqueueOutcome outcome = world_.send("q", made);
       RC_ASSERT(!outcome.error.has_value());
@@ -173,14 +174,14 @@ class Comparison {
     if (known == nullptr) return;
     for (Client& client : clients_) {
       if (!client.number.has_value()) continue;
-      // A message that another holds is not for this one to mark.
+      // A consumer must not mark a message that another one holds.
       world_.run(BegunCommand{.queue = "q", .consumer = *client.number, .tokens = {known->token}});
       client.marks = true;
       if (client.id == known->holder) known->work = Work::begun;
     }
   }
 
-  /// The oldest, unless it is known what was begun.
+  /// The oldest message counts, unless it is known which ones were begun.
   void judge(const Client& client, bool orderly) {
     const std::vector<Known*> held = held_by(client.id);
     const auto begun = std::ranges::count(held, Work::begun, &Known::work);
@@ -230,7 +231,7 @@ class Comparison {
     end(*known, how % 4 != 0, due);
   }
 
-  /// The moment that chance chose, which must lie within its bounds.
+  /// The random moment that the machine chose, which must lie within the bounds.
   Instant backoff(std::uint32_t attempts) {
     RC_ASSERT(world_.facts.size() == 1U);
     const auto& ended = std::get<Ended>(world_.facts.front());
@@ -263,8 +264,9 @@ class Comparison {
   void cancel(std::uint8_t which) {
     if (known_.empty()) return;
     Known& known = known_[which % known_.size()];
-    // Spilled under an id that the queue had before: its row in `ids` may be lost to the checkpoint
-    // of what it was then, and a message that is a row only is not found by its id.
+    // The message was spilled under an id that the queue had before. Its row in `ids` may have been
+    // erased by the checkpoint of its earlier state, and a message that is only a row is not found
+    // by its id then.
     if (known.redriven || (known.state == State::delayed && known.attempts > 0)) return;
     const ItemOutcome outcome = world_.cancel("q", known.id);
     if (known.state == State::gone || known.state == State::dead) {
@@ -321,7 +323,7 @@ class Comparison {
     if (count(State::leased) != 0) orphans_until_ = world_.now() + seconds{5};
   }
 
-  /// Rows that come late would make time pass late, too: they come before.
+  /// Late rows would also make time pass late in the model, so they are brought first.
   void advance(Duration by) {
     world_.refills_by_hand = false;
     settle();
@@ -329,7 +331,7 @@ class Comparison {
     settle();
   }
 
-  /// What time and room in flight make happen, in the order in which the machine does it.
+  /// What follows from the time and from room in flight, in the order in which the machine does it.
   void settle() {
     if (world_.refills_by_hand) world_.bring_refills();
     world_.settle();
@@ -374,7 +376,7 @@ class Comparison {
     }
   }
 
-  /// In the order in which they were granted, whoever got them.
+  /// In the order in which leases were granted, over all consumers.
   void take_deliveries() {
     std::vector<std::pair<Delivery, const Client*>> all;
     for (const Client& client : clients_) {
@@ -418,7 +420,7 @@ class Comparison {
     }
   }
 
-  /// Leases that end together may do so in any order; the facts tell which it was.
+  /// Leases that end at the same time may end in any order; the facts tell in which.
   std::uint64_t place_among_dead(LeaseToken token) {
     for (const QueueFact& fact : world_.facts) {
       const auto* const dead = std::get_if<DeadLettered>(&fact);
@@ -434,7 +436,7 @@ class Comparison {
     RC_ASSERT(stats.delayed == count(State::delayed));
     RC_ASSERT(world_.rows_missing == 0U);
     if (world_.refills_by_hand) return;
-    // Whoever has room has been served.
+    // Every consumer with room has been served.
     bool room = false;
     for (const Client& client : clients_) {
       room =
@@ -495,8 +497,8 @@ class Comparison {
   std::optional<Instant> orphans_until_;
 };
 
-// An assertion of the machine ends the process, and nothing shrinks then: BATON_TRACE=1 prints the
-// steps.
+// A failed assertion of the machine ends the process, so rapidcheck cannot shrink: BATON_TRACE=1
+// prints the steps.
 void trace(const std::vector<Step>& steps) {
   if (std::getenv("BATON_TRACE") == nullptr) return;
   std::string text;

@@ -7,7 +7,7 @@
 
 #include "core/queue/machine_fixture.h"
 
-/// For tests only: short forms for what happens to messages besides leasing.
+/// For tests only: short forms for everything besides leasing that happens to messages.
 namespace baton::machine_test {
 
 using Payloads = std::vector<std::string>;
@@ -55,7 +55,7 @@ inline QueueSettingsPatch one_attempt() {
   return settings;
 }
 
-/// Puts each payload into `queue` and, by one failed attempt, into its dead-letter queue.
+/// Sends each payload to `queue` and moves it, by one failed attempt, into the dead-letter queue.
 inline void kill_all(World& world, const std::string& queue, const Payloads& payloads,
                      const std::string& reason) {
   for (const std::string& payload : payloads) world.send(queue, payload);

@@ -1,5 +1,5 @@
-// What happens to messages besides leasing: delay, dedup, dead letters, redrive, cancel, purge,
-// delete, limits, retention; all of it across restarts.
+// Everything besides leasing that happens to messages: delay, dedup, dead letters, redrive, cancel,
+// purge, delete, limits, retention; all of it across restarts.
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 namespace baton::machine_test {
 namespace {
 
-/// Every promise about what lasts is made for a clean stop and for a crash, with messages in memory
-/// and as rows only.
+/// Every promise about durable state is tested for a clean stop and for a crash, with messages in
+/// memory and as rows only.
 struct Life {
   bool clean;
   bool in_memory;
@@ -97,7 +97,7 @@ TEST_P(MachineLife, ADuplicateIsAnsweredWithTheFirstIdAndStoresNothing) {
   EXPECT_EQ(world.stats("q").deduplicated_total, 1U);
 }
 
-// The window is about the sending, not about the message: an acked one is not sent again either.
+// The window counts from the sending: a message that was acked meanwhile is not sent again either.
 TEST_P(MachineLife, ADuplicateIsKnownAfterTheMessageIsGoneAndForgottenAfterTheWindow) {
   world.send("q", unique("one", "id"));
   world.drain("q");
@@ -140,7 +140,7 @@ TEST_P(MachineLife, ADeletedQueueLeavesNoRow) {
   const ConsumerNumber alice = world.attach("q", "alice", 2);
   const std::vector<Delivery> held = world.take(alice);
   world.checkpoint();
-  // What the store has of these two is no longer what the machine has.
+  // The store's rows of these two messages are outdated now.
   world.extend("q", held.at(0).token, minutes{9});
   world.ack("q", held.at(1).token);
   world.advance(seconds{30});
@@ -177,8 +177,8 @@ TEST_P(MachineLife, PurgeRemovesWhatWaitsAndKeepsWhatIsLeased) {
   EXPECT_EQ(world.rows_missing, 0U);
 }
 
-// A spill is written at once, a purge with the next checkpoint: it must not erase what came after
-// it.
+// A spill is written at once, a purge with the next checkpoint: the purge must not erase what was
+// sent after it.
 TEST_P(MachineLife, WhatSpillsAfterAPurgeIsNotErasedByIt) {
   world.send_many("q", "old", 10, "k");
   world.checkpoint();
@@ -195,7 +195,7 @@ TEST_P(MachineLife, WhatSpillsAfterAPurgeIsNotErasedByIt) {
   EXPECT_EQ(world.rows_missing, 0U);
 }
 
-// It was leased when the purge came, so the purge was not about it.
+// A purge does not remove a message that is leased at that time.
 TEST_P(MachineLife, WhatIsNackedAfterAPurgeComesBackWhenItIsDue) {
   world.send_many("q", "m", 2);
   const ConsumerNumber alice = world.attach("q", "alice", 2);
@@ -286,8 +286,8 @@ TEST_P(MachineLife, DeadLettersAreKeptWithTheReasonAndGoBackByRedrive) {
   EXPECT_EQ(got[0].message->header("baton-last-error"), "bad input");
 }
 
-// Trap: "start-up that decodes every message". load() gets no row of `messages` or `delayed` at
-// all, so what it holds afterwards is what it can tell from the other tables.
+// Trap: "start-up that decodes every message". load() gets no row of `messages` or `delayed`, so
+// all that the machine knows after it comes from the other tables.
 TEST_P(MachineLife, ARestartReadsNoMessageThatNobodyHolds) {
   world.send_many("q", "m", 500);
   world.send("q", delayed("far", hours{1}));
@@ -432,7 +432,7 @@ TEST(MachineQueues, AnUpdateIsLive) {
   world.ack("q", world.take(alice).at(0).token);
   QueueSettingsPatch settings;
   settings.visibility_timeout = seconds{1};
-  // The second message is leased already, under the old timeout; the next one is not.
+  // The second message is already leased, under the old timeout; the next message is not.
   const std::vector<Delivery> second = world.take(alice);
   update(world, "q", settings);
   world.ack("q", second.at(0).token);
@@ -477,7 +477,7 @@ TEST(MachineQueues, AListGoesOnBehindANameAndSaysWhetherItHasMore) {
   EXPECT_FALSE(second.more);
 }
 
-// What the metrics ask: so many at most, and how long the oldest message has been waiting.
+// What the metrics ask for: a bounded number of queues, and how long the oldest message has waited.
 TEST(MachineQueues, AListIsBoundedAndTellsTheOldestMessage) {
   World world;
   for (const std::string name : {"a", "b", "c"}) world.create(name);
@@ -498,8 +498,8 @@ TEST(MachineQueues, AListIsBoundedAndTellsTheOldestMessage) {
   EXPECT_EQ(done.descriptions.at(1).oldest, std::nullopt);
 }
 
-// A restart leaves messages in the store until somebody wants them, and an operator wants to know
-// how long they have been waiting when no consumer came back.
+// After a restart messages stay in the store until they are wanted. An operator must see how long
+// they have waited even if no consumer came back.
 TEST(MachineQueues, TheOldestMessageIsFoundAfterARestartWithoutConsumers) {
   World world;
   world.create("a");

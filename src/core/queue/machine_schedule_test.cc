@@ -138,7 +138,7 @@ TEST(MachineFairness, WeightsChangeWhileTheQueueIsInUse) {
 }
 
 // Traps: "gauges recomputed by walking all keys each loop", "per-delivery scan over all consumers".
-// What a step costs shows in what it yields: one fact and one grant, and no row read, at any number
+// The cost of a step shows in what it yields: one fact, one grant and no row read, for any number
 // of keys.
 TEST(MachineFairness, AStepYieldsTheSameAtAnyNumberOfKeysAndConsumers) {
   World world;
@@ -167,7 +167,7 @@ TEST(MachineThrottle, ABurstGoesAtOnceAndThenOneMessagePerInterval) {
   for (int i = 1; i <= 6; ++i) world.send("q", throttled("m" + std::to_string(i), {"t"}));
   const ConsumerNumber alice = world.attach("q", "alice");
   EXPECT_EQ(world.take_payloads(alice), (Payloads{"m1", "m2", "m3"}));
-  // Nobody burns CPU in between: the next refill is a deadline.
+  // The machine does not poll in between: the next refill of the bucket is a deadline.
   EXPECT_EQ(world.machine().next_deadline(), world.now() + milliseconds{100});
   EXPECT_FALSE(world.machine().deliver(world.now(), 100));
   world.advance(milliseconds{100});
@@ -211,7 +211,7 @@ TEST(MachineThrottle, AKeyWithoutARateIsNotThrottled) {
   EXPECT_EQ(world.drain("q").size(), 50U);
 }
 
-// Memory: 1 024 set aside, then the key waits; other keys do not.
+// Memory is bounded: a key waits once 1 024 of its messages are parked; other keys do not wait.
 TEST(MachineThrottle, AKeyWithAThousandParkedMessagesWaits) {
   World world;
   world.create("q", throttles({{"t", {.rate = 1, .burst = 1}}}));
@@ -228,7 +228,7 @@ TEST(MachineThrottle, AKeyWithAThousandParkedMessagesWaits) {
   EXPECT_EQ(world.take_payloads(alice), (Payloads{"t", "behind"}));
 }
 
-// A key that waits for its parked messages must go on when those leave by another door.
+// A key that waits for its parked messages must go on when those expire or are cancelled.
 TEST(MachineThrottle, AKeyGoesOnWhenItsParkedMessagesExpireOrAreCancelled) {
   World world;
   world.create("q", throttles({{"t", {.rate = 0.001, .burst = 1}}}));
@@ -328,7 +328,7 @@ TEST(MachineCredit, WhatIsBeyondTheCreditWaitsForMoreOfIt) {
   EXPECT_EQ(world.take_payloads(ConsumerNumber{1}), (Payloads{"m3", "m4"}));
   world.run(CreditCommand{.queue = "q", .consumer = ConsumerNumber{1}, .added = 2});
   EXPECT_EQ(world.take_payloads(ConsumerNumber{1}), (Payloads{"m5"}));
-  // What was not used is kept.
+  // Credit that was not used is kept.
   world.send("q", "m6");
   EXPECT_EQ(world.take_payloads(ConsumerNumber{1}), (Payloads{"m6"}));
 }
@@ -442,8 +442,8 @@ TEST(MachineMemory, OrderIsKeptWhenWhatWasLeasedComesBackBetweenSpillAndRefill) 
   EXPECT_EQ(world.drain("q"), expected);
 }
 
-// A refill is read, then brought some rounds later: what spilled in between is not in it, and not
-// lost.
+// A refill is read first and brought some rounds later: rows that spilled in between are not in it,
+// and must not be lost.
 TEST(MachineMemory, WhatSpillsWhileARefillIsOnItsWayIsNotTakenForMissing) {
   World world(small_memory());
   world.create("q");
@@ -466,7 +466,7 @@ TEST(MachineMemory, WhatSpillsWhileARefillIsOnItsWayIsNotTakenForMissing) {
   EXPECT_EQ(world.take(alice).size(), world.stats("q").enqueued_total);
 }
 
-// The same when the refill began before its rows were cancelled and others spilled.
+// The same if the refill's rows were cancelled and others spilled after it began.
 TEST(MachineMemory, ARefillThatWasOvertakenDoesNotStopTheKey) {
   World world(small_memory());
   world.create("q");
@@ -490,7 +490,7 @@ TEST(MachineMemory, ARefillThatWasOvertakenDoesNotStopTheKey) {
   EXPECT_EQ(world.rows_missing, 0U);
 }
 
-// The rows of a refill on its way may have been cancelled, every one.
+// All rows of a refill under way may have been cancelled.
 TEST(MachineMemory, ARefillOfWhatWasCancelledBringsNothingBack) {
   World world(small_memory());
   world.create("q");

@@ -16,8 +16,7 @@ constexpr std::uint8_t kPlain = 1;
 constexpr std::uint8_t kWithFields = 2;
 constexpr std::size_t kFixedBytes = 1 + 16 + 8 + 8;
 
-/// What comes between the format and the throttle keys, which is the same for every way to build a
-/// message.
+/// The part between the format and the throttle keys, which all ways to build a message share.
 void begin(Encoder& out, Uuid id, Instant enqueued_at, Instant expires_at, std::string_view key) {
   out.raw(id.raw());
   out.fixed(enqueued_at.ns);

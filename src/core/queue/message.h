@@ -35,29 +35,29 @@ class Message {
   Message& operator=(const Message&) = delete;
   ~Message() = default;
 
-  /// Builds the buffer from what a producer sent.
+  /// Builds the buffer from a producer's message.
   static std::shared_ptr<const Message> make(const NewMessage& message, Uuid id,
                                              Instant enqueued_at, Instant expires_at);
-  /// The same message with more headers, as a dead letter gets them (those of the same name go),
-  /// and another time to expire.
+  /// The same message with more headers, as a dead letter gets them (they replace headers of the
+  /// same name), and another expiry.
   static std::shared_ptr<const Message> with_headers(const Message& message,
                                                      const std::vector<Header>& headers,
                                                      Instant expires_at);
-  /// Takes bytes that bytes() gave once. Fails with malformed, or store_too_new.
+  /// Takes bytes that bytes() returned. Fails with malformed, or store_too_new.
   static Result<std::shared_ptr<const Message>> parse(std::string_view bytes);
-  /// The same for bytes that `within` has read: fails it, and answers null.
+  /// The same for bytes that `within` has read: on failure it fails `within` and returns null.
   static std::shared_ptr<const Message> parse(std::string_view bytes, Decoder& within);
 
   [[nodiscard]] const Uuid& id() const { return id_; }
   [[nodiscard]] Instant enqueued_at() const { return enqueued_at_; }
-  /// Instant::never() when it does not expire.
+  /// Instant::never() if the message does not expire.
   [[nodiscard]] Instant expires_at() const { return expires_at_; }
   [[nodiscard]] std::string_view fairness_key() const { return fairness_key_; }
   [[nodiscard]] std::string_view payload() const { return payload_; }
   [[nodiscard]] std::uint32_t header_count() const { return header_count_; }
   [[nodiscard]] bool has_throttle_keys() const { return throttle_count_ != 0; }
   [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> headers() const;
-  /// The value of the header `name`, or "" when there is none.
+  /// The value of the header `name`, or "" if the message has none.
   [[nodiscard]] std::string_view header(std::string_view name) const;
   [[nodiscard]] std::vector<std::string_view> throttle_keys() const;
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
@@ -69,7 +69,7 @@ class Message {
   Message(Private, std::string bytes) : bytes_(std::move(bytes)) {}
 
  private:
-  /// Reads the buffer, all of `in`.
+  /// Reads all of `in`, and points the views into the buffer.
   void find_fields(Decoder& in);
   /// The blob of fields between headers and payload; empty in format 1.
   [[nodiscard]] std::string_view field_area() const {

@@ -1,5 +1,5 @@
-// A stored message from arbitrary bytes: all its views lie within it, and adding headers makes a
-// message that can be read as well.
+// A stored message from arbitrary bytes: all its views lie within the buffer, and adding headers
+// makes a readable message.
 
 #include <cstddef>
 #include <cstdint>

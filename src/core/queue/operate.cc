@@ -6,9 +6,9 @@
 #include "base/assert.h"
 #include "core/queue/machine.h"
 
-/// The operators' tools: peek, cancel, redrive. They look at memory first and then read rows, a
-/// page at a time; between two pages the world goes on, so every row is checked against the state
-/// as it is then.
+/// The operators' tools: peek, cancel, redrive. They look at memory first and then read rows, one
+/// page at a time. The state may change between two pages, so every row is checked against the
+/// current state.
 namespace baton {
 namespace {
 
@@ -59,8 +59,8 @@ bool matches(const RedriveCommand& command, const Message& message) {
          message.header("baton-last-error").find(command.reason_contains) != std::string_view::npos;
 }
 
-/// The time that what was moved so far takes at the command's rate; at most a hundred years, so
-/// that no rate makes it overflow.
+/// How long the moves so far take at the command's rate; at most a hundred years, so that no rate
+/// can make the result overflow.
 Duration spent(const RedriveCommand& command) {
   constexpr Duration kMost = std::chrono::hours{24 * 365 * 100};
   const double ns = static_cast<double>(command.moved) / command.rate * 1e9;
@@ -69,9 +69,9 @@ Duration spent(const RedriveCommand& command) {
 
 }  // namespace
 
-/// Whether that row is a ready message the machine does not have in memory.
+/// Whether that row is a ready message that is not in memory.
 bool QueueMachine::is_spilled_ready(const Queue& queue, const MessageKey& name, Uuid id) const {
-  // A page may have been asked for before the queue was deleted and made again.
+  // The page may have been asked for before the queue was deleted and created again.
   if (name.queue != queue.id || queue.messages.contains(id)) return false;
   const auto key = queue.keys.find(name.fairness_key);
   if (key == queue.keys.end() || key->second.spilled == 0) return false;
@@ -79,7 +79,7 @@ bool QueueMachine::is_spilled_ready(const Queue& queue, const MessageKey& name, 
   return key->second.taken == nullptr || !key->second.taken->contains(name.sequence);
 }
 
-/// The same of a row of `delayed`.
+/// The same for a row of `delayed`.
 bool QueueMachine::is_spilled_delayed(const Queue& queue, const std::string& key,
                                       const MessageRow& row) const {
   const Result<TimeKey> name = decode_time_key(key);
@@ -113,7 +113,7 @@ Progress QueueMachine::on(PeekCommand& command, Instant) {
   return read_page(tables::kMessages, queue_prefix(queue->id), prefix_end(queue_prefix(queue->id)));
 }
 
-/// What a row holds, if it still is what the machine thinks is there.
+/// The message of a row, if the row is still what the machine expects there.
 std::optional<PeekedMessage> QueueMachine::peek_row(const Queue& queue, const Row& row) const {
   const Result<MessageRow> decoded = decode_message_row(row.value);
   if (!decoded.has_value()) return std::nullopt;
@@ -146,7 +146,7 @@ Progress QueueMachine::peek_rows(PeekCommand& command, const std::vector<Row>& r
   return read_page(tables::kMessages, rows.back().key + '\0', prefix_end(queue_prefix(queue.id)));
 }
 
-/// Has the row of `ids`, or after it the message's own row.
+/// Takes the row of `ids`, and after it the message's own row.
 Progress QueueMachine::peek_id_row(PeekCommand& command, const std::vector<Row>& rows,
                                    const Queue& queue) {
   const Uuid id = command.id.value_or(Uuid{});
@@ -172,7 +172,7 @@ Progress QueueMachine::peek_id_row(PeekCommand& command, const std::vector<Row>&
 
 Progress QueueMachine::on(CancelCommand& command, Instant now) { return cancel_next(command, now); }
 
-/// Cancels what is in memory, up to the first id that must be looked up.
+/// Cancels messages in memory, up to the first id that must be looked up in the store.
 Progress QueueMachine::cancel_next(CancelCommand& command, Instant now) {
   Queue* const queue = find_queue(command.queue);
   while (command.outcomes.size() < command.ids.size()) {
@@ -205,7 +205,7 @@ Progress QueueMachine::cancel_next(CancelCommand& command, Instant now) {
   return {};
 }
 
-/// Has the row of `ids`, or after it the message's own row, for the next id.
+/// Takes the row of `ids`, and after it the message's own row, for the next id.
 Progress QueueMachine::cancel_row(CancelCommand& command, const std::vector<Row>& rows,
                                   Instant now) {
   const Queue* const queue = find_queue(command.queue);
@@ -223,7 +223,7 @@ Progress QueueMachine::cancel_row(CancelCommand& command, const std::vector<Row>
   return cancel_next(command, now);
 }
 
-/// Brings one spilled message into memory, if its row still is what the machine thinks is there.
+/// Brings one spilled message into memory, if its row is still what the machine expects there.
 bool QueueMachine::restore_spilled(const Queue& queue, const Row& row) {
   const Result<MessageRow> decoded = decode_message_row(row.value);
   if (!decoded.has_value()) return false;
@@ -263,7 +263,7 @@ Progress QueueMachine::redrive_memory(RedriveCommand& command, Queue& queue, Ins
   return redrive_page(command, queue, queue_prefix(queue.id), now);
 }
 
-/// Waits until the rate allows more, or reads the next page, or is done.
+/// Waits until the rate allows more, reads the next page, or finishes.
 Progress QueueMachine::redrive_page(RedriveCommand& command, const Queue& queue, std::string from,
                                     Instant now) {
   const bool enough = command.messages_max != 0 && command.matched >= command.messages_max;
@@ -276,7 +276,7 @@ Progress QueueMachine::redrive_page(RedriveCommand& command, const Queue& queue,
   }
   Progress page =
       read_page(tables::kMessages, command.next_row, prefix_end(queue_prefix(queue.id)));
-  // With a rate, small pages: the wait comes between two of them.
+  // With a rate, pages are small, because the command waits between two pages.
   if (command.rate > 0) {
     page.rows.rows_max =
         std::clamp<std::size_t>(static_cast<std::size_t>(command.rate / 10), 1, kPageRows);

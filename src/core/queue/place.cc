@@ -5,8 +5,8 @@
 #include "base/bytes.h"
 #include "core/queue/machine.h"
 
-/// Moving messages between places (ready, leased, delayed, outgoing, gone), with the counts,
-/// indexes and delta entries that go with each move.
+/// Moves messages between places (ready, leased, delayed, outgoing, gone), and keeps the counts,
+/// indexes and delta entries of each move.
 namespace baton {
 namespace {
 
@@ -29,7 +29,7 @@ MessageRows rows_of(const queue_state::Stored& stored) {
   return rows;
 }
 
-/// What an entry of the delta costs besides the message's bytes.
+/// The memory of a delta entry besides the message's bytes.
 constexpr std::uint64_t kChangeBytes = 256;
 
 /// The time that a row key of `delayed` begins with.
@@ -49,7 +49,7 @@ QueueMachine::Stored& QueueMachine::add_message(Queue& queue, Uuid id, std::uint
   return stored;
 }
 
-/// Brings a message that is only a row under the machine's eyes, without its body.
+/// Makes a message that is only a row known to the machine, without its body.
 QueueMachine::Stored& QueueMachine::materialize(const MessagePlace& place, std::uint32_t bytes) {
   Queue& queue = queue_of(place.queue);
   Stored& stored = add_message(queue, place.id, bytes);
@@ -66,7 +66,7 @@ QueueMachine::Stored& QueueMachine::materialize(const MessagePlace& place, std::
   enter_key(stored, place.key);
   BATON_ASSERT(stored.key->spilled > 0);
   --stored.key->spilled;
-  // A refill still under way is for rows that are no longer wanted.
+  // A refill under way would bring rows that are no longer wanted.
   if (stored.key->spilled == 0) stored.key->loading = false;
   stored.place = Place::ready;
   link_ready(stored);
@@ -97,8 +97,8 @@ void QueueMachine::add_ready(Queue& queue, const MessageRef& body, Sequence sequ
   settle(queue);
 }
 
-/// When recovering: the former life may have spilled what fits into memory now. Its row is in the
-/// store then, and must be erased with the message, or rewritten with it.
+/// In recovery: the earlier process may have spilled a message that now fits into memory. The store
+/// then has its row, which must be erased or rewritten together with the message.
 void QueueMachine::suspect_row(Stored& stored) {
   if (!recovering()) return;
   stored.change->before = stored.change->after;
@@ -128,8 +128,8 @@ void QueueMachine::add_delayed(Queue& queue, const MessageRef& body, Sequence se
   settle(queue);
 }
 
-/// The message lives as a row only. The row goes to the store ahead of the checkpoint; it needs no
-/// entry in the delta, for the checkpoint is written after it.
+/// Makes the message a row only. The row reaches the store ahead of the checkpoint. It needs no
+/// entry in the delta, because the checkpoint is written after it.
 void QueueMachine::spill(Queue& queue, const MessageRow& row, Place place, Instant due) {
   append_spilled(effects_.spill, queue.id, row, place, due);
   ++effects_.spilled_messages;
@@ -170,7 +170,7 @@ void QueueMachine::enter_key(Stored& stored, std::string_view name) {
 
 void QueueMachine::leave_key(Stored& stored) {
   Key& key = *stored.key;
-  // Its row is in the store until the next checkpoint; a scan that passes it must not take it for
+  // The store has this row until the next checkpoint; a scan that passes it must not take it for
   // ready.
   if (key.spilled > 0 && stored.sequence >= key.cursor) {
     if (key.taken == nullptr) key.taken = std::make_unique<std::set<Sequence>>();
@@ -216,7 +216,7 @@ void QueueMachine::leave_ready(Stored& stored) {
   unwatch_expiry(stored);
   --stored.queue->ready;
   settle(key);
-  // The key may have waited because it had as many parked as it may.
+  // The key may have waited because it had the most parked messages allowed.
   if (was_parked) activate(key);
 }
 
@@ -238,7 +238,7 @@ void QueueMachine::leave_delayed(Stored& stored) {
   if (row >= delayed_horizon_) delayed_taken_.insert(std::move(row));
 }
 
-/// With no rows beyond it, the horizon may follow the clock.
+/// Without rows beyond it, the horizon may follow the clock.
 void QueueMachine::advance_horizon(Instant now) {
   if (delayed_far_ != 0 || delayed_loading_) return;
   std::string horizon = time_key(now + options_.delayed_horizon, QueueId{0}, Uuid{});
@@ -248,12 +248,13 @@ void QueueMachine::advance_horizon(Instant now) {
   delayed_taken_.erase(delayed_taken_.begin(), delayed_taken_.lower_bound(delayed_horizon_));
 }
 
-/// Rows between the horizon and `end` can only be those that deleted and purged queues left: the
-/// next checkpoint erases them, all stretches that touch each other as one range.
+/// Rows between the horizon and `end` can only be leftovers of deleted and purged queues. The next
+/// checkpoint erases them; ranges that touch each other become one.
 void QueueMachine::sweep_delayed(const std::string& end) {
   const Instant from = delayed_horizon_.empty() ? Instant{} : decode_big_time(delayed_horizon_);
   const auto next = delayed_.lower_bound({from, {QueueId{0}, Uuid{}}});
-  // Kept in memory though beyond the horizon, while a refill was under way; it may have a row.
+  // This message was kept in memory beyond the horizon while a refill was under way; it may have a
+  // row.
   if (next != delayed_.end() && next->first.first < decode_big_time(end)) return;
   if (swept_end_ != delayed_horizon_) {
     flush_sweep();
@@ -270,8 +271,8 @@ void QueueMachine::flush_sweep() {
   swept_end_.clear();
 }
 
-/// Whether a message that is delayed from now on is to be a row only. What is due before the end of
-/// a refill under way is not: that refill may have been read already, and would pass it by.
+/// Whether a message that is delayed from now on becomes a row only. A message due before the end
+/// of a refill under way does not: that refill may have been read already, and would miss the row.
 bool QueueMachine::is_far_off(const std::string& delayed_row) const {
   return delayed_row >= (delayed_loading_ ? delayed_loading_end_ : delayed_horizon_);
 }
@@ -298,7 +299,7 @@ void QueueMachine::leave_place(Stored& stored) {
   }
 }
 
-/// Out of the queue for good. Destroys `stored`.
+/// Removes the message from its queue for good. Destroys `stored`.
 void QueueMachine::remove(Stored& stored) {
   Queue& queue = *stored.queue;
   touch(stored);
@@ -310,7 +311,7 @@ void QueueMachine::remove(Stored& stored) {
   settle(queue);
 }
 
-/// Out of memory. The truth about the message stays what it is.
+/// Removes the message from memory. The truth about the message stays the same.
 void QueueMachine::forget(Stored& stored) {
   if (stored.key != nullptr) leave_key(stored);
   if (stored.body != nullptr) payload_bytes_ -= stored.bytes;
@@ -347,7 +348,7 @@ void QueueMachine::drop_holder_if_idle(Holder& holder) {
   update_deliverable(queue);
 }
 
-/// Before a message changes: remembers what the store holds of it, once per delta.
+/// Called before a message changes: records what the store has of it, once per delta.
 void QueueMachine::touch(Stored& stored) {
   if (stored.delta_number == delta_number_) return;
   stored.change = delta_.messages.emplace(delta_.messages.end());
@@ -362,7 +363,7 @@ void QueueMachine::touch(Stored& stored) {
   delta_.bytes += stored.bytes + kChangeBytes;
 }
 
-/// After it changed.
+/// Called after a message has changed.
 void QueueMachine::settle(Stored& stored) {
   BATON_ASSERT(stored.delta_number == delta_number_);
   MessageChange& change = *stored.change;
@@ -370,7 +371,7 @@ void QueueMachine::settle(Stored& stored) {
   if (stored.place != Place::gone) return;
   delta_.bytes -= stored.bytes;
   if (change.before.place == Place::gone) {
-    // Came and went between two checkpoints: the store never hears of it.
+    // The message came and went between two checkpoints: the store never sees it.
     delta_.bytes -= kChangeBytes;
     delta_.messages.erase(stored.change);
     stored.delta_number = 0;
@@ -394,7 +395,7 @@ void QueueMachine::settle(Key& key) {
   Sequence low{~std::uint64_t{0}};
   if (!key.ready.empty()) low = key.ready.begin()->first;
   if (key.spilled > 0) low = std::min(low, key.cursor);
-  // Parked messages are in no order by sequence: while there are some, the bound only falls.
+  // Parked messages are not ordered by sequence: while there are any, the bound can only fall.
   key.low = key.parked > 0 ? std::min(key.low, low) : low;
   key.change->after = {.head = key.low, .count = key.count()};
 }

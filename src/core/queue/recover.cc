@@ -6,9 +6,8 @@
 #include "base/growing.h"
 #include "core/queue/machine.h"
 
-/// Back from a checkpoint: queues, keys and leases are loaded, messages are left where they are.
-/// What a fact of the journal needs of a message that is only a row is fetched when that fact
-/// comes.
+/// Loads a checkpoint: queues, keys and leases are loaded, messages stay in the store. If a fact of
+/// the journal needs a message that is only a row, that row is fetched when the fact is applied.
 namespace baton {
 namespace {
 
@@ -57,7 +56,7 @@ Status QueueMachine::load_queue(const Row& row) {
   queue->delayed = queue->delayed_far = decoded.delayed;
   delayed_far_ += decoded.delayed;
   queues_by_id_[queue->id] = queue.get();
-  // The next checkpoint writes it as it is written today.
+  // The next checkpoint writes the row in the current format.
   if (decoded.old) settle(*queue);
   next_queue_ = QueueId{std::max(next_queue_.value, decoded.id.value + 1)};
   queues_[row.key] = std::move(queue);
@@ -128,7 +127,7 @@ void QueueMachine::loaded() {
   for (const auto& [name, queue] : queues_) {
     queue->dedup.sort_loaded();
     for (auto& [id, holder] : queue->holders) {
-      // Rows come in the order of message ids; which lease is the oldest is in their tokens.
+      // Rows come in the order of message ids; the tokens tell the order of leasing.
       std::vector<Stored*> leases = leases_of(holder);
       std::ranges::sort(leases, {}, &Stored::token);
       for (Stored* stored : leases) {

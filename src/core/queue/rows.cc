@@ -11,7 +11,7 @@ namespace baton {
 namespace {
 
 // A message's row begins with its format. The first two are no longer written, but stay in stores
-// until their message changes. Format 2 is that of outgoing messages.
+// until their message changes. Format 2 is the format of outgoing messages.
 constexpr std::uint8_t kMessageRow1 = 1;
 constexpr std::uint8_t kMessageRow2 = 2;
 constexpr std::uint8_t kMessageRow = 3;
@@ -19,9 +19,11 @@ constexpr std::uint8_t kMessageRow = 3;
 constexpr std::uint64_t kFailure = 1;
 constexpr std::uint64_t kTo = 2;
 constexpr std::uint64_t kTransfer = 3;
-// A row of `ids` has this beside the table's number; without it the rest of the row is the key.
+// A row of `ids` has this bit in the byte of the table's number; without it the rest of the row is
+// the key.
 constexpr std::uint8_t kIdRow = 0x80;
-// A row of `queues` begins with this, where format 1 has the queue's number, which is never 0.
+// A row of `queues` begins with this byte. A row of format 1 begins with the queue's number, which
+// is never 0.
 constexpr std::uint8_t kQueueRow = 0;
 
 Error bad_row(std::string_view table, const Decoder& in) {
@@ -29,7 +31,7 @@ Error bad_row(std::string_view table, const Decoder& in) {
 }
 Error bad_row(std::string_view table) { return bad_row(table, Decoder({})); }
 
-/// Reads the fields that end a row; the error, if any of it cannot be read.
+/// Reads the fields at the end of a row; fails if any part of the row cannot be read.
 Status finish_row(std::string_view table, Decoder& in) {
   skip_fields(in);
   if (!in.ok()) return bad_row(table, in);

@@ -14,8 +14,8 @@
 #include "core/queue/settings.h"
 #include "core/queue/types.h"
 
-/// The rows of the checkpoint that belong to queues: keys and values. Numbers in keys are
-/// big-endian, so that the order of bytes is the order of numbers. Drawn in docs/storage-format.md.
+/// Keys and values of the queues' rows in the checkpoint. Numbers in keys are big-endian, so that
+/// the order of bytes is the order of numbers. docs/storage-format.md draws them.
 namespace baton {
 
 namespace tables {
@@ -46,7 +46,7 @@ inline constexpr std::array<TableName, 11> kAll{{
 }};
 }  // namespace tables
 
-/// When and why a message failed so far. Shared, since it goes into deltas.
+/// When and why a message last failed. Shared, because deltas hold it too.
 struct FailureNote {
   Instant first;
   Instant last;
@@ -88,8 +88,7 @@ Result<QueueAndId> decode_queue_and_id(std::string_view key);
 // Values.
 /// A row of `messages`, `delayed` and `outgoing`.
 struct MessageRow {
-  Sequence
-      sequence;  // Of a delayed message: given when it was enqueued, for a purge to know its age.
+  Sequence sequence;  // Of a delayed message: given when enqueued, for a purge to know its age.
   std::uint32_t attempts = 0;
   FailureRef failure;
   std::string to;  // Of an outgoing message: the queue it goes to, and the name of the transfer.
@@ -121,11 +120,11 @@ Result<LeaseRow> decode_lease_row(std::string_view value);
 struct QueueRow {
   QueueId id;
   Sequence next_sequence;
-  Sequence purged_before;  // Delayed messages with a lower sequence are gone.
+  Sequence purged_before;  // Delayed messages with a lower sequence were purged.
   std::uint64_t bytes = 0;
   std::uint64_t delayed = 0;
   QueueSettings settings;
-  bool old = false;  // Read from format 1, which is no longer written.
+  bool old = false;  // Whether the row was read from format 1, which is no longer written.
 };
 std::string encode_row(const QueueRow& row);
 Result<QueueRow> decode_queue_row(std::string_view value);

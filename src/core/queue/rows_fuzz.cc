@@ -1,5 +1,5 @@
 // Keys and values of the checkpoint's rows from arbitrary bytes: every decoder sees every input,
-// and what it takes must encode to bytes that decode to the same again.
+// and a value that decodes must encode to bytes that decode to the same value.
 
 #include <cstddef>
 #include <cstdint>

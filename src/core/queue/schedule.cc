@@ -5,9 +5,9 @@
 #include "base/bytes.h"
 #include "core/queue/machine.h"
 
-/// Whose turn it is: consumers in a ring, fairness keys in deficit round robin, throttles,
-/// deadlines, and which rows to bring into memory. None of it is truth; none of it walks over
-/// anything.
+/// Decides whose turn it is: consumers in a ring, fairness keys in deficit round robin, throttles,
+/// deadlines, and which rows to bring into memory. None of this is truth, and no step iterates over
+/// all keys, consumers or messages.
 namespace baton {
 namespace {
 
@@ -39,7 +39,8 @@ void QueueMachine::update_capacity(Holder& holder) {
   update_deliverable(queue);
 }
 
-/// A key that has something to give joins the end of the ring: it waits one turn of each other key.
+/// A key with a deliverable message joins the end of the ring: it waits for one turn of each other
+/// key.
 void QueueMachine::activate(Key& key) {
   const bool has_more = key.first() != nullptr || (key.spilled > 0 && !key.loading);
   if (!has_more || key.parked >= limits::kParkedPerKey) return;
@@ -61,8 +62,8 @@ std::int64_t QueueMachine::cost_of(const Stored& stored) {
   return stored.queue->settings->fairness_cost == FairnessCost::byte ? stored.bytes : 1;
 }
 
-/// The next message to lease, or null when none can be leased now. Costs O(1) for each key it
-/// leaves behind, and a key it leaves behind without a message leaves the ring.
+/// The next message to lease, or null if none can be leased now. Costs O(1) for each key that it
+/// passes; a passed key without a message leaves the ring.
 QueueMachine::Stored* QueueMachine::pick(Queue& queue, Instant now) {
   while (!queue.active.empty()) {
     Key& key = queue.active.front();
@@ -81,7 +82,7 @@ QueueMachine::Stored* QueueMachine::pick(Queue& queue, Instant now) {
   return nullptr;
 }
 
-/// A message that is over is removed, and one that is throttled is parked: true if it was either.
+/// Removes an expired message and parks a throttled one: true if the message was either.
 bool QueueMachine::set_aside(Stored& stored, Instant now) {
   if (stored.body->expires_at() <= now) {
     commit(Removed{.place = {.queue = stored.queue->id,
@@ -99,8 +100,8 @@ bool QueueMachine::set_aside(Stored& stored, Instant now) {
   return bucket != nullptr;
 }
 
-/// The deficit round robin: whether the key at the front can pay `cost` in its turn. If not, the
-/// turn passes to the next.
+/// Deficit round robin: whether the key at the front can pay `cost` in its turn. If not, the turn
+/// passes to the next key.
 bool QueueMachine::take_turn(Key& key, std::int64_t cost) {
   if (!key.in_turn) {
     key.in_turn = true;
@@ -115,11 +116,12 @@ bool QueueMachine::take_turn(Key& key, std::int64_t cost) {
   return true;
 }
 
-/// One consumer's turn: a batch, of a size that leaves something for the others. The short cut of
-/// QueueMachine: what is leased here is what apply() of the fact leases.
+/// One consumer's turn: leases a batch to it, of a size that leaves something for the other
+/// consumers. This is the short cut of QueueMachine: the turn leases exactly what apply() of its
+/// fact leases.
 std::size_t QueueMachine::run_turn(Queue& queue, Instant now) {
   Holder& holder = queue.with_capacity.front();
-  BATON_ASSERT(holder.number.has_value());  // Else it would have no capacity.
+  BATON_ASSERT(holder.number.has_value());  // Without a number it would have no capacity.
   const std::uint64_t share = std::max<std::uint64_t>(1, queue.ready / queue.with_capacity.size());
   std::uint64_t left = std::min({holder.capacity(), std::uint64_t{limits::kTurnMessages}, share});
   Leased fact{.queue = queue.id,
@@ -162,9 +164,9 @@ bool QueueMachine::deliver(Instant now, std::size_t count) {
   return !deliverable_.empty();
 }
 
-/// How much one refill may bring in: less, the fuller the memory is, down to a single row, which is
-/// what a key needs to be served at all. However many keys there are, the budget holds, but for
-/// that row.
+/// How many bytes one refill may bring in: fewer, the fuller the memory is, down to a single row,
+/// without which a key could not be served at all. Except for that row of each key, the memory
+/// budget holds for any number of keys.
 std::size_t QueueMachine::refill_allowance() {
   const std::size_t used = payload_bytes_ + refill_bytes_under_way_;
   const std::size_t free =
@@ -191,7 +193,7 @@ void QueueMachine::request_refill(Key& key) {
 
 void QueueMachine::request_delayed(Instant now) {
   if (delayed_far_ == 0 || delayed_loading_) return;
-  // At equality the deadline has come: next_deadline() says so, too.
+  // At equality the deadline has passed, as next_deadline() counts it.
   if (horizon_instant(delayed_horizon_) > now + options_.delayed_horizon / 2) return;
   delayed_loading_ = true;
   delayed_loading_end_ = time_key(now + options_.delayed_horizon, QueueId{0}, Uuid{});
@@ -226,7 +228,7 @@ QueueMachine::Bucket* QueueMachine::bucket_of(Queue& queue, std::string_view key
   return &bucket;
 }
 
-/// A bucket without a token for this message; null when it may go.
+/// A bucket that has no token for this message; null if the message may go.
 QueueMachine::Bucket* QueueMachine::blocking_bucket(Stored& stored, Instant now) {
   if (!stored.body->has_throttle_keys() || stored.queue->settings->throttles.empty())
     return nullptr;
@@ -245,7 +247,8 @@ void QueueMachine::spend_tokens(Stored& stored, Instant now) {
   }
 }
 
-/// Sets the message aside until the bucket has a token, so that it blocks nobody behind it.
+/// Sets the message aside until the bucket has a token, so that it does not block the messages
+/// behind it.
 void QueueMachine::park(Stored& stored, Bucket& bucket) {
   Key& key = *stored.key;
   key.ready.erase(stored.sequence);
@@ -255,7 +258,7 @@ void QueueMachine::park(Stored& stored, Bucket& bucket) {
   schedule_bucket(bucket);
 }
 
-/// Back among the ready ones of its key.
+/// Returns the message to the ready messages of its key.
 void QueueMachine::unpark(Stored& stored) {
   Key& key = *stored.key;
   stored.parked_at->waiting.erase(std::pair(stored.body->enqueued_at(), stored.sequence));
@@ -264,7 +267,7 @@ void QueueMachine::unpark(Stored& stored) {
   key.ready.emplace(stored.sequence, &stored);
 }
 
-/// One deadline for each bucket somebody waits at: its next token.
+/// Each bucket with waiting messages has one deadline: its next token.
 void QueueMachine::schedule_bucket(Bucket& bucket) {
   if (bucket.deadline.has_value() || bucket.waiting.empty()) return;
   bucket.deadline = bucket.filled_at + std::max(Duration{1}, bucket.interval - bucket.level);
@@ -284,7 +287,7 @@ void QueueMachine::refill_bucket(QueueId id, const std::string& name, Instant no
   schedule_bucket(bucket);
 }
 
-/// After a change of settings: buckets of another rate, or of none, start anew.
+/// After a change of settings: buckets whose rate changed or was removed start again.
 void QueueMachine::forget_changed_buckets(Queue& queue, const QueueSettings& before) {
   const auto rate_in = [](const QueueSettings& settings, const std::string& key) {
     const auto entry = settings.throttles.find(key);
@@ -315,8 +318,8 @@ void QueueMachine::unwatch_expiry(Stored& stored) {
   expiring_.erase(std::pair(stored.body->expires_at(), std::pair(stored.queue->id, stored.id)));
 }
 
-/// A deadline that passes counts an attempt, unless it is known that nobody worked on the message:
-/// it waited in the hands of a consumer that says what it begins, or of one that is gone.
+/// A deadline that passes counts an attempt, unless the message is known not to have been begun: it
+/// waited at a consumer that says what it begins, or at one that is gone.
 void QueueMachine::expire_lease(Stored& stored, Instant now) {
   ++stored.queue->totals.lease_expired_total;
   ++totals_.lease_expired_total;
@@ -329,8 +332,8 @@ void QueueMachine::expire_lease(Stored& stored, Instant now) {
   }
 }
 
-/// Leases of a former life whose consumers did not return. A queue without release_on_disconnect
-/// keeps its leases until their deadlines.
+/// Releases leases of earlier boots whose consumers did not return. A queue without
+/// release_on_disconnect keeps its leases until their deadlines.
 void QueueMachine::release_orphans(Instant now) {
   orphans_until_.reset();
   std::vector<Stored*> orphans;
@@ -347,8 +350,8 @@ void QueueMachine::release_orphans(Instant now) {
   for (Stored* stored : orphans) release(*stored, now);
 }
 
-/// The delayed message that is due first, if it is in memory: beyond the horizon, rows may be due
-/// before.
+/// The delayed message that is due first, if it is in memory; beyond the horizon, rows may be due
+/// before it.
 const QueueMachine::Stored* QueueMachine::next_delayed() const {
   if (delayed_.empty()) return nullptr;
   const Stored* const first = delayed_.begin()->second;
@@ -364,7 +367,7 @@ bool QueueMachine::expire(Instant now, std::size_t count) {
   return next_deadline() <= now;
 }
 
-/// Whatever is over first in the order of this function; false if nothing is.
+/// Handles the first deadline that has passed, in the order of this function; false if none has.
 bool QueueMachine::expire_one(Instant now) {
   if (Stored* expired = leases_.expired(now); expired != nullptr) {
     expire_lease(*expired, now);
@@ -422,7 +425,7 @@ void QueueMachine::refill(const Refill& refill, Instant now) {
   const auto entry = queue->keys.find(refill.request.key);
   if (entry == queue->keys.end()) return;
   Key& key = entry->second;
-  // A purge in the meantime made the rows, and the request, void.
+  // A purge in the meantime made the rows and the request void.
   if (!key.loading || refill.request.range.begin != message_key(queue->id, key.name, key.cursor)) {
     return;
   }
@@ -471,7 +474,7 @@ void QueueMachine::refill_delayed(const Refill& refill) {
     }
     Queue* const queue = find_queue(name->queue);
     if (queue == nullptr || decoded->sequence < queue->purged_before) {
-      // Left behind by a deleted or purged queue.
+      // The row is a leftover of a deleted or purged queue.
       delta_.other.erase(tables::kDelayed, row.key);
       if (queue != nullptr)
         delta_.other.erase(tables::kIds, queue_and_id(queue->id, name->id.raw()));

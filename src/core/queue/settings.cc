@@ -46,7 +46,7 @@ Status check_throttles(const QueueSettings& settings) {
   for (const auto& [key, throttle] : settings.throttles) {
     BATON_TRY_STATUS(
         check_number("length of a key in throttles", key.size(), 1, limits::kThrottleKeyBytes));
-    // Below one token a day a bucket's refill no longer fits the arithmetic, nor anybody's purpose.
+    // Below one token a day the bucket's arithmetic would overflow, and no user needs such a rate.
     if (!(throttle.rate >= 1e-5) || throttle.rate > limits::kThrottleRateMax) {
       return out_of_range(fmt::format("rate of throttle '{}'", key),
                           fmt::format("{}", throttle.rate), "0.00001",
@@ -75,7 +75,7 @@ Status check(const QueueSetting<T>& setting, T value) {
                       static_cast<std::uint64_t>(setting.most));
 }
 
-// Values as fields hold them.
+// Values in the form in which fields store them.
 std::string_view stored(const std::string& value) { return value; }
 std::uint64_t stored(Duration value) { return static_cast<std::uint64_t>(value.count()); }
 template <class T>
@@ -92,7 +92,7 @@ void read_value(Decoder& in, T& value) {
   } else {
     value = static_cast<T>(number);
   }
-  // More than the type holds would be another value.
+  // A number beyond the type's range would become another value.
   if (stored(value) != number) in.fail();
 }
 

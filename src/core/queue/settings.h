@@ -18,7 +18,7 @@
 
 namespace baton {
 
-/// A token bucket's rate (tokens a second) and the most it saves up.
+/// A token bucket's rate (tokens per second), and the most tokens that it saves up.
 struct ThrottleRate {
   double rate = 0;
   std::uint64_t burst = 1;
@@ -27,7 +27,7 @@ struct ThrottleRate {
 
 enum class FairnessCost : std::uint8_t { message = 1, byte = 2 };
 
-/// The settings of a queue: all of them, each with a value, or a patch, in which one may be absent.
+/// The settings of a queue. All of them have a value, or, in a patch, any of them may be absent.
 template <bool IsPatch>
 struct BasicQueueSettings {
   template <class T>
@@ -38,11 +38,11 @@ struct BasicQueueSettings {
     return value;
   }
 
-  // These values are part of the format: a setting that has its own is not written. A queue that is
-  // there keeps them, so a later version must not change them.
+  // These defaults are part of the format: a setting that has its default is not written. A later
+  // version must not change them, because existing queues would change with them.
   Value<Duration> visibility_timeout = initially<Duration>(std::chrono::seconds{30});
   Value<std::uint32_t> attempts_max = initially<std::uint32_t>(16);  // 0 = no limit.
-  // Empty = "<name>.dlq"; a queue named so has none.
+  // Empty = "<name>.dlq"; a queue with such a name has none.
   Value<std::string> dead_letter_queue = initially<std::string>({});
   Value<Duration> retry_delay = initially<Duration>(std::chrono::milliseconds{100});
   Value<Duration> retry_delay_max = initially<Duration>(std::chrono::seconds{60});
@@ -60,20 +60,20 @@ struct BasicQueueSettings {
   bool operator==(const BasicQueueSettings&) const = default;
 };
 
-/// What an operator sets on a queue. Live: a change counts from the next decision on.
+/// What an operator sets on a queue. A change takes effect with the next decision.
 using QueueSettings = BasicQueueSettings<false>;
-/// Some settings, to be laid over others: what an update request carries.
+/// Some settings, to be applied over others: the content of an update request.
 using QueueSettingsPatch = BasicQueueSettings<true>;
 
-/// What the code that handles all settings alike needs to know of one: its number in stored bytes,
-/// which is also its field's in queues.proto, its name, its place, and its limits.
+/// What generic code needs to know of one setting: its number in stored bytes, which is also its
+/// field number in queues.proto, its name, its member, and its limits.
 template <class T>
 struct QueueSetting {
   std::uint64_t number;
   std::string_view name;
   T QueueSettings::* value;
   std::optional<T> QueueSettingsPatch::* patch;
-  // A text has no limits in numbers.
+  // A text has no numeric limits.
   using Limit = std::conditional_t<std::is_same_v<T, std::string>, std::monostate, T>;
   Limit least{};
   Limit most{};
@@ -122,16 +122,17 @@ constexpr void for_each_queue_setting(const Visit& visit) {
   std::apply([&](const auto&... setting) { (visit(setting), ...); }, kQueueSettings);
 }
 
-/// Names the first setting that is out of its limits.
+/// Fails with the first setting that is out of its limits.
 Status validate(const QueueSettings& settings);
 
 QueueSettings patched(QueueSettings settings, const QueueSettingsPatch& patch);
 
 /// A blob of the settings that differ from QueueSettings{}, as numbered fields (base/growing.h).
 void encode(Encoder& out, const QueueSettings& settings);
-/// Fails the decoder on nonsense, and on a setting to come that must be understood.
+/// Fails the decoder on invalid bytes, and on an unknown setting that must be understood.
 QueueSettings decode_settings(Decoder& in);
-/// The same from format 1: every setting in a fixed order, without a length. No longer written.
+/// The same from format 1, which is no longer written: every setting in a fixed order, without a
+/// length.
 QueueSettings decode_settings_1(Decoder& in);
 
 }  // namespace baton

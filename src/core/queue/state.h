@@ -20,7 +20,7 @@
 #include "core/queue/settings.h"
 #include "core/queue/types.h"
 
-/// The parts a QueueMachine's state is made of. Plain structs: QueueMachine owns the rules.
+/// The parts of a QueueMachine's state, as plain structs; QueueMachine has the rules.
 namespace baton::queue_state {
 
 struct Bucket;
@@ -36,16 +36,16 @@ struct StringHash {
 template <class T>
 using ByName = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
 
-/// What is known of a leased message's holder: whether it worked on the message. Not truth: it dies
-/// with the process.
+/// Whether the holder of a leased message worked on the message, as far as is known. Not truth: a
+/// restart forgets it.
 enum class Work : std::uint8_t {
   unknown,
-  begun,  // The holder said so, or went away and is taken to have.
+  begun,  // The holder said so, or went away and is assumed to have begun it.
   idle,   // The holder went away without having begun it.
 };
 
-/// A message the machine has in memory. One that was leased before a restart may lack its body
-/// until recovery has fetched it; every other has it.
+/// A message in memory. A message that was leased before a restart may lack its body until recovery
+/// has fetched the body; every other message has it.
 struct Stored : ListHook<Holder> {
   Uuid id;
   Queue* queue = nullptr;
@@ -54,28 +54,28 @@ struct Stored : ListHook<Holder> {
   Place place = Place::gone;
   Bucket* parked_at = nullptr;  // Ready, but waiting for a throttle's token.
   std::uint32_t bytes = 0;
-  std::uint32_t attempts = 0;  // Failed ones.
+  std::uint32_t attempts = 0;  // Failed attempts.
   FailureRef failure;
   Sequence sequence;
-  Instant due;  // When delayed.
+  Instant due;  // Set if delayed.
 
-  // When leased:
+  // Set if leased:
   LeaseToken token;
   Instant deadline;
   Holder* holder = nullptr;
   Work work = Work::unknown;
 
-  // When outgoing:
-  std::string to;  // The queue it goes to.
+  // Set if outgoing:
+  std::string to;  // The queue that the message goes to.
   TransferId transfer;
 
-  // Its entry in the delta, good only while `delta_number` is the current delta's.
+  // The message's entry in the delta, valid only while `delta_number` is the current delta's.
   std::uint64_t delta_number = 0;
   std::list<MessageChange>::iterator change;
 };
 
-/// The ready messages of one fairness key, in order of sequence. Some are in memory (`ready`);
-/// others are only rows of the checkpoint: `spilled` of them, all at `cursor` or after it. What is
+/// The ready messages of one fairness key, in the order of sequence. Some are in memory (`ready`);
+/// `spilled` others are only rows of the checkpoint, all of them at `cursor` or after it. A message
 /// in memory with a sequence beyond the cursor waits until the rows before it have been read back.
 struct Key : ListHook<Key> {
   std::string name;
@@ -89,15 +89,15 @@ struct Key : ListHook<Key> {
   std::uint32_t parked = 0;
   Sequence low;          // No ready message, parked or not, has a lower sequence.
   bool loading = false;  // A refill is under way.
-  bool grew = false;     // More was spilled since that refill was asked for, which it may not hold.
-  bool in_turn = false;  // Deficit round robin: got this turn's quantum.
+  bool grew = false;     // More was spilled since that refill, which may not hold it.
+  bool in_turn = false;  // Deficit round robin: the key has got this turn's quantum.
   std::int64_t deficit = 0;
 
   std::uint64_t delta_number = 0;
   std::list<KeyChange>::iterator change;
 
   [[nodiscard]] std::uint64_t count() const { return ready.size() + parked + spilled; }
-  /// The next to deliver, if it is in memory.
+  /// The next message to deliver, if it is in memory.
   [[nodiscard]] Stored* first() const {
     if (ready.empty()) return nullptr;
     const auto& [sequence, stored] = *ready.begin();
@@ -105,8 +105,8 @@ struct Key : ListHook<Key> {
   }
 };
 
-/// A consumer as a queue sees it: by its id, whether or not it is connected, for as long as it is
-/// connected or holds leases.
+/// A consumer as a queue sees it, by its id. Exists while the consumer is connected or holds
+/// leases.
 struct Holder : ListHook<Queue> {
   std::shared_ptr<const std::string> id;
   Queue* queue = nullptr;
@@ -114,27 +114,27 @@ struct Holder : ListHook<Queue> {
   std::uint32_t in_flight_max = 0;
   std::uint64_t in_flight_bytes_max = 0;
   std::optional<std::uint64_t> credit;
-  std::uint32_t concurrency = 1;  // How many messages it works on at a time.
-  bool marks = false;             // It says which ones it has begun.
+  std::uint32_t concurrency = 1;  // How many messages the consumer works on at a time.
+  bool marks = false;             // The consumer says which messages it has begun.
   std::uint64_t in_flight_bytes = 0;
   IntrusiveList<Stored, Holder> leases;  // In order of granting.
 
   [[nodiscard]] std::uint64_t capacity() const {
     if (!number.has_value() || leases.size() >= in_flight_max) return 0;
-    // At least one however large it is, or a message over the limit could never be delivered.
+    // At least one message of any size, or a message over the limit could never be delivered.
     if (in_flight_bytes >= in_flight_bytes_max) return 0;
     const std::uint64_t room = in_flight_max - leases.size();
     return credit.has_value() ? std::min(*credit, room) : room;
   }
 };
 
-/// A token bucket in integers: it holds time instead of tokens, `interval` nanoseconds of it being
-/// one.
+/// A token bucket in integers: it counts time instead of tokens, and one token is `interval`
+/// nanoseconds.
 struct Bucket {
   Queue* queue = nullptr;
   std::string key;
   Duration interval{1};  // Between two tokens.
-  Duration capacity{1};  // The burst's worth.
+  Duration capacity{1};  // The time of a full burst.
   Duration level{0};
   Instant filled_at;
   // Parked messages, oldest first.
@@ -153,11 +153,11 @@ struct Queue : ListHook<DeliverableTag> {
   std::uint64_t ready = 0;
   std::uint64_t leased = 0;
   std::uint64_t delayed = 0;
-  std::uint64_t delayed_far = 0;  // Those of them that are rows only.
+  std::uint64_t delayed_far = 0;  // Delayed messages that are only rows.
   std::uint64_t outgoing = 0;
 
   std::unordered_map<Uuid, Stored>
-      messages;  // Those in memory. Looked up, never iterated in decisions.
+      messages;  // Messages in memory. Looked up, never iterated in decisions.
   ByName<Key> keys;
   IntrusiveList<Key, Key> active;  // Keys whose next message is in memory, in turn order.
   ByName<Holder> holders;

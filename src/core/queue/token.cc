@@ -57,7 +57,7 @@ Result<LeaseToken> QueueTokens::open(std::string_view shown) const {
   if (shown.size() <= kProofBytes) return wrong;
   const std::string_view body = shown.substr(0, shown.size() - kProofBytes);
   Decoder proof(shown.substr(body.size()));
-  // One comparison of whole words: no byte that is right shows in the time it takes.
+  // One comparison of whole words: its duration tells nothing about single bytes.
   if ((siphash(key_, body) ^ proof.fixed<std::uint64_t>()) != 0) return wrong;
   Decoder in(body);
   const bool known = in.u8() == kFormat && in.varint() == shard_;

@@ -29,12 +29,12 @@ class QueueTokens {
   [[nodiscard]] std::size_t size_of(LeaseToken token) const;
   void append(std::string& out, LeaseToken token) const;
   [[nodiscard]] std::string seal(LeaseToken token) const;
-  /// The lease that `shown` names. Fails with lease_lost when those bytes are no token of this
-  /// queue, after a comparison that takes the same time whatever is wrong with the proof.
+  /// The lease that `shown` names. Fails with lease_lost if those bytes are not a token of this
+  /// queue, after a comparison whose duration does not depend on the proof.
   [[nodiscard]] Result<LeaseToken> open(std::string_view shown) const;
 
  private:
-  SipKey key_{};  // Made of the broker's key and the queue's name.
+  SipKey key_{};  // Derived from the broker's key and the queue's name.
   std::uint64_t shard_ = 0;
 };
 

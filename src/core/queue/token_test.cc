@@ -20,7 +20,7 @@ SipKey some_key() {
 
 TokenSeal seal() { return {.key = some_key(), .shards = kShards}; }
 
-/// A queue that another shard than that of `queue` has.
+/// The name of a queue that is not in the shard of `queue`.
 std::string elsewhere(const std::string& queue) {
   const QueueTokens own = seal().of(queue);
   for (int i = 0;; ++i) {
@@ -45,7 +45,7 @@ TEST(LeaseTokens, AreOpenedAsTheyWereSealedAndTakeTheBytesTheySay) {
   }
 }
 
-// A stranger once acked the lease after its own by counting one up.
+// A client could once ack the lease after its own by adding one to the number.
 TEST(LeaseTokens, OneThatWasMadeOfAnotherIsALostLease) {
   const QueueTokens tokens = seal().of("jobs");
   const std::string shown = tokens.seal(kLease);
@@ -60,7 +60,7 @@ TEST(LeaseTokens, OneThatWasMadeOfAnotherIsALostLease) {
   }
   expect_lost(tokens.open(shown + '\0'), "longer");
   expect_lost(tokens.open('\1' + shown), "longer in front");
-  // The proof of this lease says nothing about its neighbours, nor about another life's.
+  // The proof of this lease is not valid for other leases or boots.
   const std::string proof = shown.substr(shown.size() - 8);
   for (const LeaseToken other :
        {LeaseToken{.boot = 3, .number = 299}, LeaseToken{.boot = 3, .number = 301},
@@ -78,7 +78,7 @@ TEST(LeaseTokens, OneOfAnotherQueueShardOrKeyIsALostLease) {
   TokenSeal other = seal();
   other.key[15] ^= 1U;
   expect_lost(tokens.open(other.of("jobs").seal(kLease)), "another key");
-  // As tokens were before they had a proof.
+  // The form of tokens before they had a proof.
   expect_lost(tokens.open(std::string("\x03\xac\x02", 3)), "boot and number alone");
 }
 
@@ -94,8 +94,8 @@ TEST(LeaseTokens, BytesOfChanceAreALostLease) {
   }
 }
 
-// The same message in its queue and in its dead-letter queue of another shard was once leased under
-// the same token.
+// A message in its queue and in a dead-letter queue of another shard once had leases with the same
+// token.
 TEST(LeaseTokens, NoTwoLeasesOfABrokerHaveTheSame) {
   std::set<std::string> all;
   std::size_t made = 0;

@@ -71,7 +71,7 @@ Status validate(const NewMessage& message) {
 }
 
 Status validate_queue_name(std::string_view name) {
-  // The dead-letter queue of the longest name must have a valid name, too.
+  // The dead-letter queue of a queue with the longest name must have a valid name, too.
   const std::size_t suffix = name.ends_with(".dlq") ? 4 : 0;
   return validate_name("queue name", name, limits::kQueueNameBytes + suffix);
 }

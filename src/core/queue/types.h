@@ -17,33 +17,33 @@
 
 namespace baton {
 
-/// The number of a queue in its shard. Never given twice, so that bytes of a deleted queue can
-/// never be taken for those of its namesake.
+/// The number of a queue in its shard. Never given twice, so that bytes of a deleted queue are
+/// never taken for those of a new queue of the same name.
 using QueueId = Strong<struct QueueIdTag>;
 
-/// A message's place in its queue, given when it becomes ready. Never given twice.
+/// A message's place in its queue, assigned when it becomes ready. Never assigned twice.
 using Sequence = Strong<struct SequenceTag>;
 
 /// One registration of a consumer; unique in the life of a broker process.
 using ConsumerNumber = Strong<struct ConsumerNumberTag>;
 
-/// Names one lease of a shard, for ever: the boot number makes the lease numbers of every life of
-/// the broker different. What clients see of it is in token.h.
+/// Names one lease of a shard for ever: the boot number makes lease numbers unique across restarts
+/// of the broker. token.h has the form that clients see.
 struct LeaseToken {
   std::uint64_t boot = 0;
   std::uint64_t number = 0;
   auto operator<=>(const LeaseToken&) const = default;
 };
 
-/// Names one transfer of a message from a shard to another, among all of that shard, for ever: a
-/// message that takes the same way twice does so under two names.
+/// Names one transfer of a message from a shard to another. Unique among all transfers of the
+/// sending shard, for ever: two transfers of the same message have two names.
 struct TransferId {
   std::uint64_t boot = 0;
   std::uint64_t number = 0;
   auto operator<=>(const TransferId&) const = default;
 
-  /// As transfers were named before they had numbers. No boot number is as great as the time that a
-  /// message's id begins with.
+  /// The name of a transfer from before transfers had numbers. It is unique because no boot number
+  /// is as great as the time that a message's id begins with.
   static TransferId of_message(const Uuid& id);
 };
 
@@ -57,10 +57,11 @@ struct NewMessage {
   std::vector<std::string> throttle_keys;
   Duration delay{0};
   std::string dedup_id;
-  Duration expires_after{0};  // 0 = by the queue's retention only.
+  Duration expires_after{0};  // 0 = only the queue's retention counts.
 };
 
-/// Names the first field that is out of its limits. The payload's limit is the queue's.
+/// Fails with the first field that is out of its limits. The payload's limit is a setting of the
+/// queue.
 Status validate(const NewMessage& message);
 Status validate_queue_name(std::string_view name);
 Status validate_consumer_id(std::string_view id);
