@@ -12,13 +12,13 @@ namespace baton::pipeline {
 struct CheckReport {
   Findings source{};
   Findings sink{};
-  std::optional<Finding> dead_letters{};  // What takes them was missing.
+  std::optional<Finding> dead_letters{};  // Set if the target of dead letters was missing.
   std::string sink_name{};
   bool exactly_once = false;
   std::string dead_letters_name{};  // "KIND:NAME".
 };
 
-/// One for each line that people see.
+/// One sentence for each line of output.
 std::vector<std::string> to_sentences(const CheckReport& report);
 
 }  // namespace baton::pipeline

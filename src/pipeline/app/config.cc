@@ -24,13 +24,13 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kPrefix = "BATON_PIPELINE__";
 constexpr milliseconds kLongest{std::chrono::hours(24)};
-// Members of a Kafka group are given twice as long to come back, which must be less than a day.
+// Members of a Kafka group get twice this long to come back, which must be less than a day.
 constexpr milliseconds kDrainLongest{std::chrono::hours(1)};
 
 Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
 using Set = Status (*)(PipelineConfig& config, std::string_view text);
-enum class When : std::uint8_t { start, reload };  // When a changed value counts.
+enum class When : std::uint8_t { start, reload };  // When a changed value takes effect.
 struct Setting {
   std::string_view path;
   When when;
@@ -77,7 +77,7 @@ Status set_duration(Duration& target, std::string_view text, milliseconds least 
   return {};
 }
 
-/// What Kafka takes as the id of a static member.
+/// Checks the id by Kafka's rules for static members.
 Status set_member_id(PipelineConfig& config, std::string_view text) {
   constexpr std::size_t kIdMax = 128;
   BATON_TRY_STATUS(validate_name("id", text, kIdMax));
@@ -108,7 +108,7 @@ Status set_mechanism(std::string& target, std::string_view text) {
                                       {"SCRAM-SHA-512", "SCRAM-SHA-512"}}});
 }
 
-/// A config file is read by many, and kept in many places.
+/// Config files are read by many people and copied to many places.
 bool is_secret(std::string_view path) {
   return path.ends_with(".login.password") || path.ends_with(".login.token");
 }
@@ -244,7 +244,7 @@ const Setting* find_setting(std::string_view path) {
   return found == kSettings.end() ? nullptr : found;
 }
 
-/// "integer payment.amount optional": type, path, and whether it may be missing.
+/// Parses "integer payment.amount optional": type, path, and whether the value may be missing.
 Result<schema::ColumnMapping> parse_column(std::string_view name, std::string_view text) {
   std::vector<std::string_view> words;
   while (!text.empty()) {
@@ -303,7 +303,7 @@ Status set_table(schema::RowMapping& rows, std::size_t place, std::string_view f
 constexpr std::string_view kProperties = "source.properties.";
 constexpr std::string_view kHeaders = "sink.headers.";
 
-/// "batch:", "workers:": as if it were not there, if it could be.
+/// "batch:", "workers:": an empty section counts as absent, if it may be absent.
 Status check_empty(std::string_view path) {
   if (path.starts_with("tables[")) return wrong("is empty");
   const std::string section = fmt::format("{}.", path);
@@ -321,8 +321,8 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-/// Names of headers and of librdkafka's properties are the same however they are written, and a
-/// variable says nothing of it.
+/// Sets a pair by its name without regard to case: headers and librdkafka's properties ignore case,
+/// and a variable does not tell it.
 void set_pair(Properties& pairs, std::string_view name, const std::string& value) {
   const auto there = std::ranges::find(pairs, lower_case(name),
                                        [](const auto& pair) { return lower_case(pair.first); });
@@ -360,7 +360,7 @@ std::string variable_of_path(std::string_view path) {
   return name;
 }
 
-/// "BATON_PIPELINE__SINK__URL" -> "sink.url"; only settings can be set so, not tables.
+/// "BATON_PIPELINE__SINK__URL" -> "sink.url". Only settings can be set by variables, not tables.
 std::string path_of_variable(std::string_view name) {
   std::string path;
   for (name.remove_prefix(kPrefix.size()); !name.empty(); name.remove_prefix(1)) {

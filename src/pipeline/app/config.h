@@ -10,22 +10,24 @@
 
 namespace baton::pipeline {
 
-/// Reads YAML, lays `environment` over it (BATON_PIPELINE__SINK__URL is sink.url; other names are
-/// passed over), and checks that all of it fits together. Pure. Errors name the file and line, or
+/// Reads YAML, applies `environment` over it (BATON_PIPELINE__SINK__URL is sink.url; other names
+/// are ignored), and checks that all settings fit together. Pure. Errors name the file and line, or
 /// the variable.
 Result<PipelineConfig> parse_config(std::string_view text, std::string_view name,
                                     const std::map<std::string, std::string>& environment);
 
-/// Sets `id`, over the config's: letters, digits and . _ -. Fails for a source without members.
+/// Sets `id`, replacing the config's: letters, digits and . _ -. Fails for a source without
+/// members.
 Status set_id(PipelineConfig& config, std::string_view id);
 
-/// Paths in a config begin at its file's folder, wherever a command is given.
+/// Makes relative paths of a config relative to its file's folder instead of the working directory.
 void resolve_paths(PipelineConfig& config, const std::string& folder);
 
-/// Reads what TLS and logins need from the files that the config names. Errors name the setting.
+/// Reads the files for TLS and logins that the config names. Errors name the setting.
 Status load_security(PipelineConfig& config, const secure::Environment& environment);
 
-/// What a running pipeline can take over; the error names what it cannot.
+/// Whether a running pipeline can take over `fresh`; the error names a setting that it cannot
+/// change.
 Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh);
 
 }  // namespace baton::pipeline

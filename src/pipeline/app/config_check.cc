@@ -58,7 +58,7 @@ Status check_source(const PipelineConfig& config) {
   return check_source_settings(config);
 }
 
-/// Settings that are right by themselves, and not beside each other.
+/// Checks settings that are valid by themselves, but not together.
 Status check_limits(const PipelineConfig& config) {
   const EngineOptions& engine = config.engine;
   const bool is_given = find_given(config, "batch.records") != nullptr;

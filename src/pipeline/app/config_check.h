@@ -5,7 +5,7 @@
 
 namespace baton::pipeline {
 
-/// Whether all of it fits together. Pure.
+/// Checks that all settings fit together. Pure.
 Status check_config(const PipelineConfig& config);
 
 }  // namespace baton::pipeline

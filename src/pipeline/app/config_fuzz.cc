@@ -1,4 +1,4 @@
-// Any bytes as a config: refused with a reason, or understood, and then the same again.
+// Arbitrary bytes as a config: refused with a reason, or parsed, and parsed the same a second time.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

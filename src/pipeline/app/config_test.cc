@@ -44,7 +44,7 @@ TEST(PipelineConfig, TheExampleIsGoodAndSaysWhatIsUsual) {
   EXPECT_NE(example().find("SUBJECT.{partition} "), std::string::npos);
 }
 
-// Every value that the example mentions in a comment is one that can be set, and is the default.
+// Every value that the example mentions in a comment can be set, and is the default.
 TEST(PipelineConfig, TheCommentsOfTheExampleAreTrue) {
   std::string text;
   for (std::size_t begin = 0; begin < example().size();) {
@@ -104,7 +104,7 @@ TEST(PipelineConfig, TheEnvironmentWins) {
   EXPECT_EQ(config->engine.lane.backoff.first, std::chrono::seconds(1));
 }
 
-// A header that is sent twice is another one than either.
+// A header that is sent twice means something else than either value alone.
 TEST(PipelineConfig, TheEnvironmentWinsWhereNamesAreFree) {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   const std::string http =
@@ -152,7 +152,7 @@ TEST(PipelineConfig, AMistakeIsNamedWithItsLine) {
             "environment BATON_PIPELINE__LANE: is unknown");
 }
 
-// Also one that shows only beside another: two tables, a key and its column.
+// Also an error that shows only in combination: two tables, a key and its column.
 TEST(PipelineConfig, WhatDoesNotGoTogetherIsNamedWithItsLine) {
   const auto line_of = [](const std::string& text, const std::string& part) {
     return std::to_string(std::ranges::count(text.substr(0, text.find(part)), '\n') + 1);
@@ -186,7 +186,7 @@ TEST(PipelineConfig, WhatDoesNotGoTogetherIsNamedWithItsLine) {
             0U);
 }
 
-// Nought where it makes no sense would be a pipeline that stands still, or spins.
+// A value of 0 here would be a pipeline that stands still, or spins.
 TEST(PipelineConfig, LowerLimitsAreNamedWithTheirLine) {
   const auto complaint = [](const std::string& path, const std::string& value) {
     const std::size_t dot = path.find('.');
@@ -248,7 +248,7 @@ TEST(PipelineConfig, AMistakeWithoutAValueIsNamed) {
   EXPECT_EQ(with("batch: {record: }"), "config.yaml:5: batch.record: is unknown");
   EXPECT_EQ(with("workers:\nbatch:\nretry: {attempts: }\nstorm: {}"), "accepted");
   EXPECT_EQ(refusal(example_with("  url: sqlite", "  headers:\n  url: sqlite")), "accepted");
-  // A column would be missing.
+  // A column would be missing then.
   EXPECT_NE(refusal(example_with("\"integer payment.amount\"", "")).find("amount: is empty"),
             std::string::npos);
 }
@@ -329,7 +329,7 @@ TEST(PipelineConfig, AnAddressHasAPort) {
   }
 }
 
-// Each would come back as a record that cannot be written.
+// Each dead letter would come back as a record that cannot be written.
 TEST(PipelineConfig, DeadLettersDoNotGoToTheSource) {
   const auto with = [](const std::string& source, const std::string& letters) {
     return refusal(example(), {{"BATON_PIPELINE__SOURCE__URL", source},
@@ -386,7 +386,7 @@ TEST(PipelineConfig, EverySchemeHasOneWithTls) {
             "'a' is not HOST:PORT; the form is batons-stream://HOST:PORT/STREAM");
 }
 
-// Files and logs are read by many.
+// Files and logs are read by many people.
 TEST(PipelineConfig, ASecretHasNoPlaceInTheFileAndNoneInAnError) {
   const std::string text =
       example_with("source:\n", "source:\n  login: { user: ann, password: MARKED }\n");

@@ -15,8 +15,8 @@ bool is_plain_character(char c) {
          c == '-' || c == '.';
 }
 
-/// YAML takes it for that text, also as the end of a URL. What is quoted is good as well, but
-/// harder to read.
+/// Whether YAML reads the name as that text without quotes, also at the end of a URL. Quotes would
+/// work too, but are harder to read.
 bool is_plain(std::string_view name) {
   return std::ranges::all_of(name, is_plain_character) && name != "null" && name != "Null" &&
          name != "NULL" && !name.starts_with('-') && !name.starts_with('.');

@@ -53,7 +53,7 @@ Result<std::string> read_schema(const PipelineConfig& config) {
   if (path.starts_with(kBuiltin)) {
     return wrong_at(config, "schema", fmt::format("there is no {}, only {}", path, kOrderSchema));
   }
-  std::error_code unknown;  // Then it cannot be opened either.
+  std::error_code unknown;  // The file cannot be opened then either.
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   const bool is_folder = std::filesystem::is_directory(path, unknown);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std:
   SinkParts parts{.source = source};
   BATON_TRY(parts.schema, compile_schema(config, schema_text));
   if (kind.takes_rows) {
-    BATON_ASSERT(parts.schema.has_value());  // check_config() has seen to it.
+    BATON_ASSERT(parts.schema.has_value());  // check_config() has checked this.
     BATON_TRY(parts.mapping, compile_mapping(config, *parts.schema));
   }
   return kind.make(config, std::move(parts));

@@ -10,11 +10,11 @@
 
 namespace baton::pipeline {
 
-/// What a config names. Nothing is connected by making it.
+/// The source that a config names. Making it connects to nothing.
 Result<std::unique_ptr<Source>> make_source(const PipelineConfig& config);
-/// The text of the schema that records must keep; empty: the config names none.
+/// The text of the schema that records must match; empty if the config names none.
 Result<std::string> read_schema(const PipelineConfig& config);
-/// `source` is what rows say of where they came from.
+/// `source` is the origin that rows record.
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, const std::string& source,
                                         const std::string& schema_text);
 

@@ -35,7 +35,7 @@ Status Pipeline::open_target() {
 
 Error Pipeline::of_part(std::string_view what, std::string_view path, const Error& error) {
   part_ = what;
-  // Some errors of a source are of another setting than its URL, and name it.
+  // Some errors of a source are about another setting than its URL, and name that setting.
   const std::size_t end = error.text.find(": ");
   if (error.text.starts_with("source.") && end != std::string::npos) {
     return with_place(config_, error.text.substr(0, end), {error.code, error.text.substr(end + 2)});
@@ -60,7 +60,7 @@ Status Pipeline::check_letters(bool apply, CheckReport& report) {
   };
   auto missing = dead_letter_kind(config_.dead_letters.endpoint).find_missing(config_);
   if (!missing.has_value()) return wrong(missing.error());
-  // Opening creates it.
+  // Opening creates the target.
   if (apply || !missing->has_value()) {
     const Status opened = open_target();
     if (!opened.has_value()) return wrong(opened.error());
@@ -120,7 +120,7 @@ std::optional<Pipeline::Start> Pipeline::wait_until(Instant again,
   return std::nullopt;
 }
 
-/// Another part that is away is news, and the same one is not.
+/// Logs when another part becomes unavailable, but not the same part again.
 void Pipeline::set_waiting(const Error& error) {
   {
     const std::scoped_lock lock(mutex_);

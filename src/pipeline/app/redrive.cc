@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kConfirm{30'000};
 constexpr std::size_t kUnconfirmedMax = 250;
-// What a kill would send twice is little, also when few are sent.
+// A bound on the time between confirmations, so that a killed process sends few letters twice, even
+// at a low rate.
 constexpr milliseconds kUnconfirmedFor{500};
 constexpr milliseconds kLook{50};
 constexpr std::size_t kTextsMax = 20;
@@ -74,7 +75,8 @@ class Redrive : public LetterTaker {
     return !status.has_value() && status.error().code == Errc::invalid_argument;
   }
 
-  /// Of several it is not known which were refused. The others come twice, as after a kill.
+  /// After a failed batch it is not known which letters were refused, so all are sent again, one by
+  /// one. Accepted ones arrive twice, as after a kill.
   Result<std::set<std::size_t>> send_one_by_one(std::vector<Sent> sent) {
     std::set<std::size_t> refused;
     for (std::size_t i = 0; i < sent.size(); ++i) {
@@ -90,7 +92,7 @@ class Redrive : public LetterTaker {
     return refused;
   }
 
-  /// It stays.
+  /// Counts a refused letter, which stays in the store.
   bool refuse(const std::string& id, const Error& why) {
     --counts_.redriven;
     ++counts_.refused;
@@ -121,7 +123,7 @@ class Redrive : public LetterTaker {
     return true;
   }
 
-  /// False: it is not worth waiting.
+  /// False: the caller should not wait any longer.
   bool wait_for_turn() {
     if (request_.rate <= 0 || request_.dry_run) return true;
     const Clock::time_point now = Clock::now();

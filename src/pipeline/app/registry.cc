@@ -21,7 +21,7 @@
 namespace baton::pipeline {
 namespace {
 
-// A new kind is a folder with a kind.h, and a line in the table that it is for. Errors list the
+// To add a kind, add a folder with a kind.h, and a line in the table of its role. Errors list the
 // kinds in this order.
 
 constexpr std::array kSources = std::to_array<EndRow<SourceKind>>({

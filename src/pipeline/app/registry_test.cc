@@ -15,7 +15,7 @@ std::string error_of(const Result<Endpoint>& endpoint) {
   return endpoint.has_value() ? "none" : endpoint.error().text;
 }
 
-// A factory never falls through to a default: a mistyped kind gets an error with the known ones.
+// No factory has a default kind: the error for a mistyped kind lists the known kinds.
 TEST(Registry, AnUnknownKindIsAnErrorThatListsTheKnownOnes) {
   EXPECT_EQ(error_of(parse_source_url("redis://127.0.0.1:6379/orders")),
             "'redis://127.0.0.1:6379/orders' is none of baton-stream://HOST:PORT/STREAM, "
@@ -29,7 +29,7 @@ TEST(Registry, AnUnknownKindIsAnErrorThatListsTheKnownOnes) {
             "kafka://HOST:PORT[,HOST:PORT...]/TOPIC, file:PATH");
 }
 
-// A kind of sink cannot be used as a source, and the other way round.
+// A kind of sink cannot be used as a source, nor a kind of source as a sink.
 TEST(Registry, AKindIsOnlyWhatItsTableSays) {
   EXPECT_NE(error_of(parse_source_url("sqlite:orders.db")), "none");
   EXPECT_NE(error_of(parse_sink_url("kafka://127.0.0.1:9092/orders")), "none");

@@ -23,7 +23,7 @@ using State = flow::Breaker::State;
 
 struct Count {
   std::string_view name;
-  std::string_view help;  // Of Prometheus.
+  std::string_view help;  // The help text for Prometheus.
   std::uint64_t value = 0;
 };
 
@@ -50,13 +50,13 @@ std::vector<Count> counts(const Counters& counters) {
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// Records that are there and not seen to their end; nothing when the source cannot say.
+/// Records in the source that are not finished; nullopt if the source cannot tell.
 std::optional<std::int64_t> lag_of(const PartitionStatus& partition) {
   if (!partition.end.has_value()) return std::nullopt;
   return std::max<std::int64_t>(0, *partition.end - partition.progress.committable);
 }
 
-/// How old the newest record is that was read, while there is more to do.
+/// The age of the newest record that was read, while there is more to do.
 double lag_seconds_of(const PartitionStatus& partition) {
   if (lag_of(partition).value_or(0) == 0 || partition.progress.newest.count() == 0) return 0;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -69,7 +69,8 @@ std::int64_t lag_of(const EngineStatus& status) {
   return sum;
 }
 
-/// Until nothing is left to do, at the rate of now; nothing: it stands still, or nothing is left.
+/// The time until all records are finished, at the present rate; nullopt if no record moves or none
+/// is left.
 std::optional<double> eta_of(const EngineStatus& status) {
   if (!status.moving || !status.is_ready() || status.rate <= 0 || lag_of(status) == 0) {
     return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kThreads = 2;
 constexpr int kAskSeconds = 5;
 
-/// The library's default would let a second pipeline share the port in silence.
+/// The library's default would silently let a second pipeline share the port.
 void share_no_port(httplib::Server& server) {
   server.set_socket_options([](socket_t socket_fd) {
     const int yes = 1;

@@ -8,8 +8,8 @@
 
 namespace baton::pipeline {
 
-/// Shows a pipeline that runs, or waits to begin: /pipelines, /metrics, /healthz (the process
-/// lives), /readyz (records come, and the sink takes them; if not, 503 and why).
+/// Serves the state of a pipeline that runs or waits to start: /pipelines, /metrics, /healthz (the
+/// process lives), /readyz (records arrive, and the sink takes them; if not, 503 and the reason).
 class StatusServer {
  public:
   /// `address` is "HOST:PORT"; port 0 takes a free one.
@@ -19,7 +19,7 @@ class StatusServer {
   ~StatusServer();
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;
-  /// "HOST:PORT", where it listens.
+  /// "HOST:PORT" that the server listens on.
   [[nodiscard]] std::string address() const;
 
  private:
@@ -31,10 +31,11 @@ class StatusServer {
   int port_ = 0;
 };
 
-/// Whether nobody else listens where the config wants to; the pipeline itself, running, may.
+/// Checks that no other process listens on the config's address; the same pipeline may be running
+/// there.
 Status check_http(const PipelineConfig& config);
 
-/// Asks one: the JSON of /pipelines.
+/// Asks a running pipeline for the JSON of /pipelines.
 Result<std::string> ask_status(const std::string& address);
 
 }  // namespace baton::pipeline

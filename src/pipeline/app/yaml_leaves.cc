@@ -16,7 +16,7 @@ constexpr std::size_t kBytesMax = std::size_t{1} << 20U;
 constexpr std::size_t kLeavesMax = 10'000;
 constexpr int kDepthMax = 16;
 
-/// Goes through a document with a stack of its own, in the order of the text.
+/// Visits a document in the order of the text, with an explicit stack.
 class Walk {
  public:
   explicit Walk(std::string_view name) : name_(name) {}
@@ -49,7 +49,7 @@ class Walk {
     if (leaves_.size() + todo_.size() >= kLeavesMax) return wrong(node, "is one value too many");
     std::vector<Place> within;
     if (!place.path.empty() && !node.IsScalar() && node.size() == 0) {
-      // What is not there has no line: it is its name's.
+      // An absent value has no line, so it gets the line of its name.
       leaves_.push_back({place.path, "", place.line, true});
     } else if (node.IsMap()) {
       BATON_TRY_STATUS(visit_map(place, within));
@@ -62,7 +62,7 @@ class Walk {
     } else {
       leaves_.push_back({place.path, node.Scalar(), node.Mark().line + 1});
     }
-    // One by one: to assign a node, as std::reverse does, is to change the document.
+    // Moved one by one: assigning a node, as std::reverse does, would change the document.
     for (; !within.empty(); within.pop_back()) todo_.push_back(std::move(within.back()));
     return {};
   }
@@ -80,7 +80,7 @@ class Walk {
   }
 
   std::string_view name_;
-  std::vector<Place> todo_;  // The last one is next.
+  std::vector<Place> todo_;  // The last element is the next to visit.
   std::vector<YamlLeaf> leaves_;
 };
 

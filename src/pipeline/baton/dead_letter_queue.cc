@@ -41,8 +41,8 @@ FoundLetter letter_of(const Message& message) {
   return letter;
 }
 
-/// Letters that were leased, and stay so however long it takes until somebody looks at them. Takes
-/// every message off the stream, on a thread of its own.
+/// Keeps leased letters leased for any length of time until they are examined. Its own thread takes
+/// every message off the stream.
 class LeaseKeeper {
  public:
   using Tokens = std::vector<client::LeaseToken>;
@@ -66,7 +66,7 @@ class LeaseKeeper {
     waiting_.pop_front();
     return message;
   }
-  /// They are to be gone.
+  /// Acks letters, which removes them.
   void ack(Tokens tokens) {
     {
       const std::scoped_lock lock(mutex_);
@@ -74,7 +74,7 @@ class LeaseKeeper {
     }
     if (!tokens.empty()) stream_.ack(std::move(tokens));
   }
-  /// Whatever is held goes back, without an attempt counted.
+  /// Releases all leases without counting an attempt.
   void release() {
     stop();
     std::vector<client::Nack> items;
@@ -116,7 +116,7 @@ class LeaseKeeper {
     }
   }
   void extend() {
-    if (extending_->load()) return;  // They would pile up while the broker is away.
+    if (extending_->load()) return;  // Requests would pile up while the broker is unavailable.
     std::vector<client::Extension> items;
     {
       const std::scoped_lock lock(mutex_);
@@ -147,8 +147,8 @@ class LeaseKeeper {
   std::jthread thread_;
 };
 
-/// One run through a queue: every letter is leased once, and those that stay are released at the
-/// end.
+/// One run through a queue: every letter is leased once, and the letters that stay are released at
+/// the end.
 class LeasedLetters {
  public:
   LeasedLetters(LetterTaker& taker, client::LeaseStream& stream, milliseconds visibility)
@@ -169,12 +169,13 @@ class LeasedLetters {
     client::LeaseToken token;
   };
 
-  /// Answers how many there were.
+  /// Returns how many letters there were.
   Result<std::uint64_t> offer(std::uint64_t all) {
     std::uint64_t seen = 0;
     while (seen < all && taker_.wants_more()) {
       BATON_TRY(const auto leased, keeper_.next(kNext));
-      if (!leased.has_value()) break;  // Others have the rest, or we can hold no more.
+      // Other consumers hold the rest, or this one cannot hold more.
+      if (!leased.has_value()) break;
       if (gone_.contains(leased->id)) {
         keeper_.ack({leased->token});
         continue;
@@ -188,7 +189,7 @@ class LeasedLetters {
     return seen;
   }
 
-  /// What was taken is confirmed, and only then gone from the queue.
+  /// Confirms the letters that were taken, and only then removes them from the queue.
   Status settle() {
     BATON_TRY(const auto refused, taker_.confirm());
     LeaseKeeper::Tokens tokens;
@@ -202,8 +203,8 @@ class LeasedLetters {
     return unless_lost(stream_.flush(kConfirm));
   }
 
-  /// A letter whose lease is over comes again: to us, who know that it was sent, or to others, who
-  /// send it twice. No reason to leave the rest.
+  /// A letter whose lease has ended is delivered again: to this run, which knows that it was sent,
+  /// or to another, which sends it twice. That is not a reason to stop.
   static Status unless_lost(const Status& status) {
     if (status.has_value() || status.error().code == Errc::lease_lost) return {};
     return status.error();
@@ -213,7 +214,7 @@ class LeasedLetters {
   client::LeaseStream& stream_;
   LeaseKeeper keeper_;
   std::vector<Taken> taken_;
-  std::unordered_set<std::string> gone_;  // By their ids: sent and confirmed, in this run.
+  std::unordered_set<std::string> gone_;  // Ids of letters that this run has sent and confirmed.
 };
 
 }  // namespace

@@ -16,10 +16,11 @@ class DeadLetterQueue : public DeadLetterStore {
  public:
   static Result<std::unique_ptr<DeadLetterQueue>> open(const Endpoint& endpoint);
 
-  /// The first 1000: the broker shows no more.
+  /// Shows the first 1000 letters, because the broker shows no more.
   Status read(const std::function<bool(FoundLetter)>& see) override;
   Result<StoredLetter> find(const std::string& id) override;
-  /// Those that stay are held until the end, or they would come again and again: 100 000 at most.
+  /// Holds letters that stay until the end of the run, or they would be delivered again and again:
+  /// at most 100 000.
   Result<std::uint64_t> take(LetterTaker& taker) override;
 
  private:

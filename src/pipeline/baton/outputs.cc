@@ -21,7 +21,7 @@ class StreamOutput : public RecordOutput {
     const client::ConnectionOptions connection = connection_to(endpoint);
     BATON_TRY(const client::Broker broker, client::Broker::open(connection));
     const client::Stream stream = broker.stream(endpoint.name);
-    // A producer waits for its broker, and for its stream, and says nothing meanwhile.
+    // A producer would wait silently for its broker and stream, so both are checked first.
     const auto found = stream.describe();
     if (!found.has_value()) return client::explain(connection, found.error());
     BATON_TRY(auto producer, stream.producer());
@@ -38,9 +38,7 @@ class StreamOutput : public RecordOutput {
     producer_.send(std::move(fresh), {});
     return {};
   }
-  Status flush(std::chrono::milliseconds timeout) override {
-    return producer_.flush(timeout);
-  }
+  Status flush(std::chrono::milliseconds timeout) override { return producer_.flush(timeout); }
 
  private:
   explicit StreamOutput(client::StreamProducer producer) : producer_(std::move(producer)) {}

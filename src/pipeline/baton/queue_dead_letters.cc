@@ -23,16 +23,15 @@ Result<std::unique_ptr<QueueDeadLetters>> QueueDeadLetters::open(QueueDeadLetter
   const client::Queue queue = broker.queue(options.queue);
   client::QueueSettings settings;
   settings.dedup_window = kDedupWindow;
-  settings.attempts_max = 0;                  // Looking at a letter does not use it up,
-  settings.visibility_timeout = kVisibility;  // and may take its time.
+  settings.attempts_max = 0;                  // Examining a letter does not use up attempts,
+  settings.visibility_timeout = kVisibility;  // and may take long.
   settings.payload_bytes_max = limits::kPayloadBytesMax;
   const auto created = queue.create(settings);
-  // One that exists with other settings is somebody's choice.
+  // An operator may have created the queue with other settings on purpose.
   if (!created.has_value() && created.error().code != Errc::queue_exists) {
     return client::explain(options.connection, created.error());
   }
-  return std::unique_ptr<QueueDeadLetters>(
-      new QueueDeadLetters(std::move(options), queue));
+  return std::unique_ptr<QueueDeadLetters>(new QueueDeadLetters(std::move(options), queue));
 }
 
 Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
@@ -69,9 +68,9 @@ Status QueueDeadLetters::send(std::vector<client::NewMessage> messages) {
   return {};
 }
 
-/// A letter twice is a nuisance, and one that is nowhere is a loss. So an id that is remembered
-/// counts only while its message is there, which may have been purged, or sent back; and where no
-/// more ids can be remembered, letters are written without one.
+/// A letter stored twice is a nuisance, a letter stored nowhere is a loss. So a remembered dedup id
+/// counts only while its message exists, since it may have been purged or sent back. If the queue
+/// cannot remember more ids, letters are written without one.
 Result<bool> QueueDeadLetters::is_stored(const client::EnqueueResult& result) {
   if (result.error.has_value()) {
     if (result.error->code == Errc::dedup_full) return false;

@@ -15,8 +15,8 @@ struct QueueDeadLetterOptions {
   std::string queue{};
 };
 
-/// Dead letters as messages of a Baton queue, which is made if it is not there. The id of a letter
-/// is its dedup id: written again it is not there twice.
+/// Dead letters as messages of a Baton queue, which is created if it does not exist. A letter's id
+/// is its dedup id, so that a letter written twice is stored once.
 class QueueDeadLetters : public DeadLetterTarget {
  public:
   static Result<std::unique_ptr<QueueDeadLetters>> open(QueueDeadLetterOptions options);

@@ -17,9 +17,9 @@ namespace {
 constexpr std::string_view kPrefix = "baton-";
 constexpr const char* kKey = "baton-key";
 constexpr const char* kPacked = "baton-packed";
-constexpr std::size_t kTextMax = 2048;                    // Of what a letter says of itself.
-constexpr std::size_t kOwnHeaders = 16;                   // At most, of the letter.
-constexpr std::size_t kOwnBytes = std::size_t{8} * 1024;  // Likewise.
+constexpr std::size_t kTextMax = 2048;                    // Of the text of one letter's own header.
+constexpr std::size_t kOwnHeaders = 16;                   // The most headers of the letter itself.
+constexpr std::size_t kOwnBytes = std::size_t{8} * 1024;  // The most bytes of these headers.
 
 }  // namespace
 
@@ -29,7 +29,7 @@ bool fits_into_headers(const Record& record) {
   std::set<std::string_view> names;
   std::size_t bytes = record.key.size();
   for (const auto& [name, value] : record.headers) {
-    // A header of our own from a former life as a dead letter would be taken for this one's.
+    // A header that an earlier dead letter added would be taken for one of this letter.
     const bool plain =
         is_text(name) && is_text(value) && !name.empty() && !name.starts_with(kPrefix);
     if (!plain || !names.insert(name).second) return false;
@@ -66,7 +66,7 @@ Result<Record> unpacked(std::string_view payload) {
   return record;
 }
 
-/// Text that protobuf takes, cut to what a letter may say.
+/// Text that protobuf accepts, cut to kTextMax.
 std::string shown(std::string_view text) {
   std::string result(text.substr(0, kTextMax));
   if (is_text(result)) return result;
@@ -90,7 +90,8 @@ client::NewMessage to_message(const DeadLetter& letter) {
     message.payload = packed(record);
     message.headers[kPacked] = "1";
   }
-  // With what is in it: after a stream was made anew, another record has the same place.
+  // The id includes the contents: after a stream was deleted and created again, another record has
+  // the same offset.
   message.dedup_id = fmt::format("{}#{:016x}", letter.id(), hash64(record.key + record.value));
   if (message.dedup_id.size() > limits::kDedupIdBytes) {
     message.dedup_id =

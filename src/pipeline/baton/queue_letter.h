@@ -11,12 +11,12 @@
 
 namespace baton::pipeline {
 
-/// A dead letter as a message of a queue, and back.
+/// Converts a dead letter into a message of a queue, and back.
 ///
-/// The payload is the record's value, its headers are the message's, beside those of the letter,
-/// and its key is `baton-key`: so any tool can read it. A record that does not fit into that
-/// (header names that repeat, bytes that are not UTF-8, more than a message may have) is packed
-/// into the payload, and `baton-packed` says so:
+/// The payload is the record's value, the message's headers are the record's and the letter's, and
+/// the record's key is the header `baton-key`: so any tool can read it. A record that does not fit
+/// into this form (header names that repeat, bytes that are not UTF-8, more than a message may
+/// have) is packed into the payload, and the header `baton-packed` says so:
 ///
 ///   blob key, varint number of headers, each: blob name, blob value; blob value
 ///

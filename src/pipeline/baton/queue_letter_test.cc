@@ -42,7 +42,7 @@ TEST(QueueLetter, AnOrdinaryRecordStaysReadable) {
   expect_same(record, there_and_back(record).record);
 }
 
-// What a queue's headers cannot hold must not be bent until they can.
+// Contents that a queue's headers cannot hold must not be altered to fit.
 TEST(QueueLetter, BytesAreKeptWhateverTheyAre) {
   for (const Record& record :
        {record_with(std::string("\xff\0key", 5), {}), record_with("\xe0\x80\x80", {}),
@@ -73,7 +73,7 @@ TEST(QueueLetter, GarbageIsAnError) {
   EXPECT_FALSE(from_message({{"baton-packed", "1"}}, "").has_value());
 }
 
-// Its stream may have been deleted and made anew.
+// The stream may have been deleted and created again.
 TEST(QueueLetter, AnotherRecordAtTheSamePlaceIsAnotherLetter) {
   const Record one = record_with("k", {});
   Record two = one;
@@ -86,7 +86,7 @@ TEST(QueueLetter, AnotherRecordAtTheSamePlaceIsAnotherLetter) {
   EXPECT_NE(first, to_message(letter).dedup_id);
 }
 
-// The id is what keeps a letter from being there twice.
+// The id prevents a letter from being stored twice.
 TEST(QueueLetter, ALongIdBecomesAShortOneOfItsOwn) {
   const Record one = record_with("k", {});
   Record two = one;

@@ -27,13 +27,13 @@ constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << 62U) - 1;
 constexpr milliseconds kStartTimeout{10'000};
 constexpr milliseconds kCheckTimeout{5'000};
 constexpr milliseconds kAskAgain{200};
-/// A restarted broker keeps leases for consumers that are back within five seconds.
+/// A restarted broker keeps leases for consumers that return within five seconds.
 constexpr milliseconds kReconnectMax{1'000};
 constexpr milliseconds kKeepMin{5};
 constexpr milliseconds kKeepMax{250};
 constexpr milliseconds kLookAtQueue{2'000};
 constexpr milliseconds kLookTimeoutMax{1'000};
-/// A record is done a moment before ended() tells so.
+/// A record counts as finished a moment before ended() is called for it.
 constexpr milliseconds kLastEndings{200};
 constexpr milliseconds kQuiet{100};
 constexpr milliseconds kCloseMin{1'000};
@@ -186,9 +186,10 @@ bool QueueSource::hold(client::LeasedMessage& message) {
   const std::int64_t number = number_of(message.id);
   const auto found = held_.find(number);
   if (found != held_.end()) {
-    // Two ids with the same number, once in a lifetime: the second waits in the queue.
+    // Two ids with the same number are very unlikely; the second message waits in the queue.
     if (found->second.id != message.id) return false;
-    // It was lost, and the first is still in the pipeline: one record is enough for both.
+    // The first lease was lost, and its record is still in the pipeline: one record is enough for
+    // both.
     found->second = {.id = message.id, .token = std::move(message.token), .granted = Clock::now()};
     return true;
   }
@@ -198,7 +199,7 @@ bool QueueSource::hold(client::LeasedMessage& message) {
   return true;
 }
 
-/// As much as there may be in all, unless the sink is out.
+/// Gives credit up to `prefetch`, unless the sink is unavailable.
 void QueueSource::ask_for_more() {
   std::size_t more = 0;
   {
@@ -243,7 +244,7 @@ void QueueSource::ended(std::span<const Item> items) {
       if (found == held_.end()) continue;
       Held& held = found->second;
       if (item.fate != Fate::open) ++ended_;
-      // Of a lost one the broker would only say so.
+      // For a lost lease the broker would only answer that it is lost.
       if (!held.lost) (item.fate == Fate::open ? open : done).push_back(std::move(held.token));
       held_.erase(found);
     }
@@ -257,8 +258,8 @@ void QueueSource::ended(std::span<const Item> items) {
 }
 
 void QueueSource::extend_due() {
-  if (!connected_) return;  // They would pile up.
-  // After a break: which of the leases are still there?
+  if (!connected_) return;  // Requests would pile up.
+  // After a reconnect all leases are extended, to learn which of them still exist.
   const bool all = reconnected_.exchange(false);
   const auto due = Clock::now() - visibility_.load() / 3;
   Extended asked;
@@ -305,7 +306,7 @@ void QueueSource::extension_answered(const Extended& asked, const client::ItemRe
   }
 }
 
-/// How deep it is, and how long its leases are by now.
+/// Reads the depth of the queue and its present visibility timeout.
 void QueueSource::look_at_queue() {
   const auto now = Clock::now();
   if (!connected_ || now - looked_at_ < kLookAtQueue) return;
@@ -358,15 +359,15 @@ Status QueueSource::stop(milliseconds timeout) {
       if (!held.lost) tokens.push_back(std::move(held.token));
     }
     held_.clear();
-    // Whoever has found its messages before will send their acks on a stream that is open.
+    // A call of ended() that has already found its messages must send their acks on an open stream.
     changed_.wait(lock, [this] { return settling_ == 0; });
   }
   release(std::move(tokens));
   return close(deadline);
 }
 
-/// Credit cannot be taken back. What it still brings is released as it comes: a message that
-/// arrives while the stream is being closed would count as an attempt.
+/// Credit cannot be taken back. Messages that it still brings are released on arrival, because a
+/// message that arrives while the stream is being closed would count an attempt.
 void QueueSource::use_up_credit() {
   std::unique_lock lock(mutex_);
   std::size_t before = 0;
@@ -386,7 +387,7 @@ Status QueueSource::close(Clock::time_point deadline) {
   const auto is_bad = [](const Status& status) {
     return !status.has_value() && status.error().code != Errc::lease_lost;
   };
-  // The first answer may be of something long ago; the second is of what is still under way.
+  // The first answer may be about an older failure; the second is about what is under way.
   Status flushed = stream_->flush(time);
   if (!flushed.has_value()) flushed = stream_->flush(std::max(until(end), milliseconds{0}));
   const Status closed = stream_->close(std::max(until(end), milliseconds{0}));

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kHandlersMax = 64;
 constexpr milliseconds kCommitTimeout{5'000};
 constexpr milliseconds kAskAgain{200};
-constexpr milliseconds kPatience{4'000};  // The broker has 10 s.
+constexpr milliseconds kPatience{4'000};  // The broker waits 10 s.
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 constexpr milliseconds kLookAgain{100};
 constexpr milliseconds kLookAtEnds{2'000};
@@ -39,7 +39,7 @@ Record to_record(client::Record record) {
   return result;
 }
 
-/// Those from `begin` on.
+/// The records from `begin` on.
 std::vector<Record> to_records(std::vector<client::Record> records, std::int64_t begin) {
   std::vector<Record> result;
   result.reserve(records.size());
@@ -84,7 +84,7 @@ Status StreamSource::start(SourceListener& listener) {
   return {};
 }
 
-/// Records that are gone come never again: somebody has to say that they may be skipped.
+/// Lost records never come back: an operator must decide that they may be skipped.
 Error StreamSource::with_advice(const Error& problem) const {
   Error error = problem;
   if (error.code == Errc::offset_out_of_range) {
@@ -97,10 +97,10 @@ Error StreamSource::with_advice(const Error& problem) const {
   return error;
 }
 
-/// A consumer ends by itself when it would have to skip records, or the stream is gone.
+/// A consumer ends by itself if it would have to skip records, or if the stream is gone.
 void StreamSource::watch(const std::stop_token& stop) {
   client::ConnectionOptions connection = options_.connection;
-  connection.deadline = kLookTimeout;  // Whoever stops waits for it.
+  connection.deadline = kLookTimeout;  // A stop waits for this call.
   auto broker = client::Broker::open(connection);
   auto looked_at = std::chrono::steady_clock::now();
   while (!stop.stop_requested()) {
@@ -115,7 +115,7 @@ void StreamSource::watch(const std::stop_token& stop) {
   }
 }
 
-/// Batches tell where the stream ends, too, but while the window is full there are none.
+/// Batches tell the end of the stream, too, but none arrive while the window is full.
 void StreamSource::look_at_ends(const client::Stream& stream) {
   const auto info = stream.describe();
   if (!info.has_value()) {
@@ -139,7 +139,7 @@ std::optional<std::string> StreamSource::trouble() const {
 
 void StreamSource::set_end(std::uint32_t partition, std::int64_t end) {
   const std::scoped_lock lock(mutex_);
-  // A batch may have waited for long.
+  // A batch may have waited long, so its end may be older.
   ends_[partition] = std::max(ends_[partition], end);
 }
 
@@ -149,7 +149,7 @@ client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partiti
   options.single_active = true;
   options.owner = "pipeline";
   options.storing.automatic = false;
-  // A handler that waits for room must not keep those of other partitions waiting.
+  // A handler that waits for room must not block the handlers of other partitions.
   options.concurrency = std::clamp<std::size_t>(partitions, 1, kHandlersMax);
   options.ask_offset = [this](const client::StreamPosition& seat) { return begin(seat); };
   options.on_losing = [this](std::uint32_t partition) { lose(partition); };
@@ -178,7 +178,7 @@ StreamSource::Claim StreamSource::claim(const client::StreamPosition& seat, mill
   std::optional<std::int64_t> stored;
   const auto began = std::chrono::steady_clock::now();
   for (bool again = false; is_ours(seat); again = true) {
-    // A question to a sink that is out may take long by itself.
+    // A call to an unavailable sink may itself take long.
     const bool is_late = std::chrono::steady_clock::now() - began > patience;
     if (again && is_late && stored.has_value()) break;
     if (again) std::this_thread::sleep_for(kAskAgain);
@@ -193,8 +193,8 @@ StreamSource::Claim StreamSource::claim(const client::StreamPosition& seat, mill
 void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t delivered) {
   const std::optional<std::int64_t> begin = claim(seat, kForEver).begin;
   if (!begin.has_value()) return;
-  // The group has committed more than the sink holds: the sink is of an earlier time, a backup
-  // perhaps.
+  // The group has committed more than the sink holds: the sink may have been restored from a
+  // backup.
   if (*begin < delivered && !read_again(seat, *begin, delivered)) return;
   set_claimed(seat, *begin);
 }
@@ -202,7 +202,10 @@ void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t d
 bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t begin,
                               std::int64_t end) {
   while (begin < end && is_ours(seat)) {
-    client::StreamReader reader = stream_->read({.partition = seat.partition, .from = client::StartFrom::at(begin), .records_max = static_cast<std::uint64_t>(end - begin)});
+    client::StreamReader reader =
+        stream_->read({.partition = seat.partition,
+                       .from = client::StartFrom::at(begin),
+                       .records_max = static_cast<std::uint64_t>(end - begin)});
     const Result<bool> wanted = pass_on(reader, seat.partition, begin);
     if (wanted.has_value() && !*wanted) return false;
     if (!wanted.has_value() && wanted.error().code == Errc::offset_out_of_range) {
@@ -285,7 +288,7 @@ void StreamSource::handle(client::RecordBatch& batch) {
   set_end(batch.partition, batch.end_offset);
   const std::optional<std::int64_t> begin = wait_for_claim(seat);
   if (!begin.has_value()) return;
-  // What is not taken is not stored either, so the next holder of the seat gets it.
+  // Records that are not taken are not committed either, so the next holder of the seat gets them.
   listener_->deliver(batch.partition, to_records(std::move(batch.records), *begin));
 }
 
@@ -300,7 +303,7 @@ void StreamSource::give_up(std::uint32_t partition) {
   }
   end_late_claim(partition);
   const std::optional<std::int64_t> mark = listener_->revoked(partition, false);
-  // A seat that is another's by now refuses it, and that is as it should be.
+  // If another consumer has the seat by now, the broker refuses the commit, as it should.
   if (mark.has_value()) (void)commit(partition, epoch, *mark);
 }
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include <baton/connection.h>
 #include <baton/broker.h>
+#include <baton/connection.h>
 #include <baton/stream_consumer.h>
 
 #include "pipeline/engine/source.h"
@@ -22,11 +22,12 @@ struct StreamSourceOptions {
   client::ConnectionOptions connection{};
   std::string stream{};
   std::string group{};
-  client::StartFrom from = client::StartFrom::first();  // first or next; of a group without offset.
+  // first or next; for a group without a stored offset.
+  client::StartFrom from = client::StartFrom::first();
 };
 
-/// A Baton stream, read as the single active consumer of each partition: the broker decides who
-/// that is, and its epochs fence the offsets that are stored.
+/// A Baton stream, read as the single active consumer of each partition. The broker chooses that
+/// consumer, and its epochs fence stored offsets.
 class StreamSource : public Source {
  public:
   explicit StreamSource(StreamSourceOptions options) : options_(std::move(options)) {}
@@ -41,7 +42,7 @@ class StreamSource : public Source {
   Result<std::string> origin() override;
 
  private:
-  /// A partition that is ours.
+  /// A partition that this process reads.
   struct Seat {
     std::uint64_t epoch = 0;
     std::int64_t begin = 0;
@@ -51,27 +52,29 @@ class StreamSource : public Source {
 
   Result<client::StreamInfo> describe();
   client::StreamConsumerOptions consumer_options(std::size_t partitions);
-  /// Where to begin. The broker waits for the answer, but not for ever: if the pipeline cannot say
-  /// so soon, it is what the group has stored, and records wait until claim_late() has asked on.
+  /// Where to begin. The broker waits for the answer only for a limited time. If the pipeline
+  /// cannot answer in time, delivery begins at the group's stored offset, and records wait until
+  /// claim_late() has an answer.
   std::int64_t begin(const client::StreamPosition& seat);
   struct Claim {
-    std::int64_t stored = 0;  // By the group.
+    std::int64_t stored = 0;  // The group's offset.
     std::optional<std::int64_t> begin{};
   };
-  /// Asks the pipeline where to begin, until `patience` is over or the seat is lost.
+  /// Asks the pipeline where to begin, until `patience` has passed or the seat is lost.
   Claim claim(const client::StreamPosition& seat, std::chrono::milliseconds patience);
-  /// Delivery begins at `delivered`; if the pipeline wants more, that is read first.
+  /// Delivery begins at `delivered`; if the pipeline wants earlier records, they are read first.
   void claim_late(const client::StreamPosition& seat, std::int64_t delivered);
-  /// Delivers what lies from `begin` to `end`. False: the seat is lost, or the source has failed.
+  /// Delivers the records from `begin` to `end`. False: the seat is lost, or the source has failed.
   bool read_again(const client::StreamPosition& seat, std::int64_t begin, std::int64_t end);
-  /// Delivers what the reader has; `begin` moves behind it. False: it is not wanted any more.
+  /// Delivers what the reader has, and moves `begin` past it. False: the records are no longer
+  /// wanted.
   Result<bool> pass_on(client::StreamReader& reader, std::uint32_t partition, std::int64_t& begin);
   void set_claimed(const client::StreamPosition& seat, std::int64_t begin);
   void end_late_claim(std::uint32_t partition);
-  /// Where the pipeline wants the partition to begin. Nothing: the seat is lost.
+  /// Where the pipeline wants the partition to begin; nullopt if the seat is lost.
   [[nodiscard]] std::optional<std::int64_t> wait_for_claim(
       const client::StreamPosition& seat) const;
-  /// What the group has stored; if it has not, where it is to begin.
+  /// The group's stored offset; without one, where the group is to begin.
   std::optional<std::int64_t> stored_offset(std::uint32_t partition);
   [[nodiscard]] bool is_ours(const client::StreamPosition& seat) const;
   void lose(std::uint32_t partition);
@@ -80,7 +83,8 @@ class StreamSource : public Source {
   void watch(const std::stop_token& stop);
   [[nodiscard]] Error with_advice(const Error& problem) const;
   void look_at_ends(const client::Stream& stream);
-  /// Two questions in a row without an answer: the broker is away, and not just slow.
+  /// Reports trouble after two unanswered calls in a row: the broker is unavailable then, not just
+  /// slow.
   void set_trouble(std::optional<std::string> why);
   void set_end(std::uint32_t partition, std::int64_t end);
 
@@ -89,13 +93,13 @@ class StreamSource : public Source {
   std::optional<client::Stream> stream_;
   std::optional<client::StreamConsumer> consumer_;
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;  // Of what follows.
+  mutable std::mutex mutex_;  // Guards the members below.
   std::map<std::uint32_t, Seat> seats_;
   std::map<std::uint32_t, std::jthread> late_claims_;
   std::map<std::uint32_t, std::int64_t> ends_;
   std::uint32_t unanswered_ = 0;
   std::string trouble_;
-  std::jthread watch_;  // Last: it uses the rest.
+  std::jthread watch_;  // Last, because it uses the other members.
 };
 
 }  // namespace baton::pipeline

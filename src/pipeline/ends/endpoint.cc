@@ -17,7 +17,7 @@ constexpr std::size_t kUrlMax = 4096;
 
 Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
-/// For errors, which end up in logs: without what may be a password.
+/// The URL for errors, which are logged: without a possible password.
 std::string shown(std::string_view url) {
   constexpr std::size_t kShownMax = 64;
   if (url.find('@') == url.npos) return std::string(url.substr(0, kShownMax));
@@ -26,12 +26,12 @@ std::string shown(std::string_view url) {
                             : fmt::format("{}://...", url.substr(0, std::min(scheme, kShownMax)));
 }
 
-/// "kafkas://" is written like "kafka://".
+/// Shows "kafkas://" in the form of "kafka://".
 std::string form_of(const EndKind& kind, const EndKind::Scheme& scheme) {
   return fmt::format("{}{}", scheme.prefix, kind.form);
 }
 
-/// One by one, of "HOST:PORT,HOST:PORT".
+/// The single addresses of "HOST:PORT,HOST:PORT".
 std::set<std::string> hosts_of(std::string_view addresses) {
   constexpr std::string_view kLocal = "localhost:";
   std::set<std::string> hosts;
@@ -45,9 +45,9 @@ std::set<std::string> hosts_of(std::string_view addresses) {
   return hosts;
 }
 
-/// Of the name and the addresses, each by itself.
+/// Checks the name and the addresses, each by itself.
 Status check_addresses(const Endpoint& endpoint, const std::string& form) {
-  // Passwords have no place in what is logged and shown.
+  // The URL is logged and shown, so it must not contain a password.
   if (endpoint.address.find('@') != std::string::npos) {
     return wrong(
         "user names and passwords have no place in a URL: set login.user and login.password_file");

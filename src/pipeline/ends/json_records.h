@@ -8,7 +8,7 @@
 
 namespace baton::pipeline {
 
-/// For sinks that take records as they are: checks that a record is JSON and keeps the schema, if
+/// For sinks that take records unchanged: checks that a record is JSON and matches the schema, if
 /// there is one.
 std::unique_ptr<Preparer> json_preparer(std::optional<schema::Schema> schema,
                                         std::size_t document_bytes_max);

@@ -16,35 +16,36 @@
 #include "pipeline/schema/json_schema.h"
 #include "pipeline/schema/mapping.h"
 
-/// What a kind of source, sink or dead letters brings with it: the rows of the registries in
-/// pipeline/app/registry.cc. How its URLs are written, and its name, is an EndKind.
+/// What a kind of source, sink or dead letters consists of: the entries of the registries in
+/// pipeline/app/registry.cc. An EndKind has its name and the form of its URLs.
 namespace baton::pipeline {
 
 struct SourceKind {
-  /// Records have offsets that grow, which exactly_once_effect needs.
+  /// Whether records have offsets that grow, which exactly_once_effect needs.
   bool has_offsets = true;
-  /// Whether the settings fit the kind. Pure. Null: nothing to check.
+  /// Checks that the settings fit the kind. Pure. Null if there is nothing to check.
   Status (*check)(const PipelineConfig& config) = nullptr;
   /// Connects to nothing.
   Result<std::unique_ptr<Source>> (*make)(const PipelineConfig& config) = nullptr;
-  /// Writes where a source of this kind reads, for redrives and generated records.
+  /// Opens an output to the place that a source of this kind reads, for redrives and generated
+  /// records.
   Result<std::unique_ptr<RecordOutput>> (*open_output)(const Endpoint& endpoint,
                                                        const OutputOptions& options) = nullptr;
 };
 
-/// What a sink is made of, beside its settings.
+/// What a sink needs besides its settings.
 struct SinkParts {
-  std::string source{};  // What rows say of where they came from.
+  std::string source{};  // The origin that rows record.
   std::optional<schema::Schema> schema{};
-  std::optional<schema::Mapping> mapping{};  // For kinds that take rows, and then with a schema.
+  std::optional<schema::Mapping> mapping{};  // For kinds that take rows, which need a schema too.
 };
 
 struct SinkKind {
-  /// Records become rows of tables, by a schema and a mapping.
+  /// Whether records become rows of tables, by a schema and a mapping.
   bool takes_rows = false;
-  /// Rows and marks change in one transaction, which exactly_once_effect needs.
+  /// Whether rows and marks change in one transaction, which exactly_once_effect needs.
   bool has_transactions = false;
-  /// Standard output is the sink's own: nothing else may be written there.
+  /// Whether the sink writes to standard output: nothing else may be written there.
   bool owns_stdout = false;
   /// Connects to nothing.
   Result<std::unique_ptr<Sink>> (*make)(const PipelineConfig& config, SinkParts parts) = nullptr;
@@ -52,19 +53,20 @@ struct SinkKind {
 
 struct DeadLetterStoreOptions {
   std::string pipeline{};
-  Properties properties{};  // Of the client library, where a kind has one that takes them.
+  Properties properties{};  // Of the client library, if the kind has one that takes properties.
 };
 
 struct DeadLetterKind {
-  /// What open() would create: nothing when it is there.
+  /// What open() would create; nullopt if the target exists.
   Result<std::optional<Finding>> (*find_missing)(const PipelineConfig& config) = nullptr;
   Result<std::unique_ptr<DeadLetterTarget>> (*open)(const PipelineConfig& config) = nullptr;
-  /// What the target at `endpoint` has written.
+  /// Opens the letters that the target at `endpoint` has written.
   Result<std::unique_ptr<DeadLetterStore>> (*open_store)(
       const Endpoint& endpoint, const DeadLetterStoreOptions& options) = nullptr;
 };
 
-/// A row: a kind's name and URLs, and what it does; null: switched off in this build.
+/// An entry: a kind's name and URLs, and its functions; null if this build has the kind switched
+/// off.
 template <class Kind>
 struct EndRow {
   const EndKind* end = nullptr;

@@ -14,17 +14,17 @@
 
 namespace baton::pipeline {
 
-/// Everything that can be said about a pipeline.
+/// All settings of a pipeline.
 struct PipelineConfig {
   std::string name{};
   EngineOptions engine{};
   std::string http = "127.0.0.1:7472";  // Or "off".
-  std::string id{};  // kafka: of this process, which has its partitions back after a restart.
+  std::string id{};  // kafka: a name for this process, which keeps its partitions across a restart.
 
   struct Source {
     Endpoint endpoint{};
     std::string group{};           // Empty: the pipeline's name.
-    std::string from{};            // first, next; empty: what is usual for the source.
+    std::string from{};            // first, next; empty: the source's default.
     std::uint32_t partitions = 0;  // nats.
     Duration session_timeout = std::chrono::seconds(10);  // kafka.
     Properties properties{};                              // kafka: librdkafka's.
@@ -44,34 +44,34 @@ struct PipelineConfig {
   struct DeadLetters {
     Endpoint endpoint{};
     std::uint32_t redrives_max = 3;
-    secure::Settings security{};  // Nothing given, on the source's servers: as the source.
+    secure::Settings security{};  // If not given, on the source's servers: the source's settings.
   } dead_letters{};
 
-  /// A value as it was given: in a line of the file, or by a variable.
+  /// A value and where it was given: in a line of the file, or by a variable.
   struct Given {
     std::string value{};
     int line = 0;
     std::string variable{};
   };
   std::map<std::string, Given> given{};  // By path.
-  std::string file{};                    // As errors name it.
+  std::string file{};                    // The name that errors show.
 };
 
-/// Where the setting `path` was given, or else the first of what it holds; null if it was not.
+/// Where the setting `path`, or the first setting below it, was given; null if none was.
 const PipelineConfig::Given* find_given(const PipelineConfig& config, std::string_view path);
 
-/// That what stands at `path`, or should, is wrong: "config.yaml:12: PATH: why", with the line of
-/// what is nearest to it, or the variable that sets it.
+/// An error about `path`: "config.yaml:12: PATH: why", with the nearest line, or the variable that
+/// sets it.
 Error wrong_at(const PipelineConfig& config, std::string_view path, std::string_view why);
 
-/// The same error, of what stands at `path`: with the place in front.
+/// The same error with the place of `path` in front.
 Error with_place(const PipelineConfig& config, std::string_view path, const Error& error);
 
-/// What the client library of the dead letters is told. Servers that ask for credentials ask both
-/// times: they are the source's, if that is at the same address.
+/// Properties for the client library of the dead letters. If the letters are at the source's
+/// address, the source's properties apply, because the same servers ask for the same credentials.
 Properties letter_properties(const PipelineConfig& config);
 
-/// Fails when `value`, of the setting `path`, is empty.
+/// Fails if `value`, of the setting `path`, is empty.
 Status need(const PipelineConfig& config, const std::string& value, std::string_view path,
             std::string_view because);
 

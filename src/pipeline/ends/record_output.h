@@ -9,7 +9,7 @@
 
 namespace baton::pipeline {
 
-/// Puts records into what pipelines read from. One thread.
+/// Writes records to a place that pipelines read from. For one thread.
 class RecordOutput {
  public:
   RecordOutput() = default;
@@ -17,15 +17,15 @@ class RecordOutput {
   RecordOutput& operator=(const RecordOutput&) = delete;
   virtual ~RecordOutput() = default;
 
-  /// Key, value and headers; may wait for room.
+  /// Sends key, value and headers; may wait for room.
   virtual Status send(Record record) = 0;
-  /// All that was sent is there for good; fails if any of it is not.
+  /// Waits until everything sent is durable; fails if any of it is not.
   virtual Status flush(std::chrono::milliseconds timeout) = 0;
 };
 
 struct OutputOptions {
-  std::uint32_t partitions = 1;  // Of a nats subject with {partition}.
-  Properties properties{};       // Of a client library.
+  std::uint32_t partitions = 1;  // For a nats subject with {partition}.
+  Properties properties{};       // For a client library.
 };
 
 }  // namespace baton::pipeline

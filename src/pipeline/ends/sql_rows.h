@@ -12,7 +12,7 @@
 
 namespace baton::pipeline {
 
-/// What a database gets of a record: the rows of all its tables.
+/// A record for a database: the rows of all its tables.
 struct SqlPrepared : Prepared {
   schema::DocumentRows rows;
   bool has_key = false;
@@ -26,8 +26,8 @@ inline const schema::DocumentRows& rows_of(const Item& item) {
   return static_cast<const SqlPrepared&>(*item.prepared).rows;
 }
 
-/// Beside the mapped columns, the first table says where its row came from: a record that finds
-/// itself is a replay, one that finds another is a duplicate.
+/// Besides the mapped columns, the first table says where its row came from. A record that finds
+/// its own origin there is a replay; a record that finds another origin is a duplicate.
 inline constexpr const char* kSourceColumn = "_source";
 inline constexpr const char* kPartitionColumn = "_partition";
 inline constexpr const char* kOffsetColumn = "_offset";
@@ -35,23 +35,23 @@ inline constexpr const char* kOffsetColumn = "_offset";
 /// The marks of exactly_once_effect.
 inline constexpr const char* kMarksTable = "baton_marks";
 
-/// What a database's tables are like.
+/// The result of checking a database's tables.
 struct TablesCheck {
-  Findings missing{};      // Tables that were made, or would be.
-  bool has_marks = false;  // The table of marks was there before.
+  Findings missing{};      // Tables that were created, or would be.
+  bool has_marks = false;  // The table of marks existed before.
 };
 
-/// What a dead letter says of a document that is not as it should be.
+/// The reason that a dead letter gives for an invalid document.
 Rejection rejection_of(const schema::Violation& violation);
 
-/// As SQL quotes a name.
+/// The name in SQL quotes.
 std::string sql_name(std::string_view name);
 
-/// A row did not go in, and nobody holds its key. Whoever held it may be gone by now, and then the
-/// next attempt succeeds; otherwise the database throws rows away, and in silence.
+/// The error for a row that was not inserted though no row has its key. The row that had the key
+/// may be gone, and then the next attempt succeeds; otherwise the database drops rows silently.
 flow::SinkError row_not_taken();
 
-/// Validates documents against the schema, and makes rows of them.
+/// Validates documents against the schema and converts them to rows.
 std::unique_ptr<Preparer> sql_preparer(schema::Schema schema, const schema::Mapping& mapping,
                                        std::size_t document_bytes_max);
 

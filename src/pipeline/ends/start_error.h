@@ -9,8 +9,8 @@
 
 namespace baton::pipeline {
 
-/// What stands in the way before anything is consumed: a mistake of the config, or a sink that is
-/// not there now and may be later.
+/// An error before anything is consumed: a mistake in the config, or a sink that is unavailable for
+/// now.
 inline Error start_error(std::string_view sink, const flow::SinkError& error) {
   const bool mistake = error.error_class == flow::ErrorClass::config;
   return {mistake ? Errc::failed_precondition : Errc::unavailable,

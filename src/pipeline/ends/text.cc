@@ -7,8 +7,8 @@
 namespace baton::pipeline {
 namespace {
 
-/// What may follow the first byte of a character, by RFC 3629: the second byte's range is not
-/// always the same.
+/// Which bytes may follow the first byte of a character, by RFC 3629: the range of the second byte
+/// varies.
 struct Character {
   std::size_t more = 0;
   unsigned char second_min = 0x80;
@@ -27,7 +27,7 @@ std::optional<Character> character_of(unsigned char first) {
   return std::nullopt;
 }
 
-/// Whether `bytes` begin with all of a character.
+/// Whether `bytes` begin with a complete character.
 bool begins_with(std::string_view bytes, const Character& character) {
   if (bytes.size() <= character.more) return false;
   if (character.more == 0) return true;

@@ -4,7 +4,7 @@
 
 namespace baton::pipeline {
 
-/// Whether it is UTF-8: neither protobuf nor JSON takes another string.
+/// Whether `bytes` are UTF-8: neither protobuf nor JSON takes any other string.
 bool is_text(std::string_view bytes);
 
 }  // namespace baton::pipeline

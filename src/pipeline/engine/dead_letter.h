@@ -14,10 +14,10 @@
 
 namespace baton::pipeline {
 
-/// On a record that was among the dead letters before: how often.
+/// How often a record has been sent back from the dead letters.
 inline constexpr std::string_view kRedrivesHeader = "baton-redrives";
 
-/// A record that will never go in, with all one needs to find out why.
+/// A record that can never be written, with everything needed to find out why.
 struct DeadLetter {
   const Record* record = nullptr;
   flow::ErrorClass error_class = flow::ErrorClass::poison;
@@ -31,13 +31,13 @@ struct DeadLetter {
   std::string pipeline{};
   std::uint32_t redrives = 0;
 
-  /// pipeline/source/partition/offset: the same record again is the same letter again.
+  /// pipeline/source/partition/offset: the same record always gives the same id.
   [[nodiscard]] std::string id() const;
-  /// What is kept beside the record's own headers.
+  /// What is kept besides the record's own headers.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> headers() const;
 };
 
-/// Where they go. Thread-safe.
+/// Where dead letters are written. Thread-safe.
 class DeadLetterTarget {
  public:
   DeadLetterTarget() = default;
@@ -45,8 +45,8 @@ class DeadLetterTarget {
   DeadLetterTarget& operator=(const DeadLetterTarget&) = delete;
   virtual ~DeadLetterTarget() = default;
 
-  /// All of them are kept for good when it returns; an error means that some may be. Writing one
-  /// again is fine.
+  /// When it returns, all letters are durable; after an error some may be. Writing a letter again
+  /// is allowed.
   virtual Status write(std::span<const DeadLetter> letters) = 0;
   [[nodiscard]] virtual std::string name() const = 0;
 };

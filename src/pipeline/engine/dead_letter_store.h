@@ -11,10 +11,10 @@
 
 namespace baton::pipeline {
 
-/// A letter, or why what stands there cannot be read as one, and where that is.
+/// A letter, or where and why an entry cannot be read as a letter.
 using FoundLetter = Result<StoredLetter>;
 
-/// Whoever takes letters away. One thread.
+/// Takes letters out of a store. For one thread.
 class LetterTaker {
  public:
   LetterTaker() = default;
@@ -22,18 +22,18 @@ class LetterTaker {
   LetterTaker& operator=(const LetterTaker&) = delete;
   virtual ~LetterTaker() = default;
 
-  /// False: no more are wanted.
+  /// False: no more letters are wanted.
   [[nodiscard]] virtual bool wants_more() = 0;
-  /// True: it is taken, and is to be gone once confirm() has said so. False: it stays.
+  /// True: the letter is taken, and is removed after confirm(). False: the letter stays.
   virtual Result<bool> offer(FoundLetter letter) = 0;
-  /// Whether it is time to confirm what was taken.
+  /// Whether the letters taken so far should be confirmed now.
   [[nodiscard]] virtual bool is_due() const = 0;
-  /// What was taken since the last time is safe elsewhere, except for these, by the order in which
-  /// they were taken: they are refused there for good, and stay.
+  /// Makes the letters taken since the last call durable elsewhere. Returns the indexes, in the
+  /// order of taking, of letters that are permanently refused there: these stay.
   virtual Result<std::set<std::size_t>> confirm() = 0;
 };
 
-/// Where dead letters are kept, for those who look at them and send them back. One thread; the
+/// Stored dead letters, for commands that show them and send them back. For one thread; the
 /// pipeline may write more letters meanwhile.
 class DeadLetterStore {
  public:
@@ -42,13 +42,13 @@ class DeadLetterStore {
   DeadLetterStore& operator=(const DeadLetterStore&) = delete;
   virtual ~DeadLetterStore() = default;
 
-  /// Shows those that are there, in their order, until `see` says false. Changes nothing.
+  /// Shows the stored letters, in their order, until `see` returns false. Changes nothing.
   virtual Status read(const std::function<bool(FoundLetter)>& see) = 0;
   /// Fails with not_found or message_not_found.
   virtual Result<StoredLetter> find(const std::string& id) = 0;
-  /// Offers each that is there now once, and removes what was taken and confirmed. A crash on the
-  /// way, or an error, may leave some that were taken already: they will be offered again. Answers
-  /// how many could not be offered in this run, though more were wanted.
+  /// Offers each letter that exists now once, and removes those that were taken and confirmed.
+  /// After a crash or an error, letters that were already taken may still be stored; they are
+  /// offered again. Returns how many wanted letters could not be offered in this run.
   virtual Result<std::uint64_t> take(LetterTaker& taker) = 0;
 };
 

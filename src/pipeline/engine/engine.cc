@@ -75,7 +75,7 @@ void Engine::start_threads() {
   }
 }
 
-/// Decoders first: what they still hold goes to the lanes.
+/// Decoders stop first: the items that they hold go to the lanes.
 void Engine::stop_threads() {
   for (const auto& queue : decoding_) queue->close();
   decoders_.clear();
@@ -95,7 +95,7 @@ Result<Ending> Engine::run(const std::stop_token& stop) {
     keep_house();
     look_for_end();
   }
-  // Revokes every partition, which waits for what is in flight, as far as the sink is there.
+  // Revokes every partition, which waits for records in flight while the sink is available.
   drain_end_ = boot_time() + options_.drain;
   stopping_ = true;
   window_.look_again();
@@ -128,7 +128,7 @@ void Engine::keep_house() {
   std::this_thread::sleep_for(std::min(kStep, options_.commit_interval));
 }
 
-/// How many records end in a second, smoothed over some of them.
+/// Records finished per second, smoothed.
 void Engine::measure() {
   constexpr Duration kSample = std::chrono::seconds(1);
   constexpr double kFresh = 0.3;
@@ -172,12 +172,12 @@ std::shared_ptr<OwnedPartition> Engine::find(std::uint32_t partition) const {
 }
 
 std::optional<SinkMarks> Engine::claim(std::uint32_t partition, std::int64_t next) {
-  // To a sink that is out each question takes long, and the first one's answer is everybody's.
+  // A call to an unavailable sink takes long, and the first answer is valid for all partitions.
   const std::scoped_lock one_at_a_time(claims_);
   if (gate_.is_out()) return std::nullopt;
   auto claimed = sink_.claim(partition, next);
   if (claimed.has_value()) {
-    gate_.succeeded();  // A claim is a transaction, and as good as a batch.
+    gate_.succeeded();  // A claim is a transaction, so it proves as much as a batch.
     return *std::move(claimed);
   }
   const flow::SinkError& error = claimed.error();
@@ -210,7 +210,7 @@ std::optional<std::int64_t> Engine::assigned(std::uint32_t partition, std::uint6
 std::uint32_t Engine::lane_of(const Record& record) const {
   switch (options_.order) {
     case Order::key:
-      // Without a key there is nothing to keep in order but the partition.
+      // Without a key, only the order within the partition is kept.
       if (!record.key.empty())
         return static_cast<std::uint32_t>(hash64(record.key) % options_.lanes);
       [[fallthrough]];
@@ -238,7 +238,7 @@ bool Engine::deliver(std::uint32_t partition, std::vector<Record> records) {
   for (Record& record : records) {
     if (unwanted()) break;
     if (!window_.try_take(record.bytes())) {
-      hand_on(parts);  // Before this one waits, or nobody would ever make room.
+      hand_on(parts);  // Before this thread waits, or no room would ever be made.
       if (!window_.take(record.bytes(), unwanted)) return false;
     }
     take_in(record, assignment, parts);
@@ -278,7 +278,7 @@ void Engine::take_in(Record& record, const std::shared_ptr<OwnedPartition>& assi
   item.assignment = assignment;
   item.ticket = ticket;
   item.record = std::move(record);
-  // A lane has one decoder, so that its order is kept.
+  // A lane has one decoder, so that the lane's order is kept.
   parts[lane % options_.workers].push_back(std::move(item));
 }
 
@@ -310,8 +310,9 @@ void Engine::revoking(std::uint32_t partition) {
   window_.look_again();
 }
 
-/// Whoever gets the partition next cannot read them: dropped here, they would be lost. So the group
-/// waits for the sink, unless the time to drain is over, or the sink itself has another owner.
+/// The next owner of the partition cannot read these records: dropped here, they would be lost. So
+/// the group waits for the sink, unless the time to drain is over, or the sink itself has another
+/// owner.
 bool Engine::wait_for_last_copies(OwnedPartition& assignment) {
   const OwnedPartition::Progress before = assignment.progress();
   if (before.in_flight == 0) return true;
@@ -339,14 +340,15 @@ std::optional<std::int64_t> Engine::revoked(std::uint32_t partition, bool lost) 
   window_.look_again();
   const Duration patience =
       stopping_ ? std::max(drain_end_ - boot_time(), Duration::zero()) : options_.revoke_wait;
-  // While the sink is out there is nothing to wait for.
+  // While the sink is unavailable, waiting is useless.
   bool idle = !lost && assignment->wait_idle(
                            patience, [&] { return !gate_.closed() || assignment->dropped(); });
   if (!idle) idle = wait_for_last_copies(*assignment);
   if (!idle && stopping_) undrained_ = true;
   assignment->drop();
   if (idle && assignment->is_marked()) {
-    // The next owner may then have another number of lanes. If it fails, it starts from the marks.
+    // After that the next owner may have another number of lanes. If this fails, the next owner
+    // starts from the marks.
     (void)sink_.settle(partition, assignment->sink_epoch(), assignment->progress().committable);
   }
   {

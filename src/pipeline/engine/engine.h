@@ -26,9 +26,9 @@
 
 namespace baton::pipeline {
 
-/// What keeps its order on the way to the sink.
+/// Which records keep their order on the way to the sink.
 enum class Order : std::uint8_t {
-  key,        // Records of one key, of all partitions.
+  key,        // Records of one key, over all partitions.
   partition,  // Records of one partition.
   none,
 };
@@ -41,8 +41,10 @@ struct EngineOptions {
   std::size_t window_bytes = std::size_t{64} << 20U;
   Duration commit_interval = std::chrono::milliseconds(200);
   Duration drain = std::chrono::seconds(30);
-  Duration revoke_wait = std::chrono::seconds(5);  // For what is in flight when a partition goes.
-  // A partition that the sink gives to another, and the source to us: so long they may differ.
+  // How long the revocation of a partition waits for its records in flight.
+  Duration revoke_wait = std::chrono::seconds(5);
+  // How long source and sink may disagree on a partition's owner before the pipeline ends as
+  // fenced.
   Duration fenced_max = std::chrono::seconds(10);
   bool exactly_once = false;  // exactly_once_effect: the sink must be transactional.
   LaneOptions lane{};
@@ -52,12 +54,12 @@ struct EngineOptions {
   std::function<void(bool warning, const std::string&)> log{};
 };
 
-/// How a pipeline came to its end.
+/// How a run ended.
 enum class Ending : std::uint8_t {
-  drained,    // Everything taken in was seen to its end, and committed.
-  undrained,  // The time to drain was not enough: the rest comes again.
-  outage,     // The source or the sink was out for longer than allowed.
-  fenced,     // The sink takes another for the owner of what the source gives us.
+  drained,    // Every record taken in is finished and committed.
+  undrained,  // The time to drain was too short: the rest is read again.
+  outage,     // The source or the sink was unavailable for longer than allowed.
+  fenced,     // The sink has another owner for a partition that the source assigns to this process.
   source_failed,
 };
 
@@ -66,32 +68,32 @@ struct PartitionStatus {
   std::uint64_t epoch = 0;
   std::int64_t committed = 0;
   OwnedPartition::Progress progress{};
-  std::optional<std::int64_t> end{};  // Of the source: the lag follows.
+  std::optional<std::int64_t> end{};  // The source's end offset, from which the lag follows.
 };
 
-/// Something that a pipeline needs is away.
+/// A part that the pipeline needs is unavailable.
 struct Outage {
   std::string why{};
-  Duration time{};  // For how long.
+  Duration time{};  // Duration so far.
 };
 
 struct EngineStatus {
   Gate::Shown gate{};
-  std::optional<Outage> source{};  // Nothing: it answers.
+  std::optional<Outage> source{};  // nullopt if the source answers.
   std::vector<PartitionStatus> partitions{};
   std::size_t window_records = 0;
   std::size_t window_bytes = 0;
-  double rate = 0;      // Records that end in a second.
-  bool moving = false;  // Some ended in the last second or so.
+  double rate = 0;      // Finished records per second.
+  bool moving = false;  // Whether some finished in the last second or so.
 
-  /// Records come, and the sink takes them.
+  /// Whether records arrive and the sink takes them.
   [[nodiscard]] bool is_ready() const {
     return !source.has_value() && gate.state == flow::Breaker::State::closed;
   }
 };
 
-/// source -> decode -> lanes -> sink, and what was seen to its end back to the source as commits.
-/// Lives for one run().
+/// source -> decode -> lanes -> sink, and finished records back to the source as commits. Lives for
+/// one run().
 class Engine : public SourceListener {
  public:
   Engine(EngineOptions options, Source& source, Sink& sink, DeadLetterTarget& dead_letters);
@@ -99,18 +101,19 @@ class Engine : public SourceListener {
   Engine& operator=(const Engine&) = delete;
   ~Engine() override;
 
-  /// Until `stop`, an outage that is too long, or the end of the source.
+  /// Runs until `stop`, an outage that lasts too long, or the end of the source.
   Result<Ending> run(const std::stop_token& stop);
-  /// Batches, retries, limits of the breaker and of storms as `options` say, from now on; the rest
-  /// of them is passed over. Goes on after a halt: an operator has looked.
+  /// Applies the batches, retries, and limits of breaker and storm guard of `options` from now on;
+  /// ignores the other options. Resumes after a halt, because a reload means that an operator has
+  /// looked.
   void reload(const EngineOptions& options);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] EngineStatus status() const;
-  /// Why it ends, when nobody asked it to: known while what is in flight is still waited for.
+  /// Why the run ends without being asked to: known while records in flight are still waited for.
   [[nodiscard]] std::optional<Ending> early_end() const;
 
-  /// Taken in and not seen to their end, of the partitions that are ours, or were when it ended.
+  /// Unfinished records of the partitions that this process has, or had when the run ended.
   [[nodiscard]] std::uint64_t left_open() const;
 
   std::optional<std::int64_t> assigned(std::uint32_t partition, std::uint64_t epoch,
@@ -140,9 +143,9 @@ class Engine : public SourceListener {
   void set_source_trouble(std::optional<std::string> why);
   [[nodiscard]] std::optional<Outage> source_outage() const;
   void log(bool warning, const std::string& text) const;
-  /// Nothing: the sink is out, or halted.
+  /// nullopt if the sink is unavailable or halted.
   std::optional<SinkMarks> claim(std::uint32_t partition, std::int64_t next);
-  /// Waits for records that the source does not have any more. True: nothing is in flight.
+  /// Waits for records that the source no longer has. True if nothing is in flight.
   bool wait_for_last_copies(OwnedPartition& assignment);
   [[nodiscard]] std::shared_ptr<OwnedPartition> find(std::uint32_t partition) const;
   [[nodiscard]] std::shared_ptr<const LaneOptions> lane_options() const;
@@ -160,20 +163,20 @@ class Engine : public SourceListener {
   Window window_;
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> undrained_{false};  // A partition ended before its records did.
+  std::atomic<bool> undrained_{false};  // A partition was revoked before its records finished.
   bool paused_ = false;
-  Gate::Shown told_;  // Of the gate, when it was last logged.
+  Gate::Shown told_;  // The gate's state when it was last logged.
   Instant commit_at_;
   Instant drain_end_;  // Written before stopping_.
   Instant measured_at_ = boot_time();
-  std::uint64_t ended_ = 0;  // By then.
+  std::uint64_t ended_ = 0;  // Finished records at that time.
   std::atomic<double> rate_{0};
   std::atomic<bool> moving_{false};
 
   std::mutex claims_;
-  mutable std::mutex mutex_;  // Of what follows.
+  mutable std::mutex mutex_;  // Guards the members below.
   std::map<std::uint32_t, std::shared_ptr<OwnedPartition>> assignments_;
-  std::vector<std::shared_ptr<OwnedPartition>> last_assignments_;  // Ours when it ended.
+  std::vector<std::shared_ptr<OwnedPartition>> last_assignments_;  // Those at the end of the run.
   std::optional<Error> failure_;
   std::optional<Instant> fenced_since_;
   std::string source_trouble_;

@@ -1,5 +1,5 @@
-// What an Engine does about a source, a sink or dead letters that are out: waits, tells, asks
-// again, and ends when it takes too long.
+// How an Engine handles a source, a sink or dead letters that are unavailable: it waits, logs, asks
+// again, and ends when the outage lasts too long.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ std::string seconds_text(Duration duration) {
   return fmt::format("{:.0f} s", std::chrono::duration<double>(duration).count());
 }
 
-/// What an operator has to know of a halt: the reason, and how to go on.
+/// What an operator must know of a halt: the reason, and how to resume.
 std::string halted_text(std::string_view why) {
   return fmt::format(
       "HALTED: {}. Nothing is lost, and nothing moves: mend that, then go on with 'kill -HUP {}'",
@@ -26,7 +26,7 @@ std::string halted_text(std::string_view why) {
 
 }  // namespace
 
-/// A source that goes away at this moment is waited for, as it is later.
+/// If the source becomes unavailable at this moment, the engine waits for it as in a run.
 Status Engine::start_source(const std::stop_token& stop) {
   constexpr Duration kStep = std::chrono::milliseconds(20);
   Random random = Random(options_.seed).fork("source");
@@ -87,8 +87,9 @@ void Engine::look_for_end() {
   early_end_ = failure_.has_value() ? Ending::source_failed : end;
 }
 
-/// One that was away for a while is told so by the sink first, and soon by the source. If the
-/// source does not, two of us have asked the sink at once, and the other one came second.
+/// A process that was away for a while is fenced by the sink first, and soon loses the partition in
+/// the source. If the source keeps it, two processes have claimed it in the sink at once, and the
+/// other claimed last.
 bool Engine::is_fenced_for_good() {
   const std::scoped_lock lock(mutex_);
   const bool fenced = std::ranges::any_of(assignments_, [](const auto& one) {
@@ -110,8 +111,8 @@ void Engine::probe() {
   gate_.probed(error->text);
 }
 
-/// An open breaker pauses the source; membership stays. Half open, it needs a real batch, and after
-/// a rebalance there may be none here: then the source has to bring one.
+/// An open breaker pauses the source; the group membership stays. Half open, the breaker needs a
+/// real batch. After a rebalance there may be none here, so the source is resumed to bring one.
 void Engine::follow_gate() {
   const bool closed = gate_.closed();
   const bool on_trial = !closed && gate_.shown().state == flow::Breaker::State::half_open &&
@@ -127,12 +128,12 @@ void Engine::follow_gate() {
   }
 }
 
-/// What has changed since it was last told: once, and not by every lane.
+/// Logs what has changed since the last log line: once, and not by every lane.
 void Engine::tell_of_gate() {
   using State = flow::Breaker::State;
   counters_.outages = gate_.outages();
   Gate::Shown now = gate_.shown();
-  // A trial is told by probe().
+  // probe() logs a trial.
   if (now.state == State::half_open) return;
   const bool is_same = now.state == told_.state && now.of_letters == told_.of_letters;
   const Gate::Shown before = std::exchange(told_, now);

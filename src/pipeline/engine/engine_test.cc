@@ -46,7 +46,7 @@ TEST_F(EngineTest, TombstonesAreNoPoison) {
   for (std::uint32_t p = 0; p < 3; ++p) EXPECT_EQ(source_->committed(p), 1000);
 }
 
-// Records may come without a key, or under another.
+// Records may have no key, or another key than their document.
 TEST_F(EngineTest, WhatEndsBadlyIsLoggedByTheKeyOfItsDocument) {
   source_ = std::make_unique<TestSource>(1, 20);
   source_->value = [](std::int64_t i) {
@@ -130,7 +130,7 @@ TEST_F(EngineTest, DeadLettersThatCannotBeWrittenAreWaitedFor) {
   EXPECT_EQ(letters_.size(), 3U);
 }
 
-// Waiting would not help: somebody has to look, and is told at which record.
+// Waiting would not help: an operator must look, and the log names the record.
 TEST_F(EngineTest, ADeadLetterThatIsRefusedForGoodHalts) {
   source_->value = [](std::int64_t i) {
     return i == 500 ? "broken" : i == 501 ? "broken, and too long" : "good";
@@ -144,7 +144,7 @@ TEST_F(EngineTest, ADeadLetterThatIsRefusedForGoodHalts) {
   EXPECT_NE(why.find("refused by memory, for good: invalid_argument: too long"), std::string::npos)
       << why;
   for (std::uint32_t p = 0; p < 3; ++p) EXPECT_LE(source_->committed(p), 501);
-  engine_->reload(quick());  // Nothing was mended.
+  engine_->reload(quick());  // Nothing was repaired.
   EXPECT_TRUE(
       eventually([&] { return engine_->status().gate.state == flow::Breaker::State::halted; }));
   letters_.bytes_max = 1000;
@@ -167,7 +167,7 @@ TEST_F(EngineTest, AnOutageThatIsTooLongEndsInAnOrderlyWay) {
   for (std::uint32_t p = 0; p < 3; ++p) EXPECT_EQ(source_->committed(p), 0);
 }
 
-// One that hangs does not hide from the others why it ends.
+// A call that hangs must not hide from other threads why the run ends.
 TEST_F(EngineTest, AnOutageThatIsTooLongIsKnownWhileACallHangs) {
   std::atomic<bool> stuck{true};
   sink_.before_write = [&](std::span<const Item> items) -> MemorySink::MaybeError {
@@ -178,7 +178,7 @@ TEST_F(EngineTest, AnOutageThatIsTooLongIsKnownWhileACallHangs) {
   sink_.set_out(true);
   EngineOptions options = quick();
   options.order = Order::partition;
-  options.window_records = 3000;  // The one that hangs does not keep the others out.
+  options.window_records = 3000;  // The call that hangs must not block the others.
   options.lanes = 3;
   options.breaker.outage_max = milliseconds(50);
   start(options);
@@ -197,7 +197,8 @@ TEST_F(EngineTest, ARevokedPartitionStopsWaitingAtOnce) {
   EXPECT_EQ(engine_->revoked(1, false), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(1));
   EXPECT_TRUE(eventually([&] { return source_->over == 1; }));
-  // It comes back, under a new assignment: what was delivered under the old one is not written.
+  // The partition comes back under a new assignment: records delivered under the old one are not
+  // written.
   engine_->assigned(1, 99, 0);
   sink_.set_error(std::nullopt);
   EXPECT_TRUE(eventually([&] { return sink_.size() >= 2000; }));
@@ -207,7 +208,7 @@ TEST_F(EngineTest, ARevokedPartitionStopsWaitingAtOnce) {
   EXPECT_EQ(sink_.size(), 2000U);
 }
 
-// Whoever has it now sees to it.
+// The next owner of the partition writes it.
 TEST_F(EngineTest, WhatWentWithItsPartitionIsNotLeftOpen) {
   source_ = std::make_unique<TestSource>(2, 100);
   sink_.set_out(true);
@@ -232,11 +233,12 @@ TEST_F(EngineTest, WhatIsNotDrainedIsLeftOpen) {
   EXPECT_EQ(engine_->left_open(), 200U);
 }
 
-// The one batch that may go when the sink is back is too large: nobody may wait for it for ever.
+// The one batch that the half-open breaker lets through is too large: no lane may wait for it for
+// ever.
 TEST_F(EngineTest, ATrialThatMustBeHalvedIsNoEnd) {
   sink_.set_error(SinkError{ErrorClass::outage, "", "gone"});
   EngineOptions options = quick();
-  options.lane.linger = milliseconds(50);  // So that no lane begins with a batch of one.
+  options.lane.linger = milliseconds(50);  // So that no lane starts with a batch of one record.
   start(options);
   EXPECT_TRUE(eventually([&] {
     const EngineStatus status = engine_->status();
@@ -249,7 +251,7 @@ TEST_F(EngineTest, ATrialThatMustBeHalvedIsNoEnd) {
   EXPECT_EQ(sink_.out_of_order(), 0U);
 }
 
-// They go at the moment when one of them may try: the trial is somebody else's then.
+// The partition goes at the moment when its lane may try: the trial must pass to another lane.
 TEST_F(EngineTest, ATrialOfOneThatIsGoneIsGivenBack) {
   constexpr std::uint32_t kPartitions = 16;
   source_ = std::make_unique<TestSource>(kPartitions, 10);
@@ -272,7 +274,8 @@ TEST_F(EngineTest, ATrialOfOneThatIsGoneIsGivenBack) {
   EXPECT_EQ(sink_.size(), 10U);
 }
 
-// Its letters cannot be written, and it goes: the others' records in the same batch stay ours.
+// One partition's letters cannot be written, and it is revoked: the other partition's records in
+// the same batch stay.
 TEST_F(EngineTest, APartitionThatGoesTakesNobodyAlong) {
   source_->value = [](std::int64_t i) { return i == 5 ? "broken" : "good"; };
   letters_.down = true;
@@ -294,7 +297,7 @@ TEST_F(EngineTest, APartitionThatGoesTakesNobodyAlong) {
   stop();
 }
 
-// The only one that waited for the dead letters has gone: nothing is out any more.
+// The only lane that waited for the dead letters has given up: nothing is unavailable any more.
 TEST_F(EngineTest, LettersNobodyWaitsForAreNoOutage) {
   source_ = std::make_unique<TestSource>(1, 100);
   source_->value = [](std::int64_t i) { return i == 5 ? "broken" : "good"; };
@@ -319,7 +322,7 @@ class Lingering : public EngineTest {
   }
 };
 
-// Batches are not full, and nothing more comes that could fill them.
+// The batches are not full, and no further records can fill them.
 TEST_F(Lingering, EndsWithADrain) {
   start(patient());
   EXPECT_TRUE(eventually([&] { return engine_->counters().received == 3000; }));
@@ -346,8 +349,8 @@ TEST_F(Lingering, EndsWhenTheWindowIsFull) {
 
 class SlowKey : public EngineTest, public ::testing::WithParamInterface<std::string> {};
 
-// The first record of its lane does not end, or fails again and again. What is behind it waits, and
-// nobody else does.
+// The first record of its lane never finishes, or fails again and again. Only the records behind it
+// in that lane wait.
 TEST_P(SlowKey, AtTheHeadKeepsNoOtherLaneWaiting) {
   std::atomic<bool> stuck{true};
   sink_.before_write = [&](std::span<const Item> items) -> MemorySink::MaybeError {
@@ -380,13 +383,14 @@ TEST_P(SlowKey, AtTheHeadKeepsNoOtherLaneWaiting) {
 INSTANTIATE_TEST_SUITE_P(How, SlowKey, ::testing::Values("hangs", "fails"),
                          [](const auto& kind) { return kind.param; });
 
-// However many partitions there are: what does not end is waited for once.
+// With any number of partitions, the drain waits for unfinished records once.
 TEST_F(EngineTest, ADrainHasOneDeadline) {
   source_ = std::make_unique<TestSource>(8, 50);
   sink_.set_error(SinkError{ErrorClass::retry, "40P01", "deadlock"});
   EngineOptions options = quick();
   options.window_records = 1000;
-  options.lane.retries = 1'000'000;  // The gate stays closed: there is something to wait for.
+  // The gate stays closed, so that there is something to wait for.
+  options.lane.retries = 1'000'000;
   options.breaker.window_calls = 1'000'000;
   options.drain = milliseconds(500);
   start(options);
@@ -400,12 +404,12 @@ TEST_F(EngineTest, ADrainHasOneDeadline) {
   EXPECT_EQ(letters_.size(), 0U);
 }
 
-// Each question to a sink that is out may take as long as its time-out.
+// Each call to an unavailable sink may take as long as its timeout.
 TEST_F(EngineTest, ASinkThatIsOutIsAskedForOnePartitionAtATime) {
   constexpr std::uint32_t kPartitions = 20;
   source_ = std::make_unique<TestSource>(0, 0);
   std::atomic<std::uint32_t> asking{0};
-  // So that they all ask at once, if they can.
+  // So that all of them ask at once, if they can.
   sink_.before_claim = [&] { EXPECT_TRUE(eventually([&] { return asking == kPartitions; })); };
   const auto ask_for_all = [&] {
     asking = 0;
@@ -428,7 +432,7 @@ TEST_F(EngineTest, ASinkThatIsOutIsAskedForOnePartitionAtATime) {
   EXPECT_TRUE(eventually([&] { return sink_.probes > 3; }));
   EXPECT_EQ(ask_for_all(), 0U);
   EXPECT_EQ(sink_.claims, 1);
-  // A probe that is answered lets one question through, not twenty.
+  // A successful probe lets one call through, not twenty.
   sink_.probe_lies = true;
   EXPECT_TRUE(eventually([&] {
     EXPECT_EQ(ask_for_all(), 0U);

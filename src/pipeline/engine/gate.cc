@@ -10,7 +10,7 @@ Instant boot_time() {
   return {(std::int64_t{time.tv_sec} * 1'000'000'000) + time.tv_nsec};
 }
 
-/// Under the lock.
+/// Called under the lock.
 void Gate::changed() {
   const flow::Breaker::State state = breaker_.state();
   closed_.store(state == flow::Breaker::State::closed && !letters_out_since_.has_value(),

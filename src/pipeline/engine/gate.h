@@ -26,17 +26,17 @@ class Gate {
     flow::Breaker::State state = flow::Breaker::State::closed;
     std::string why{};
     std::optional<Duration> outage{};
-    bool of_letters = false;  // It is the target of the dead letters that is out.
+    bool of_letters = false;  // The target of the dead letters is unavailable.
   };
 
   Gate(flow::Breaker::Options breaker, flow::StormGuard::Options storm, Random random)
       : breaker_(breaker, random), storm_(storm), outage_max_(breaker.outage_max) {}
 
-  /// Waits until a batch may be sent; false: `give_up` came true first.
+  /// Waits until a batch may be sent. False if `give_up` returned true first.
   bool wait(const std::function<bool()>& give_up);
-  /// What was waited for is not sent after all.
+  /// The batch that wait() allowed is not sent after all.
   void give_back();
-  /// Waits until an operator has looked; false: `give_up` came true first.
+  /// Waits until an operator has resumed a halted gate. False if `give_up` returned true first.
   bool wait_while_halted(const std::function<bool()>& give_up);
   void succeeded();
   /// An attempt failed, and there will be another.
@@ -44,27 +44,29 @@ class Gate {
   void open(const std::string& why, Duration retry_after = {});
   void halt(const std::string& why);
   void resume();
-  /// So many records, one after the other, are no poison to this judge.
+  /// This judge accepted `count` records in a row.
   void passed(flow::StormGuard::Judge judge, std::size_t count);
-  /// A record is, and is about to be a dead letter. False: too many are, and the gate is halted.
+  /// This judge rejected a record, which is about to become a dead letter. False: too many were
+  /// rejected, and the gate is halted.
   bool admit_poison(flow::StormGuard::Judge judge);
-  /// A lane cannot write its dead letters: as long as there is one, the sink counts as out.
+  /// A lane cannot write its dead letters: while there is such a lane, the sink counts as
+  /// unavailable.
   void letters_failed(const std::string& why);
-  /// It can again, or has given up.
+  /// The lane can write its dead letters again, or has given up.
   void letters_over();
-  /// Other limits, from now on.
+  /// Changes the limits from now on.
   void set_options(flow::Breaker::Options breaker, flow::StormGuard::Options storm);
 
   [[nodiscard]] std::optional<Instant> probe_at() const;
   void probed(const std::optional<std::string>& error);
 
   [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
-  /// Not even a trial would be let through.
+  /// Whether not even a trial would be let through.
   [[nodiscard]] bool is_out() const;
   [[nodiscard]] bool outage_is_too_long() const;
   [[nodiscard]] std::uint32_t batch_percent() const;
   [[nodiscard]] Shown shown() const;
-  /// How often the sink went out.
+  /// How often the sink became unavailable.
   [[nodiscard]] std::uint64_t outages() const;
 
  private:
@@ -75,7 +77,7 @@ class Gate {
   flow::Breaker breaker_;
   flow::StormGuard storm_;
   std::string letters_why_;
-  std::uint32_t letters_waiting_ = 0;  // Lanes.
+  std::uint32_t letters_waiting_ = 0;  // The number of lanes.
   std::optional<Instant> letters_out_since_;
   Duration outage_max_;
   std::atomic<bool> closed_{true};

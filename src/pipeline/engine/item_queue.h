@@ -16,7 +16,7 @@
 
 namespace baton::pipeline {
 
-/// Items from one thread to another, in order. Its length is bounded by the window. Thread-safe.
+/// Passes items from one thread to another, in order. The window bounds its length. Thread-safe.
 class ItemQueue {
  public:
   void push(Items items) {
@@ -28,12 +28,12 @@ class ItemQueue {
   }
   struct Limits {
     std::size_t records = 1;
-    std::size_t bytes = 0;  // About.
+    std::size_t bytes = 0;  // Approximate.
     Duration linger{};
-    std::function<bool()> no_more_come{};  // Then there is nothing to linger for.
+    std::function<bool()> no_more_come{};  // True: lingering is useless.
   };
 
-  /// Waits for the first, then lingers for more. Empty: closed, and nothing is left.
+  /// Waits for the first item, then lingers for more. Empty if the queue is closed and empty.
   Items pop(const Limits& limits) {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return closed_ || !items_.empty(); });
@@ -53,7 +53,7 @@ class ItemQueue {
     }
     return result;
   }
-  /// No more will come.
+  /// Tells pop() that no more items will come.
   void close() {
     {
       const std::scoped_lock lock(mutex_);
@@ -63,7 +63,7 @@ class ItemQueue {
   }
 
  private:
-  /// Somebody waits for the end of a record, because its partition goes.
+  /// Whether a revocation waits for the end of one of the records.
   [[nodiscard]] bool is_awaited() const {
     return std::ranges::any_of(items_,
                                [](const Item& item) { return item.assignment->revoking(); });

@@ -18,7 +18,8 @@ using flow::SinkError;
 using Judge = flow::StormGuard::Judge;
 
 constexpr std::uint32_t kLinesPerSecond = 5;
-constexpr std::chrono::seconds kInPlaceMax{10};  // A longer wait is the breaker's: it is seen.
+// Longer waits are left to the breaker, where they are visible.
+constexpr std::chrono::seconds kInPlaceMax{10};
 
 std::chrono::milliseconds wall_clock() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -34,7 +35,7 @@ std::string reason(const SinkError& error) {
   return fmt::format("{}{}{}", error.code, error.code.empty() ? "" : ": ", error.text);
 }
 
-/// By which people know it: its document's key, or else that under which it came.
+/// The key for log lines: the document's key, or else the record's.
 std::string_view shown_key(const Item& item) {
   constexpr std::size_t kShown = 128;
   const std::string_view key = item.prepared != nullptr ? item.prepared->key() : item.rejection.key;
@@ -64,8 +65,8 @@ void Lane::run() {
 }
 
 void Lane::process(Items& items) {
-  // What is to be buried is so before anything behind it is written: a mark in the sink that moves
-  // past a record says that it was seen to its end.
+  // Rejected records are buried before any record behind them is written: a mark in the sink that
+  // moves past a record says that the record is finished.
   count_poison(items);
   bury(items);
   write(items);
@@ -73,16 +74,16 @@ void Lane::process(Items& items) {
   finish(items);
 }
 
-/// True: nobody waits for these records any more.
+/// True if no partition waits for these records any more.
 bool Lane::gives_up(std::span<const Item> items) const {
   return context_.abandoned() ||
          std::ranges::all_of(items, [](const Item& item) { return item.assignment->dropped(); });
 }
 
 void Lane::write(Part items) {
-  std::vector<Part> parts{items};  // The last one is next.
-  // A part that nobody waits for any more does not end the others, which may be of partitions that
-  // are still ours.
+  std::vector<Part> parts{items};  // The last part is the next.
+  // If no partition waits for one part any more, the other parts go on: they may belong to
+  // partitions that are still assigned.
   while (!parts.empty() && !context_.abandoned()) {
     const Part part = parts.back();
     parts.pop_back();
@@ -93,9 +94,9 @@ void Lane::write(Part items) {
 Lane::Part Lane::pending(Part part) {
   const auto is_pending = [](Item& item) {
     if (item.prepared == nullptr || item.fate != Fate::open) return false;
-    if (item.assignment->dropped()) return false;  // It belongs to somebody else now.
+    if (item.assignment->dropped()) return false;  // The partition belongs to another process now.
     if (item.assignment->is_marked() && item.record.offset < item.assignment->mark(item.lane)) {
-      item.fate = Fate::applied;  // By an attempt of whose end nobody had heard.
+      item.fate = Fate::applied;  // By an attempt whose result was never received.
       return false;
     }
     return true;
@@ -108,11 +109,11 @@ void Lane::write_part(Part part, std::vector<Part>& parts) {
   for (std::uint32_t attempt = 0;;) {
     const Part waiting = pending(part);
     if (waiting.empty() || !context_.gate->wait([&] { return gives_up(waiting); })) return;
-    const Part batch = pending(waiting);  // Some may have been revoked meanwhile.
+    const Part batch = pending(waiting);  // Some partitions may have been revoked meanwhile.
     if (batch.empty()) return context_.gate->give_back();
     for (Item& item : batch) ++item.attempts;
     const std::optional<SinkError> error = writer_->write(batch);
-    // Halves go in the order of the records, so that these are the good ones before the next
+    // Halves are written in the order of the records, so these are the good records before the next
     // poison.
     context_.gate->passed(Judge::sink, ended_of(batch));
     if (!error.has_value()) {
@@ -136,7 +137,7 @@ Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& att
   switch (error.error_class) {
     case ErrorClass::config: context_.gate->halt(reason(error)); return Verdict::again;
     case ErrorClass::fenced:
-      // What is left of the batch, if anything, is written without the lost ones.
+      // The rest of the batch, if any, is written without the records of lost partitions.
       context_.log(true, fmt::format("another worker has taken over: {}", reason(error)));
       context_.gate->succeeded();
       return Verdict::again;
@@ -146,7 +147,7 @@ Lane::Verdict Lane::judge(Part batch, const SinkError& error, std::uint32_t& att
     case ErrorClass::duplicate:
     case ErrorClass::unknown: break;
   }
-  // The sink has answered: it is up, whatever it thinks of the records.
+  // The sink has answered, so it is available, even if it rejects the records.
   context_.gate->succeeded();
   return judge_records(batch, error, attempt);
 }
@@ -191,7 +192,7 @@ Lane::Verdict Lane::judge_records(Part batch, const SinkError& error, std::uint3
   return Verdict::over;
 }
 
-/// False: not worth waiting.
+/// False: waiting is useless.
 bool Lane::pause(Duration time, Part items) {
   constexpr Duration kLook = std::chrono::milliseconds(20);
   for (; time > Duration::zero(); time -= kLook) {
@@ -222,7 +223,7 @@ DeadLetter Lane::letter_of(const Item& item) const {
           .redrives = redrives_of(item.record)};
 }
 
-/// In the order of the records, so that the good ones between tell a storm from bad luck.
+/// In the order of the records, so that good records in between distinguish a storm from bad luck.
 void Lane::count_poison(Part items) {
   std::size_t good = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -238,9 +239,10 @@ void Lane::count_poison(Part items) {
 
 /// The guard stops before a letter is written, not after.
 void Lane::admit_poison(Judge judge, Part one, Part before) {
-  if (redrives_of(one.front().record) > 0) return;  // One that was sent back is no news.
+  // A record that was sent back does not count again.
+  if (redrives_of(one.front().record) > 0) return;
   while (!context_.gate->admit_poison(judge)) {
-    bury(before);  // They were admitted: so an operator sees that it goes on, if only for a while.
+    bury(before);  // They were admitted, so they are written, and an operator sees progress.
     if (!context_.gate->wait_while_halted([&] { return gives_up(one); })) return;
   }
 }
@@ -256,7 +258,7 @@ void Lane::bury(Part items) {
   const bool written = write_letters(dead, letters);
   for (Item& item : dead) {
     if (item.fate == Fate::dead_lettered) continue;
-    // One that is not among the dead letters has not ended, whatever the sink knows of it.
+    // A record is not finished until its dead letter is written, whatever the sink says about it.
     item.fate = Fate::open;
     if (written) confirm(item);
   }
@@ -299,7 +301,7 @@ bool Lane::halt_on_refusal(Part dead, std::span<const DeadLetter>& letters) {
       confirm(dead[dead.size() - letters.size()]);
       continue;
     }
-    if (status.error().code != Errc::invalid_argument) return true;  // An outage, and no refusal.
+    if (status.error().code != Errc::invalid_argument) return true;  // An outage, not a refusal.
     const Record& record = *letters.front().record;
     const std::string why = fmt::format(
         "the dead letter of partition {}, offset {} ({} bytes) is refused by {}, for good: {}",
@@ -311,7 +313,7 @@ bool Lane::halt_on_refusal(Part dead, std::span<const DeadLetter>& letters) {
   return true;
 }
 
-/// What happened to one record, by its key; not more lines than somebody would read.
+/// Logs what happened to one record, by its key; the number of such lines per second is limited.
 void Lane::tell(const Item& item) {
   if (item.fate != Fate::duplicate && item.fate != Fate::dead_lettered) return;
   const Instant now = boot_time();
@@ -332,7 +334,7 @@ void Lane::tell(const Item& item) {
 }
 
 void Lane::finish(Items& items) {
-  // Before they count as done: a drain that ends has told the source of all.
+  // Before the records count as finished: a drain that ends has told the source about all of them.
   context_.ended(items);
   std::size_t bytes = 0;
   for (Item& item : items) {

@@ -34,7 +34,7 @@ std::vector<MarkMove> moves_of(std::span<const Item> items) {
     }
     move->next = std::max(move->next, item.record.offset + 1);
   }
-  // Lanes that touch several partitions lock their rows in one order.
+  // Lanes that write to several partitions lock their rows in one order.
   std::ranges::sort(moves, {}, [](const MarkMove& move) { return move.assignment->partition(); });
   return moves;
 }

@@ -7,7 +7,7 @@
 
 #include "pipeline/engine/test_engine.h"
 
-// What an engine does, and says, about a source, a sink or dead letters that are out.
+// What an engine does and logs about a source, a sink or dead letters that are unavailable.
 namespace baton::pipeline {
 namespace {
 
@@ -42,7 +42,7 @@ TEST_F(EngineTest, AStopEndsTheWaitForASource) {
   EXPECT_EQ(stop(), Ending::drained);
 }
 
-// What does not come right by itself is not waited for.
+// The engine does not wait for errors that do not pass by themselves.
 TEST_F(EngineTest, ASourceThatRefusesIsAnError) {
   source_->failing_starts = 1;
   source_->start_code = Errc::failed_precondition;
@@ -90,7 +90,7 @@ TEST_F(EngineTest, ASinkThatGoesOutIsToldOnceAndItsReturnToo) {
   EXPECT_EQ(count_in_log("sink OUT: "), 1);
 }
 
-// All lanes meet it, and an operator is to read one line that says what to do.
+// All lanes meet the halt, and the operator must get one line that says what to do.
 TEST_F(EngineTest, AHaltIsToldOnceWithTheWayOut) {
   sink_.set_error(SinkError{ErrorClass::config, "42P01", "no such table"});
   start(quick());
@@ -116,7 +116,7 @@ TEST_F(EngineTest, DeadLettersThatAreOutAreToldOnce) {
   EXPECT_EQ(stop(), Ending::drained);
 }
 
-// Nothing to do, or nothing that moves: no rate, and nothing to be expected.
+// Without work or without progress there is no rate and no estimate.
 TEST_F(EngineTest, WhatStandsStillIsNotMoving) {
   start(quick());
   EXPECT_TRUE(eventually([&] { return ended() == 3000; }));
@@ -125,7 +125,7 @@ TEST_F(EngineTest, WhatStandsStillIsNotMoving) {
   EXPECT_EQ(stop(), Ending::drained);
 }
 
-// The source has them no more, and so nobody else can read them.
+// The source no longer has these records, so no other process can read them.
 TEST_F(EngineTest, ARevokedPartitionKeepsWhatIsNowhereElse) {
   source_ = std::make_unique<TestSource>(1, 100);
   sink_.set_out(true);
@@ -151,7 +151,7 @@ TEST_F(EngineTest, ARevokedPartitionKeepsWhatIsNowhereElse) {
   EXPECT_EQ(stop(), Ending::drained);
 }
 
-// Those that can be read again are let go of at once: membership matters more.
+// Records that can be read again are dropped at once: keeping the membership matters more.
 TEST_F(EngineTest, ARevokedPartitionLetsGoOfWhatCanBeReadAgain) {
   source_ = std::make_unique<TestSource>(1, 100);
   sink_.set_out(true);

@@ -18,16 +18,16 @@
 
 namespace baton::pipeline {
 
-/// A partition while it is ours. Records that outlive it change nothing: the next time it is ours
-/// there is another OwnedPartition. Thread-safe.
+/// A partition during one assignment to this process. A record that outlives it changes nothing,
+/// because a later assignment of the partition is another object. Thread-safe.
 class OwnedPartition {
  public:
   struct Progress {
     std::int64_t committable = 0;
     std::int64_t highest_done = 0;
     std::size_t in_flight = 0;
-    std::size_t waiting = 0;             // Done, behind one that is not.
-    std::chrono::milliseconds newest{};  // When the last one delivered was produced; since 1970.
+    std::size_t waiting = 0;             // Finished records behind an unfinished one.
+    std::chrono::milliseconds newest{};  // When the last delivered record was produced; since 1970.
   };
 
   OwnedPartition(std::uint32_t partition, std::uint64_t epoch, std::int64_t next,
@@ -46,11 +46,11 @@ class OwnedPartition {
   [[nodiscard]] std::uint32_t partition() const { return partition_; }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
-  // exactly_once_effect: how far the sink says that each lane came.
+  // exactly_once_effect: the sink's mark for each lane.
   [[nodiscard]] bool is_marked() const { return is_marked_; }
   [[nodiscard]] std::uint64_t sink_epoch() const { return sink_epoch_; }
   [[nodiscard]] std::int64_t mark(std::uint32_t lane) const { return marks_[lane].load(); }
-  /// Where it was at the beginning: what comes below it is in already.
+  /// The mark at the beginning: records below it are in the sink already.
   [[nodiscard]] std::int64_t begin_mark(std::uint32_t lane) const { return begin_marks_[lane]; }
   void set_mark(std::uint32_t lane, std::int64_t next) { marks_[lane].store(next); }
 
@@ -75,8 +75,8 @@ class OwnedPartition {
     return {tracker_.committable(), tracker_.highest_done(), tracker_.in_flight(),
             tracker_.waiting(), newest_};
   }
-  /// Waits until everything delivered is terminal, or at least everything below `enough`. `give_up`
-  /// is asked now and then. True: everything is.
+  /// Waits until everything delivered is finished, or at least everything below `enough`. Asks
+  /// `give_up` now and then. True if everything is finished.
   bool wait_idle(Duration time, const std::function<bool()>& give_up,
                  std::int64_t enough = std::numeric_limits<std::int64_t>::max()) {
     constexpr Duration kLook = std::chrono::milliseconds(20);
@@ -89,20 +89,20 @@ class OwnedPartition {
     return true;
   }
 
-  /// Nothing more is taken in.
+  /// Stops taking in records.
   void revoke() { revoking_.store(true, std::memory_order_release); }
   [[nodiscard]] bool revoking() const { return revoking_.load(std::memory_order_acquire); }
-  /// What is still in the pipeline is dropped, not written.
+  /// Records still in the pipeline are dropped, not written.
   void drop() { dropped_.store(true, std::memory_order_release); }
   [[nodiscard]] bool dropped() const { return dropped_.load(std::memory_order_acquire); }
-  /// The sink says that it belongs to another.
+  /// The sink says that the partition belongs to another process.
   void fence() {
     fenced_.store(true, std::memory_order_release);
     drop();
   }
   [[nodiscard]] bool fenced() const { return fenced_.load(std::memory_order_acquire); }
 
-  // Of the thread that commits.
+  // For the thread that commits.
   [[nodiscard]] std::int64_t committed() const { return committed_.load(); }
   void set_committed(std::int64_t next) { committed_.store(next); }
 
@@ -111,7 +111,7 @@ class OwnedPartition {
   const std::uint64_t epoch_;
   const std::uint64_t sink_epoch_;
   const bool is_marked_;
-  std::deque<std::atomic<std::int64_t>> marks_;  // By lane, written by its thread.
+  std::deque<std::atomic<std::int64_t>> marks_;  // Indexed by lane; written by the lane's thread.
   std::vector<std::int64_t> begin_marks_;
   mutable std::mutex mutex_;
   std::condition_variable idle_;

@@ -14,14 +14,14 @@ namespace baton::pipeline {
 
 class OwnedPartition;
 
-/// As it came from the source, byte for byte.
+/// A record as it came from the source, byte for byte.
 struct Record {
   std::uint32_t partition = 0;
   std::int64_t offset = 0;
   std::string key{};
   std::string value{};
   std::vector<std::pair<std::string, std::string>> headers{};
-  std::chrono::milliseconds timestamp{};  // Since 1970; when it was produced.
+  std::chrono::milliseconds timestamp{};  // When the record was produced; since 1970.
   bool tombstone = false;  // There is no value, not even an empty one: nothing to write.
 
   [[nodiscard]] std::size_t bytes() const {
@@ -31,42 +31,42 @@ struct Record {
   }
 };
 
-/// How a record ended. Each one ends in exactly one of these, or comes again.
+/// How a record finished. Each record has exactly one of these fates, or is read again.
 enum class Fate : std::uint8_t {
-  open,  // Not yet. Still so at the end: it was dropped, and comes again, to somebody.
+  open,  // Not finished. If this stays so, the record was dropped, and the next owner reads it.
   applied,
-  duplicate,      // Another record had put it in before.
-  dead_lettered,  // And that is confirmed.
+  duplicate,      // Another record with the same key was there before.
+  dead_lettered,  // The dead letter is confirmed.
 };
 
-/// What a sink made of a record, ready to be written.
+/// A record in the form that the sink writes.
 struct Prepared {
   Prepared() = default;
   Prepared(const Prepared&) = delete;
   Prepared& operator=(const Prepared&) = delete;
   virtual ~Prepared() = default;
-  /// Of the document, by which people know it; empty: it has none.
+  /// The document's key, for log lines; empty if it has none.
   [[nodiscard]] virtual std::string_view key() const { return {}; }
 };
 
-/// Why a record cannot be written, whatever the sink's state.
+/// Why a record can never be written.
 struct Rejection {
   std::string stage{};  // "decode", "schema", "sink".
   std::string code{};
   std::string text{};
-  std::string key{};  // Of the document, if it came as far as having one.
+  std::string key{};  // The document's key, if the document could be read.
 };
 
-/// A record on its way.
+/// A record inside the pipeline.
 struct Item {
   Record record{};
   std::shared_ptr<OwnedPartition> assignment{};
   flow::OffsetTracker::Ticket ticket = 0;
   std::uint32_t lane = 0;
-  std::unique_ptr<Prepared> prepared{};  // Null: rejected.
+  std::unique_ptr<Prepared> prepared{};  // Null if rejected.
   Rejection rejection{};
   std::uint32_t attempts = 0;
-  Fate fate = Fate::open;  // Set by the sink when it wrote it.
+  Fate fate = Fate::open;  // Set by the sink when it wrote the record.
 };
 using Items = std::vector<Item>;
 

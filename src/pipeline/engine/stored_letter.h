@@ -10,25 +10,25 @@
 
 namespace baton::pipeline {
 
-/// A dead letter as it was found where dead letters are kept.
+/// A dead letter as read from a store.
 struct StoredLetter {
-  std::string id{};                            // By which it is found there.
+  std::string id{};                            // The id that the store finds the letter by.
   Record record{};                             // As it came from the source.
   std::map<std::string, std::string> about{};  // The letter's own headers: baton-class, ...
 
-  /// Of a header that is not there: empty.
+  /// The value of a header; empty if the letter does not have it.
   [[nodiscard]] std::string_view what(const std::string& name) const;
-  /// How often it was sent back before.
+  /// How often the record was sent back before.
   [[nodiscard]] std::uint32_t redrives() const;
 };
 
-/// Of a letter that stands as a record among others, with its own headers beside the record's:
-/// parts them again. Fails with malformed when it is none.
+/// Splits a letter that is stored as a record, with the letter's headers among the record's own.
+/// Fails with malformed if `kept` is not a letter.
 Result<StoredLetter> to_letter(Record kept);
-/// The record's place in its source, as the letter tells.
+/// Sets the record's place in its source from the letter's headers.
 void take_place(StoredLetter& letter);
 
-/// How often a record was sent back before, as it says itself.
+/// How often a record was sent back before, by its own header.
 std::uint32_t redrives_of(const Record& record);
 
 }  // namespace baton::pipeline

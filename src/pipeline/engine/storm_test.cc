@@ -5,7 +5,7 @@
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/test_engine.h"
 
-// Poison now and then, and poison without end.
+// Occasional poison, and poison without end.
 namespace baton::pipeline {
 namespace {
 
@@ -25,7 +25,7 @@ TEST_F(EngineTest, AStormHaltsBeforeItFlushesEverything) {
 TEST_F(EngineTest, AfterAStormTheGoodOnesGoOn) {
   source_->value = [](std::int64_t i) { return i < 150 ? "broken" : "good"; };
   EngineOptions options = quick();
-  options.lanes = 1;  // Nobody else ends the trial of one who waits.
+  options.lanes = 1;  // With one lane, no other lane ends the trial of a waiting one.
   start(options);
   for (int reloads = 0; reloads < 8 && ended() < 3000; ++reloads) {
     EXPECT_TRUE(eventually([&] {
@@ -38,7 +38,7 @@ TEST_F(EngineTest, AfterAStormTheGoodOnesGoOn) {
   EXPECT_EQ(letters_.size(), 450U);
 }
 
-// A few percent of poison in large batches is no storm, however it is spread over lanes.
+// A few percent of poison in large batches is not a storm, however the poison is spread over lanes.
 TEST_F(EngineTest, PoisonAmongGoodOnesIsNoStorm) {
   source_->value = [](std::int64_t i) { return i % 20 == 3 ? "broken" : "good"; };
   EngineOptions options = quick();
@@ -51,7 +51,7 @@ TEST_F(EngineTest, PoisonAmongGoodOnesIsNoStorm) {
   EXPECT_EQ(stop(), Ending::drained);
 }
 
-// The sink says so late: what was found poison before it in the same batch is not all in a row.
+// The sink reports poison late: poison of an earlier batch must not count as directly before it.
 TEST_F(EngineTest, PoisonOfTheSinkAmongGoodOnesIsNoStorm) {
   source_->value = [](std::int64_t i) { return i % 20 == 3 ? "poison" : "good"; };
   EngineOptions options = quick();
@@ -67,7 +67,7 @@ TEST_F(EngineTest, PoisonOfTheSinkAmongGoodOnesIsNoStorm) {
 
 class SinkStorm : public EngineTest, public ::testing::WithParamInterface<std::size_t> {};
 
-// That they can be decoded does not make them good.
+// That records can be decoded does not make them good.
 TEST_P(SinkStorm, OfTheSinkHaltsBeforeItFlushesEverything) {
   source_->value = [](std::int64_t) { return "poison"; };
   EngineOptions options = quick();
@@ -76,7 +76,7 @@ TEST_P(SinkStorm, OfTheSinkHaltsBeforeItFlushesEverything) {
   EXPECT_TRUE(
       eventually([&] { return engine_->status().gate.state == flow::Breaker::State::halted; }));
   EXPECT_LE(letters_.size(), 99U);
-  // Those of a batch that is not over are counted, too.
+  // Letters of a batch that is not finished count, too.
   EXPECT_TRUE(eventually([&] { return engine_->counters().dead_letters == 99; }));
   engine_->reload(options);
   EXPECT_TRUE(eventually([&] { return letters_.size() > 99; }));

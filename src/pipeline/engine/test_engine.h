@@ -17,10 +17,10 @@
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/test_sink.h"
 
-/// An engine between ends in memory, for tests.
+/// For tests: an engine with ends in memory.
 namespace baton::pipeline {
 
-/// Delivers numbered records from a thread of its own; remembers what was committed.
+/// Delivers numbered records from its own thread, and remembers what was committed.
 class TestSource : public Source {
  public:
   TestSource(std::uint32_t partitions, std::int64_t records)
@@ -74,9 +74,10 @@ class TestSource : public Source {
   std::atomic<int> failing_starts{0};
   std::atomic<Errc> start_code{Errc::unavailable};
   std::atomic<bool> away{false};
-  std::atomic<std::int64_t> first{0};              // The oldest record that is still there.
-  std::atomic<int> over{0};                        // Partitions of which nothing more comes.
-  std::optional<std::int64_t> records_of_first{};  // Partition 0 may have fewer.
+  std::atomic<std::int64_t> first{0};  // The oldest record that still exists.
+  std::atomic<int> over{0};            // Partitions without further records.
+  // The number of records of partition 0, if it has fewer.
+  std::optional<std::int64_t> records_of_first{};
 
  private:
   void deliver(std::uint32_t partition, const std::stop_token& stop) {

@@ -18,19 +18,19 @@
 #include "pipeline/engine/dead_letter.h"
 #include "pipeline/engine/sink.h"
 
-/// The far end of a pipeline, for tests.
+/// For tests: a sink in memory.
 namespace baton::pipeline {
 
-/// A table in memory, which can be out, hang or be slow. What a record's value says happens to it:
-/// "broken", "poison", "odd", "twice"; anything else goes in.
+/// A table in memory that can be unavailable, hang or be slow. A record's value says what happens
+/// to it: "broken", "poison", "odd", "twice"; any other value is written.
 class MemorySink : public Sink {
  public:
-  /// Which record: by partition and offset.
+  /// Identifies a record by partition and offset.
   using Id = std::pair<std::uint32_t, std::int64_t>;
   using MaybeError = std::optional<flow::SinkError>;
 
   MemorySink() = default;
-  /// Of the same table, but out or up on its own: a second way to one database.
+  /// The same table, but available or not on its own: a second connection to one database.
   explicit MemorySink(MemorySink& other) : table_(other.table_) {}
 
   Result<Findings> check(bool /*apply*/) override { return Findings(); }
@@ -62,17 +62,17 @@ class MemorySink : public Sink {
   }
   void set_out(bool out) { set_error(out ? MaybeError(outage()) : std::nullopt); }
 
-  // Set before it is used.
+  // Set before the sink is used.
   std::function<MaybeError(std::span<const Item>)> before_write;
   std::function<void()> before_claim;
   std::function<void()> before_probe;
 
   std::atomic<bool> probe_lies{false};                // A read-only database answers SELECT 1.
-  std::atomic<bool> hanging{false};                   // Writes neither fail nor end.
+  std::atomic<bool> hanging{false};                   // Writes do not return.
   std::atomic<std::chrono::milliseconds> slowness{};  // Of each batch.
   std::atomic<std::size_t> halve_above{1'000'000};
   std::atomic<std::uint32_t> claimable{1'000'000};  // Claims of partitions from this one on fail.
-  std::atomic<std::int64_t> begin{0};               // Where claims say that a partition begins.
+  std::atomic<std::int64_t> begin{0};               // Where claimed partitions begin.
   std::atomic<int> probes{0};
   std::atomic<int> claims{0};
 
@@ -80,9 +80,9 @@ class MemorySink : public Sink {
     const std::scoped_lock lock(table_->mutex);
     return table_->rows.size();
   }
-  /// Written again, and found to be in.
+  /// Records that were written again and recognised.
   [[nodiscard]] std::uint64_t replays() const { return table_->replays; }
-  /// By partition and key; replays are not.
+  /// Counted by partition and key; replays do not count.
   [[nodiscard]] std::uint64_t out_of_order() const { return table_->out_of_order; }
   [[nodiscard]] std::map<Id, Record> rows() const {
     const std::scoped_lock lock(table_->mutex);
@@ -97,7 +97,7 @@ class MemorySink : public Sink {
     for (const auto& [id, record] : rows()) result.insert(record.value);
     return result;
   }
-  /// The first offset from `first` on that is not in.
+  /// The first offset from `first` on that was not written.
   [[nodiscard]] std::int64_t contiguous(std::uint32_t partition, std::int64_t first = 0) const {
     const std::scoped_lock lock(table_->mutex);
     while (table_->rows.contains({partition, first})) ++first;
@@ -144,7 +144,7 @@ class MemorySink : public Sink {
     return error_;
   }
   MaybeError refuse(std::span<const Item> items) {
-    // Not for ever: a test that fails is to end, too.
+    // Limited, so that a failing test ends, too.
     constexpr int kHangs = 30'000;
     for (int i = 0; hanging && i < kHangs; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

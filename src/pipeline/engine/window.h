@@ -9,16 +9,16 @@
 
 namespace baton::pipeline {
 
-/// Bounds what is in the pipeline, by number and by bytes, from the source to the end of each
-/// record. Thread-safe.
+/// Bounds the records in the pipeline, in number and bytes, from the source until they are
+/// finished. Thread-safe.
 class Window {
  public:
   Window(std::size_t records_max, std::size_t bytes_max)
       : records_max_(records_max), bytes_max_(bytes_max) {}
 
-  /// Waits until there is room (a record larger than all of it fits into an empty window). First
-  /// come, first served: small records would keep a large one waiting for ever. False: `give_up`
-  /// came true first.
+  /// Waits until there is room (a record larger than the window fits into an empty one). First
+  /// come, first served, or small records could keep a large one waiting for ever. False: `give_up`
+  /// returned true first.
   bool take(std::size_t bytes, const std::function<bool()>& give_up) {
     std::unique_lock lock(mutex_);
     const std::uint64_t turn = next_turn_++;
@@ -29,10 +29,10 @@ class Window {
     const bool taken = !give_up();
     if (taken) add(bytes);
     lock.unlock();
-    changed_.notify_all();  // The next one's turn.
+    changed_.notify_all();  // The next waiter's turn.
     return taken;
   }
-  /// The same without waiting: no room either while others wait for it.
+  /// The same without waiting: false also while others wait for room.
   bool try_take(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
     const bool has_room = fits(bytes);
@@ -50,7 +50,7 @@ class Window {
     }
     changed_.notify_all();
   }
-  /// Those who wait look again whether to give up.
+  /// Wakes all waiters so that each re-checks its give-up condition.
   void look_again() {
     {
       const std::scoped_lock lock(mutex_);
@@ -61,7 +61,7 @@ class Window {
     const std::scoped_lock lock(mutex_);
     return fits(0);
   }
-  /// Nothing more comes in until something goes out.
+  /// Whether nothing more can come in until a record finishes.
   [[nodiscard]] bool is_full() const {
     const std::scoped_lock lock(mutex_);
     return was_refused_ || !fits(0);
@@ -90,9 +90,9 @@ class Window {
   std::condition_variable changed_;
   std::size_t records_ = 0;
   std::size_t bytes_ = 0;
-  bool was_refused_ = false;  // Somebody found no room, and none was made since.
+  bool was_refused_ = false;  // A caller found no room, and none was made since.
   std::uint64_t next_turn_ = 0;
-  std::set<std::uint64_t> waiting_;  // Turns.
+  std::set<std::uint64_t> waiting_;  // The turns of the waiters.
 };
 
 }  // namespace baton::pipeline

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kNever = [] { return false; };
 
-/// Looks until somebody waits for room: then nobody else is given any.
+/// Polls until a thread waits for room: from then on no other caller gets any.
 bool is_waited_for(Window& window) {
   for (int looks = 0; looks < 10'000'000; ++looks) {
     if (!window.try_take(0)) return true;
@@ -48,7 +48,7 @@ TEST(Window, ARecordLargerThanAllOfItFitsWhenItIsEmpty) {
   EXPECT_FALSE(window.try_take(1));
 }
 
-// Small ones that come later would keep it waiting for ever.
+// Later small records would keep the large one waiting for ever.
 TEST(Window, ALargeRecordHasItsTurn) {
   Window window(10, 100);
   ASSERT_TRUE(window.try_take(50));

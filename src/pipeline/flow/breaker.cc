@@ -65,7 +65,7 @@ bool Breaker::failed(std::string why, Instant now, Duration retry_after) {
 void Breaker::open(std::string why, Instant now, Duration retry_after) {
   if (state_ == State::halted) return;
   why_ = std::move(why);
-  // A lane that fails late changes nothing about when the next probe is due.
+  // A lane that fails late does not change when the next probe is due.
   if (state_ == State::open) return;
   state_ = State::open;
   trial_ = false;
@@ -85,7 +85,7 @@ void Breaker::halt(std::string why, Instant now) {
 void Breaker::resume(Instant now) {
   if (state_ != State::halted) return;
   state_ = State::open;
-  outage_since_ = now;  // What an operator took to look is no outage.
+  outage_since_ = now;  // The time until the operator acted does not count as outage.
   probe_at_ = now;
 }
 
@@ -106,7 +106,8 @@ void Breaker::probed(bool good, std::string why, Instant now) {
 }
 
 bool Breaker::outage_is_too_long(Instant now) const {
-  // Half open with nothing to try: it is the source that has nothing, not the sink.
+  // Half open without a trial: the source has nothing to try, which does not mean that the sink is
+  // unavailable.
   const bool is_out = state_ == State::open || (state_ == State::half_open && trial_);
   return options_.outage_max > Duration::zero() && is_out && outage_since_.has_value() &&
          now >= *outage_since_ + options_.outage_max;

@@ -22,7 +22,7 @@ TEST(OffsetTracker, TheMarkWaitsForTheOldest) {
   OffsetTracker tracker(10);
   const auto a = tracker.delivered(10);
   const auto b = tracker.delivered(11);
-  const auto c = tracker.delivered(15);  // 12 to 14 never were.
+  const auto c = tracker.delivered(15);  // 12 to 14 do not exist.
   tracker.done(b);
   EXPECT_EQ(tracker.committable(), 10);
   EXPECT_EQ(tracker.highest_done(), 11);
@@ -127,7 +127,7 @@ TEST_F(BreakerTest, ATrialThatFailsOpensItAgainAndTheOutageGoesOn) {
   EXPECT_TRUE(breaker_.outage_is_too_long(now_ + seconds(60)));
 }
 
-// A sink that answers every probe may still want to be left alone.
+// A sink that answers every probe may still ask not to be called.
 TEST_F(BreakerTest, NoProbeComesBeforeTheSinkAllowsIt) {
   breaker_.open("429", now_, seconds(30));
   EXPECT_EQ(breaker_.probe_at(), now_ + seconds(30));
@@ -137,7 +137,7 @@ TEST_F(BreakerTest, NoProbeComesBeforeTheSinkAllowsIt) {
   EXPECT_EQ(breaker_.probe_at(), now_ + seconds(51));
 }
 
-// As often as the setting says: with full jitter the next one could be any time.
+// At the interval of the setting: with full jitter the next probe could come at any time.
 TEST_F(BreakerTest, ProbesComeRegularly) {
   Breaker::Options every = options();
   every.probe = {.first = seconds(1), .most = seconds(10)};
@@ -153,7 +153,7 @@ TEST_F(BreakerTest, ProbesComeRegularly) {
   }
 }
 
-// An operator who asks for probes sooner does not wait for the one that was planned before.
+// An operator who sets a shorter interval does not wait for the probe that was planned before.
 TEST_F(BreakerTest, OtherLimitsBringTheProbeForward) {
   Breaker::Options rare = options();
   rare.probe = {.first = std::chrono::hours(24), .most = std::chrono::hours(24)};
@@ -193,7 +193,7 @@ TEST_F(BreakerTest, HaltedUntilSomebodyLooks) {
   EXPECT_EQ(breaker_.probe_at(), now_);
 }
 
-// An idle source has no batch to try; that the sink is out is no longer known.
+// An idle source has no batch to try, so it is not known whether the sink is still unavailable.
 TEST_F(BreakerTest, AnOutageThatWaitsForABatchIsNoneThatIsTooLong) {
   breaker_.open("gone", now_);
   breaker_.probed(true, "", now_ + seconds(1));
@@ -215,7 +215,7 @@ TEST_F(BreakerTest, StartsSlowlyAfterAnOutage) {
 
 using Judge = StormGuard::Judge;
 
-/// Every `each`th record is poison, to this judge.
+/// Every `each`th record is poison, for this judge.
 bool is_storm(StormGuard& guard, Judge judge, int count, int each) {
   bool storm = false;
   for (int i = 0; i < count; ++i) {
@@ -238,7 +238,7 @@ TEST(StormGuard, ManyInARow) {
   }
 }
 
-// The decoder sees many good ones before the sink refuses every one of them.
+// The decoder accepts many records before the sink refuses all of them.
 TEST(StormGuard, WhatWasDecodedIsNotWritten) {
   StormGuard guard({});
   for (int i = 0; i < 99; ++i) {

@@ -7,34 +7,34 @@
 
 namespace baton::flow {
 
-/// Which records of one partition, in one assignment of it, are over and done with: applied, known
-/// as duplicates, filtered or confirmed as dead letters. What may be committed ends before the
-/// first one that is not, so nothing is ever skipped.
+/// Which records of one partition, in one assignment, are finished: applied, known as duplicates,
+/// filtered or confirmed as dead letters. Only offsets before the first unfinished record may be
+/// committed, so no record is ever skipped.
 ///
-/// Offsets are taken as they were delivered: compaction and transactions leave holes. A partition
-/// that is taken away and comes back gets a new tracker, so late news of the former life change
-/// nothing.
+/// Offsets are those that were delivered: compaction and transactions leave holes. A partition that
+/// is revoked and assigned again gets a new tracker, so late calls for the earlier assignment
+/// change nothing.
 class OffsetTracker {
  public:
-  /// Stands for a delivered record.
+  /// Identifies a delivered record.
   using Ticket = std::uint64_t;
 
-  /// `next`: what is committed so far, that is, the first offset that is not.
+  /// `next`: the first offset that is not committed yet.
   explicit OffsetTracker(std::int64_t next) : committable_(next), highest_done_(next - 1) {}
 
   /// Offsets only grow. O(1).
   Ticket delivered(std::int64_t offset);
-  /// The record is terminal. Saying so twice is a bug. O(1), amortized.
+  /// The record is finished. Calling it twice is a bug. O(1), amortized.
   void done(Ticket ticket);
 
-  /// Everything below it is terminal.
+  /// Everything below it is finished.
   [[nodiscard]] std::int64_t committable() const { return committable_; }
   [[nodiscard]] std::int64_t highest_done() const { return highest_done_; }
-  /// Delivered and not terminal.
+  /// Delivered and not finished.
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
-  /// Terminal, but waiting for one before them.
+  /// Finished, but behind an unfinished record.
   [[nodiscard]] std::size_t waiting() const { return records_.size() - in_flight_; }
-  /// What holds the mark back; none: nothing is in flight.
+  /// The offset that holds committable() back; nullopt if nothing is in flight.
   [[nodiscard]] std::optional<std::int64_t> oldest_in_flight() const;
 
  private:

@@ -7,12 +7,13 @@
 
 namespace baton::flow {
 
-/// Tells a poison record now and then from a deployment that makes every record poison: that must
-/// not flush a topic into the dead letters.
+/// Distinguishes occasional poison records from a deployment that makes every record poison, which
+/// must not flush a topic into the dead letters.
 ///
-/// A record is judged twice: by the decoder, and, if it came through, by the sink, much later and
-/// with others in between. Each judge has a row of its own, so that a record counts as good for one
-/// only once that one has said so; of the last records, both count together.
+/// A record is judged twice: by the decoder, and, if the decoder accepts it, by the sink, much
+/// later and with other records in between. Each judge has its own count of poison in a row, so
+/// that a record counts as good only for a judge that has accepted it; for the percentage of the
+/// last records both judges count together.
 class StormGuard {
  public:
   enum class Judge : std::uint8_t { decoder, sink };
@@ -25,24 +26,24 @@ class StormGuard {
 
   explicit StormGuard(Options options) : options_(options) { reset(); }
 
-  /// So many records, one after the other, are no poison.
+  /// This judge accepted `count` records in a row.
   void good(Judge judge, std::size_t count);
-  /// A record is about to be a dead letter. True: too many are, and so until reset(): what others
-  /// write meanwhile is no news of these.
+  /// A record is about to become a dead letter. True: there are too many, and this stays so until
+  /// reset(), because good records of other lanes say nothing about the bad ones.
   bool poison(Judge judge);
-  /// An operator has looked: counts from zero.
+  /// An operator has acted: counts from zero.
   void reset();
 
  private:
   struct Verdicts {
-    std::vector<bool> last{};  // A ring: was it poison?
+    std::vector<bool> last{};  // A ring: whether each record was poison.
     std::size_t next = 0;
     std::uint64_t seen = 0;
-    std::uint32_t poison = 0;  // In the ring.
+    std::uint32_t poison = 0;  // Poison records in the ring.
     std::uint32_t row = 0;
 
     void add(bool is_poison);
-    /// Too few tell nothing.
+    /// Too few records tell nothing.
     [[nodiscard]] std::uint32_t poison_of_last() const { return seen < last.size() ? 0 : poison; }
   };
 

@@ -12,10 +12,11 @@ ErrorClass class_of_http(int status) {
   if (status == 401 || status == 403 || status == 404 || status == 405 || status == 407) {
     return ErrorClass::config;
   }
-  if (status >= 300 && status < 400) return ErrorClass::config;  // It has moved, for every record.
+  // The URL has moved, for every record.
+  if (status >= 300 && status < 400) return ErrorClass::config;
   if (status == 409) return ErrorClass::duplicate;
   if (status >= 400 && status < 500) return ErrorClass::poison;
-  return ErrorClass::unknown;  // 500 may be the record's fault.
+  return ErrorClass::unknown;  // 500 may be caused by the record.
 }
 
 }  // namespace baton::pipeline

@@ -4,7 +4,7 @@
 
 namespace baton::pipeline {
 
-/// What an answer means, by its HTTP status; 0: no answer came.
+/// The meaning of an HTTP status; 0: no answer arrived.
 flow::ErrorClass class_of_http(int status);
 
 }  // namespace baton::pipeline

@@ -17,7 +17,7 @@ using flow::ErrorClass;
 using flow::SinkError;
 
 constexpr std::uint64_t kRetryAfterMax = 1'000'000;
-constexpr std::chrono::seconds kRetryAfterHeeded{300};  // Who asks for more is asked again.
+constexpr std::chrono::seconds kRetryAfterHeeded{300};  // A longer Retry-After is cut to this.
 constexpr std::size_t kAnswerMax = 256;
 
 void set_timeouts(httplib::Client& client, Duration timeout) {
@@ -68,7 +68,7 @@ class HttpSink::Writer : public LaneWriter {
 
   std::optional<SinkError> write(std::span<Item> items) override {
     for (Item& item : items) {
-      // A partition may go in the middle, and each answer may take long.
+      // A partition may be revoked in the middle, and each answer may take long.
       if (item.assignment->dropped()) continue;
       if (auto error = post(item)) return error;
     }
@@ -116,7 +116,7 @@ Result<Findings> HttpSink::check(bool /*apply*/) {
   if (const auto error = ask(status)) {
     return Error{Errc::unavailable, fmt::format("{}: {}", server_, error->text)};
   }
-  // Many answer OPTIONS with 405, and take a POST.
+  // Many servers answer OPTIONS with 405 and accept a POST.
   constexpr int kMethodNotAllowed = 405;
   Findings findings;
   if (status != kMethodNotAllowed && class_of_http(status) == ErrorClass::config) {
@@ -136,7 +136,7 @@ std::unique_ptr<LaneWriter> HttpSink::writer(std::uint32_t /*lane*/) {
 }
 
 std::optional<SinkError> HttpSink::probe() {
-  int status = 0;  // Whatever it says, it is there.
+  int status = 0;  // Any status means that the server answers.
   return ask(status);
 }
 

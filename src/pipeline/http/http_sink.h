@@ -21,24 +21,24 @@ struct HttpSinkOptions {
   std::size_t document_bytes_max = std::size_t{1} << 20U;
 };
 
-/// A POST for each record, with the record as its body and `Idempotency-Key:
-/// pipeline/origin/partition/offset`: a receiver that remembers it takes a record once. 2xx: it is
-/// in. 409: it was in before.
+/// Sends a POST for each record, with the record as its body and `Idempotency-Key:
+/// pipeline/origin/partition/offset`: a receiver that remembers the key takes a record once. 2xx:
+/// the record is written. 409: it was written before.
 class HttpSink : public Sink {
  public:
-  /// Fails when the URL is none.
+  /// Fails if the URL is invalid.
   static Result<std::unique_ptr<HttpSink>> open(HttpSinkOptions options);
 
   Result<Findings> check(bool apply) override;
   std::unique_ptr<Preparer> preparer() override;
   std::unique_ptr<LaneWriter> writer(std::uint32_t lane) override;
   void set_origin(std::string origin) override { options_.source = std::move(origin); }
-  /// Whether somebody listens: the next record is the real question.
+  /// Checks that the server answers; only the next record shows whether it accepts records.
   std::optional<flow::SinkError> probe() override;
   [[nodiscard]] std::string name() const override { return server_ + path_; }
 
  private:
-  /// OPTIONS, and what the answer's status was.
+  /// Sends OPTIONS and sets the status of the answer.
   std::optional<flow::SinkError> ask(int& status);
   class Writer;
   HttpSink(HttpSinkOptions options, std::string server, std::string path)

@@ -12,7 +12,7 @@
 namespace baton::pipeline {
 namespace {
 
-/// A receiver, and a writer to it that has three records of one partition.
+/// A receiver, and a writer to it with three records of one partition.
 class HttpSinkTest : public ::testing::Test {
  protected:
   HttpSinkTest() {
@@ -66,7 +66,7 @@ TEST_F(HttpSinkTest, WhatWasTakenBeforeAnErrorIsIn) {
   EXPECT_EQ(keys_.size(), 2U);
 }
 
-// Each answer may take long, and another sends the rest.
+// Each answer may take long, and the next owner sends the rest.
 TEST_F(HttpSinkTest, APartitionThatGoesInTheMiddleIsLeftAlone) {
   answer_ = [this] {
     if (keys_.size() == 2) assignment_->drop();

@@ -7,7 +7,7 @@
 
 namespace baton::pipeline {
 
-/// Wakes one thread that waits for any of several things. A ring that nobody hears yet is not lost.
+/// Wakes one thread that waits for any of several events. A ring before the wait is not lost.
 /// Thread-safe.
 class Bell {
  public:

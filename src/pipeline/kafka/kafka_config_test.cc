@@ -33,7 +33,7 @@ TEST(KafkaConfig, TlsAndLoginBecomeProperties) {
             "sasl_plaintext");
 }
 
-// The library must know every one of them: Debian's has TLS, PLAIN and SCRAM.
+// The library must know every property: Debian's has TLS, PLAIN and SCRAM.
 TEST(KafkaConfig, TheLibraryTakesThem) {
   for (const char* mechanism : {"", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}) {
     auto conf = make_conf(

@@ -12,7 +12,7 @@ constexpr Duration kAsk = std::chrono::seconds(10);
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-/// The record's own, and ours. Of a record that was a dead letter before, ours are the new ones.
+/// The record's headers and the letter's. Headers of an earlier dead letter are replaced.
 Headers headers_of(const DeadLetter& letter) {
   const Headers ours = letter.headers();
   const auto is_ours = [&](const auto& header) {
@@ -24,7 +24,8 @@ Headers headers_of(const DeadLetter& letter) {
   return result;
 }
 
-/// A consumer that joins no group: unlike a producer's, its questions create no topic.
+/// A consumer that joins no group: unlike a producer's metadata requests, its requests create no
+/// topic.
 Result<KafkaHandle> make_asker(const KafkaDeadLetterOptions& options) {
   BATON_TRY(KafkaConf conf, make_conf({.defaults = {{"client.id", "baton-pipeline"}},
                                        .wanted = options.properties,
@@ -62,7 +63,7 @@ Result<std::unique_ptr<KafkaDeadLetters>> KafkaDeadLetters::open(KafkaDeadLetter
 Result<std::shared_ptr<KafkaProducer>> KafkaDeadLetters::producer() {
   const std::scoped_lock lock(mutex_);
   if (producer_ != nullptr && !producer_->is_broken()) return producer_;
-  // Each record has its report before we stop waiting for it.
+  // Each record has its delivery report before the wait for it ends.
   BATON_TRY(producer_, KafkaProducer::open({.brokers = options_.brokers,
                                             .topic = options_.topic,
                                             .properties = options_.properties,

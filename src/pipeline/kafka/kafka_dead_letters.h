@@ -16,16 +16,17 @@ struct KafkaDeadLetterOptions {
   std::string topic{};
   KafkaProperties properties{};
   client::SecurityOptions security{};
-  Duration patience = std::chrono::seconds(30);  // For the brokers to confirm a batch.
+  // How long the brokers may take to confirm a batch.
+  Duration patience = std::chrono::seconds(30);
 };
 
-/// Dead letters as records of a topic, with the key, value and headers that they had, and headers
-/// that say why. One that is written again is there twice, under one id.
+/// Dead letters as records of a topic, with the original key, value and headers, and headers that
+/// say why. A letter that is written again is stored twice, under one id.
 class KafkaDeadLetters : public DeadLetterTarget {
  public:
-  /// Whether the topic is there; asking does not create it.
+  /// Whether the topic exists; asking does not create it.
   static Result<bool> has_topic(const KafkaDeadLetterOptions& options);
-  /// Creates the topic if it is not there. Fails if no broker answers.
+  /// Creates the topic if it does not exist. Fails if no broker answers.
   static Result<std::unique_ptr<KafkaDeadLetters>> open(KafkaDeadLetterOptions options);
 
   Status write(std::span<const DeadLetter> letters) override;
@@ -33,7 +34,7 @@ class KafkaDeadLetters : public DeadLetterTarget {
 
  private:
   explicit KafkaDeadLetters(KafkaDeadLetterOptions options) : options_(std::move(options)) {}
-  /// Another one, if the last broke for good.
+  /// The producer, replaced if the last one failed permanently.
   Result<std::shared_ptr<KafkaProducer>> producer();
 
   const KafkaDeadLetterOptions options_;

@@ -12,8 +12,9 @@ constexpr std::chrono::seconds kDestroyMax{5};
 
 }  // namespace
 
-/// librdkafka 2.0 may wait for ever for a reference that it has lost itself, as when a topic goes
-/// away under its consumer. A pipeline must end all the same; the operating system tidies up.
+/// librdkafka 2.0 may wait for ever for a reference that it has lost, for example if a topic is
+/// deleted under its consumer. The pipeline must still end, so the handle is left to the operating
+/// system.
 void destroy_kafka(rd_kafka_t* handle) {
   std::promise<void> promise;
   const std::future<void> destroyed = promise.get_future();

@@ -15,8 +15,8 @@ struct KafkaDestroy {
   }
 };
 
-/// A consumer is closed before, in its own time; what is not closed by then is not waited for. No
-/// callback but that for the log is made from here on.
+/// Destroys a handle. A consumer must be closed before; this does not wait for one that is not.
+/// From here on librdkafka makes no callback except for the log.
 void destroy_kafka(rd_kafka_t* handle);
 
 using KafkaHandle = std::unique_ptr<rd_kafka_t, KafkaDestroy<destroy_kafka>>;

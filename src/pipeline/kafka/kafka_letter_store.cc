@@ -30,8 +30,9 @@ FoundLetter letter_of(const rd_kafka_message_t& message) {
   return letter;
 }
 
-/// What is gone when all of `taken` is but those that are refused. Each of these makes a gap: what
-/// finds no room behind it is sent once more.
+/// The offsets that are done when all of `taken` is removed except the refused letters. Each
+/// refused letter leaves a gap; a letter behind it that finds no room in the note is sent once
+/// more.
 RedrivenOffsets without(const std::set<std::size_t>& refused,
                         const std::vector<std::pair<std::int64_t, std::int64_t>>& taken,
                         RedrivenOffsets gone) {
@@ -84,10 +85,10 @@ Result<std::vector<KafkaLetterStore::Part>> KafkaLetterStore::parts() {
               .begin = range.first,
               .end = range.next,
               .redriven = RedrivenOffsets(range.first)};
-    // Past the end it is of a topic that had this name before.
+    // An offset past the end is of an earlier topic with this name.
     if (commit.has_value() && commit->next <= range.next) {
       part.redriven = RedrivenOffsets::of(commit->next, commit->note);
-      part.redriven.add(part.redriven.next(), range.first);  // They are gone by themselves.
+      part.redriven.add(part.redriven.next(), range.first);  // The topic has already deleted these.
       part.begin = part.redriven.next();
     }
     if (part.begin < part.end) result.push_back(std::move(part));
@@ -116,8 +117,8 @@ Result<KafkaLetterStore::End> KafkaLetterStore::poll(const Part& part, const See
   for (Instant heard = boot_time(); boot_time() - heard < kSilence;) {
     const KafkaMessage message(rd_kafka_consumer_poll(handle_.get(), milliseconds_of(kTick)));
     if (message == nullptr) continue;
-    // At the end there may be offsets that are nobody's (of transactions, or compacted away), and
-    // some that will be somebody's, of transactions that are open.
+    // The end of a partition may have offsets without a record (of transactions, or compacted
+    // away), and offsets that will get one, of open transactions.
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       return std::min(message->offset, part.end);
     }
@@ -193,8 +194,9 @@ Status KafkaLetterStore::commit_changes(const Part& part, RedrivenOffsets& commi
 
 Result<std::uint64_t> KafkaLetterStore::take_from(Part& part, LetterTaker& taker) {
   RedrivenOffsets committed = part.redriven;
-  std::vector<std::pair<std::int64_t, std::int64_t>> taken;  // Begin and end; since then.
-  std::int64_t looked_at = part.begin;                       // Up to here.
+  // Begin and end of each, since the last confirmation.
+  std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+  std::int64_t looked_at = part.begin;  // Examined up to here.
   std::uint64_t not_offered = 0;
   const auto settle = [&]() -> Status {
     BATON_TRY(const auto refused, taker.confirm());
@@ -204,7 +206,7 @@ Result<std::uint64_t> KafkaLetterStore::take_from(Part& part, LetterTaker& taker
   };
   const auto see = [&](std::int64_t offset, FoundLetter letter) -> Result<bool> {
     if (!taker.wants_more()) return false;
-    // Between this record and the one before it there is none.
+    // There are no records between this one and the one before it.
     const std::int64_t begin = std::exchange(looked_at, offset + 1);
     if (part.redriven.contains(offset)) return true;
     if (!part.redriven.has_room_for(begin, offset + 1)) {
@@ -234,7 +236,7 @@ Status KafkaLetterStore::commit(const Part& part) {
   auto* const one = rd_kafka_topic_partition_list_add(list.get(), options_.topic.c_str(),
                                                       static_cast<std::int32_t>(part.partition));
   one->offset = part.redriven.next();
-  // The list owns it, by malloc().
+  // The list frees it with free().
   one->metadata = note.empty() ? nullptr : ::strdup(note.c_str());
   one->metadata_size = note.size();
   const rd_kafka_resp_err_t error = rd_kafka_commit(handle_.get(), list.get(), 0);

@@ -17,19 +17,19 @@ namespace baton::pipeline {
 struct KafkaLetterStoreOptions {
   std::string brokers{};
   std::string topic{};
-  std::string group{};  // In whose name it is remembered which letters are gone.
+  std::string group{};  // The consumer group whose offsets tell which letters are gone.
   KafkaProperties properties{};
   client::SecurityOptions security{};
 };
 
 /// The dead letters that KafkaDeadLetters writes; an id is "PARTITION/OFFSET".
 ///
-/// A topic gives up no single record, so those that were taken are remembered in the offsets of a
-/// group: RedrivenOffsets says how, and that a partition with too many of them apart from each
-/// other is gone through in more than one run. Letters that stay are never committed past.
+/// A topic cannot delete single records, so the letters that were taken are remembered in the
+/// offsets of a group: RedrivenOffsets says how, and that a partition with too many separate ranges
+/// needs more than one run. The group never commits past a letter that stays.
 class KafkaLetterStore : public DeadLetterStore {
  public:
-  /// Fails with not_found if there is no such topic: it is not made by asking.
+  /// Fails with not_found if the topic does not exist; asking does not create it.
   static Result<std::unique_ptr<KafkaLetterStore>> open(KafkaLetterStoreOptions options);
 
   Status read(const std::function<bool(FoundLetter)>& see) override;
@@ -37,23 +37,23 @@ class KafkaLetterStore : public DeadLetterStore {
   Result<std::uint64_t> take(LetterTaker& taker) override;
 
  private:
-  /// A partition, and what of it there is to look at.
+  /// A partition, and the part of it to examine.
   struct Part {
     std::uint32_t partition = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
     RedrivenOffsets redriven{};
   };
-  /// Where a record stands; false: enough.
+  /// Takes a record and its offset; false: stop.
   using See = std::function<Result<bool>(std::int64_t offset, FoundLetter letter)>;
 
-  /// Up to where there are no more records; nothing when it was enough before that.
+  /// The offset without further records; nullopt if the scan was stopped before it.
   using End = std::optional<std::int64_t>;
 
   explicit KafkaLetterStore(KafkaLetterStoreOptions options) : options_(std::move(options)) {}
   Status connect();
   Result<std::vector<Part>> parts();
-  /// Every record of `part` from its begin to its end, until see() says enough.
+  /// Visits every record of `part` from its begin to its end, until see() returns false.
   Result<End> scan(const Part& part, const See& see);
   Result<End> poll(const Part& part, const See& see);
   Status assign(const Part& part);

@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kFirstSlice = std::chrono::seconds(1);
 constexpr Duration kExplainWithin = std::chrono::seconds(2);
 
-/// librdkafka calls back on the thread that polls, which is the one that asks.
+/// librdkafka calls back on the polling thread, which is the thread that asks.
 thread_local std::optional<Error> g_noted;
 
 void on_error(rd_kafka_t* /*handle*/, int code, const char* text, void* /*opaque*/) {
@@ -33,7 +33,7 @@ void on_error(rd_kafka_t* /*handle*/, int code, const char* text, void* /*opaque
   } else if (error == RD_KAFKA_RESP_ERR__SSL && why.find("Disconnected") == why.npos) {
     g_noted = Error{Errc::invalid_argument, fmt::format("TLS with Kafka: {}", why)};
   } else if (!g_noted.has_value() && why.find("might require SASL") != why.npos) {
-    // What a broker does that is just ending, too.
+    // A broker that is shutting down does this, too.
     g_noted = Error{Errc::unavailable,
                     "Kafka closes the connection at the first question: it wants a login (give "
                     "--user and --password-file; login.user and login.password_file), or is not "
@@ -41,7 +41,7 @@ void on_error(rd_kafka_t* /*handle*/, int code, const char* text, void* /*opaque
   }
 }
 
-/// What waiting will not change.
+/// An error that waiting will not change.
 std::optional<Error> why_not(rd_kafka_t& handle, const KafkaPlace& place) {
   for (std::size_t i = 0; i <= place.brokers.size();) {
     const std::size_t end = std::min(place.brokers.find(',', i), place.brokers.size());
@@ -65,7 +65,7 @@ std::optional<Error> why_not(rd_kafka_t& handle, const KafkaPlace& place) {
 void note_errors(rd_kafka_conf_t& conf) { rd_kafka_conf_set_error_cb(&conf, on_error); }
 
 Result<std::uint32_t> find_topic(rd_kafka_t& handle, const KafkaPlace& place, Duration time) {
-  // In slices that grow: librdkafka goes on trying in vain where a login is refused.
+  // In growing slices: librdkafka keeps retrying even if the login is refused.
   Duration slice = kFirstSlice;
   while (true) {
     auto found = count_partitions(handle, place.topic, std::min(slice, time));
@@ -133,7 +133,7 @@ Status create_topic(rd_kafka_t& handle, const std::string& topic, Duration time)
 
 namespace {
 
-/// Of the broker that answers first: a cluster has them alike.
+/// The name of the first broker that answers; all brokers of a cluster should be configured alike.
 std::optional<std::string> any_broker(rd_kafka_t& handle, Duration time) {
   const rd_kafka_metadata_t* answer = nullptr;
   (void)rd_kafka_metadata(&handle, 0, nullptr, &answer, milliseconds_of(time));

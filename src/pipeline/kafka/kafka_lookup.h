@@ -13,14 +13,14 @@
 #include "pipeline/engine/record.h"
 #include "pipeline/kafka/kafka_handles.h"
 
-/// Questions to the cluster, each with a time within which it is answered or fails.
+/// Questions to the cluster. Each is answered or fails within a given time.
 namespace baton::pipeline {
 
-/// Fails with not_found if there is no such topic: it is not made by asking.
+/// Fails with not_found if the topic does not exist; asking does not create it.
 Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& topic, Duration time);
 
-/// The same, at the beginning, on a handle with note_errors(): who cannot get in is told why. A
-/// refused login, and TLS on one side alone, fail with invalid_argument; the cluster's being away
+/// The same at the start, on a handle with note_errors(): the error says why the connection fails.
+/// A refused login, or TLS on one side only, fails with invalid_argument; an unavailable cluster
 /// with unavailable.
 struct KafkaPlace {
   const std::string& brokers;
@@ -28,22 +28,22 @@ struct KafkaPlace {
   const client::SecurityOptions& security;
 };
 Result<std::uint32_t> find_topic(rd_kafka_t& handle, const KafkaPlace& place, Duration time);
-/// Lets find_topic() know what librdkafka finds out by and by.
+/// Gives find_topic() the errors that librdkafka reports asynchronously.
 void note_errors(rd_kafka_conf_t& conf);
 
-/// With as many partitions and replicas as the brokers give a topic that says nothing of them. One
-/// that is there by now is fine.
+/// Creates a topic with the brokers' default number of partitions and replicas. A topic that exists
+/// by now is fine.
 Status create_topic(rd_kafka_t& handle, const std::string& topic, Duration time);
 
-/// What the brokers allow as a member's session time-out.
+/// The session timeouts of a member that the brokers allow.
 struct KafkaSessionBounds {
   Duration least{};
   Duration most{};
 };
-/// Nothing: they do not say, or do not let us ask.
+/// nullopt if the brokers do not say, or do not allow the question.
 std::optional<KafkaSessionBounds> session_bounds_of(rd_kafka_t& handle, Duration time);
 
-/// The oldest record there is, and the next one that will be produced.
+/// The oldest record, and the next offset to be produced.
 struct KafkaRange {
   std::int64_t first = 0;
   std::int64_t next = 0;
@@ -51,22 +51,22 @@ struct KafkaRange {
 Result<KafkaRange> range_of(rd_kafka_t& handle, const std::string& topic, std::uint32_t partition,
                             Duration time);
 
-/// What a group has committed: the next offset, and what it wrote beside it.
+/// A group's commit: the next offset, and the metadata text beside it.
 struct KafkaCommit {
   std::int64_t next = 0;
   std::string note{};
 };
-/// By partition; nothing where the group has never committed.
+/// By partition; nullopt if the group has never committed.
 using KafkaCommits = std::map<std::uint32_t, std::optional<KafkaCommit>>;
 Result<KafkaCommits> commits_of(rd_kafka_t& handle, const std::string& topic,
                                 const std::vector<std::uint32_t>& partitions, Duration time);
 
-/// By partition; nothing where the group has never committed.
+/// By partition; nullopt if the group has never committed.
 using KafkaCommitted = std::map<std::uint32_t, std::optional<std::int64_t>>;
 Result<KafkaCommitted> committed_of(rd_kafka_t& handle, const std::string& topic,
                                     const std::vector<std::uint32_t>& partitions, Duration time);
 
-/// Byte for byte. What is null becomes empty.
+/// Copies byte for byte. Null becomes empty.
 Record to_record(const rd_kafka_message_t& message);
 
 }  // namespace baton::pipeline

@@ -24,7 +24,7 @@ constexpr Duration kCommit = std::chrono::seconds(10);
 constexpr Duration kClose = std::chrono::seconds(5);
 constexpr int kServedMax = 100;
 
-/// What librdkafka writes by itself would repeat what report() says once.
+/// librdkafka's own log lines would repeat what report() logs once.
 void on_log(const rd_kafka_t* /*handle*/, int /*level*/, const char* /*where*/,
             const char* /*text*/) {}
 
@@ -36,7 +36,7 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
   }
   const Duration heartbeat =
       std::min<Duration>(options.session_timeout / 3, std::chrono::seconds(3));
-  // The polling thread waits for what is in flight, in a rebalance and at the end.
+  // The polling thread waits for records in flight, in a rebalance and at the end.
   const Duration poll_interval = std::max<Duration>(
       std::chrono::minutes(5), (2 * options.drain) + options.session_timeout + kCommit);
   KafkaConfParts parts;
@@ -44,7 +44,7 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
                     {"auto.commit.interval.ms", "1000"},
                     {"heartbeat.interval.ms", to_milliseconds(heartbeat)},
                     {"max.poll.interval.ms", to_milliseconds(poll_interval)},
-                    // Of each partition, as each has a queue of its own.
+                    // For each partition, because each has its own queue.
                     {"queued.min.messages", "10000"},
                     {"queued.max.messages.kbytes", "8192"},
                     {"fetch.error.backoff.ms", "200"},
@@ -58,7 +58,7 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
                  {"enable.auto.offset.store", "false"},
                  // Not cooperative-sticky: it loops and hangs before librdkafka 2.10.
                  {"partition.assignment.strategy", "range,roundrobin"},
-                 // Other beginnings are ours to choose, and the listener's to know.
+                 // The pipeline chooses where to begin instead, and tells the listener.
                  {"auto.offset.reset", "error"}};
   if (!options.instance.empty()) parts.fixed.emplace_back("group.instance.id", options.instance);
   return make_conf(parts);
@@ -165,12 +165,13 @@ void KafkaMember::run() {
   left_ = leave_group();
 }
 
-/// Rebalances are served in here, by on_rebalance().
+/// Serves rebalances, by on_rebalance().
 void KafkaMember::serve_group() {
   for (int i = 0; i < kServedMax; ++i) {
     const KafkaMessage message(rd_kafka_consumer_poll(handle_.get(), 0));
     if (message == nullptr) return;
-    // Records of ours have queues of their own: this one is of a partition that was.
+    // Records of assigned partitions have their own queues: this one is of a partition that was
+    // revoked.
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
     report(message->err, rd_kafka_message_errstr(message.get()));
   }
@@ -200,7 +201,7 @@ void KafkaMember::on_error(rd_kafka_t* /*handle*/, int code, const char* why, vo
   static_cast<KafkaMember*>(member)->report(static_cast<rd_kafka_resp_err_t>(code), why);
 }
 
-/// librdkafka does not recover from it: this member reads and commits nothing any more.
+/// librdkafka does not recover from this error: the member reads and commits nothing any more.
 void KafkaMember::fail_for_good(rd_kafka_resp_err_t code, const std::string& why) {
   std::array<char, 512> text{};
   const rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(handle_.get(), text.data(), text.size());
@@ -222,7 +223,7 @@ void KafkaMember::on_commit(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t error,
   switch (error) {
     case RD_KAFKA_RESP_ERR_NO_ERROR: self.said_.clear(); return;
     case RD_KAFKA_RESP_ERR__NO_OFFSET:
-    // Or committed by one who is not the owner any more: it is refused, as it should be.
+    // Or a commit by a member that is no longer the owner: refused, as it should be.
     case RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION:
     case RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID:
     case RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS: return;
@@ -240,7 +241,8 @@ void KafkaMember::report(rd_kafka_resp_err_t code, const std::string& why) {
   switch (code) {
     case RD_KAFKA_RESP_ERR__TRANSPORT:
     case RD_KAFKA_RESP_ERR__RESOLVE:
-    case RD_KAFKA_RESP_ERR__TIMED_OUT: return;  // Of one broker; of all it is said below.
+    // About one broker; an outage of all is reported below.
+    case RD_KAFKA_RESP_ERR__TIMED_OUT: return;
     case RD_KAFKA_RESP_ERR__FATAL:
     case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID: return fail_for_good(code, why);
     case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
@@ -271,7 +273,7 @@ std::optional<std::string> KafkaMember::trouble() const {
   return trouble_;
 }
 
-/// librdkafka tells when the last broker goes, and not when one is back.
+/// librdkafka tells when the last broker is lost, but not when one is back.
 void KafkaMember::look_for_brokers() {
   const Instant now = boot_time();
   if (!trouble().has_value() || now < look_for_brokers_at_) return;
@@ -280,7 +282,7 @@ void KafkaMember::look_for_brokers() {
   look_for_brokers_at_ = boot_time() + kLookForBrokers;
 }
 
-/// Brokers that start may not know their topics yet, so a missing one is missing only after a
+/// Brokers that start may not know their topics yet, so a topic counts as missing only after a
 /// while.
 void KafkaMember::look_for_topic() {
   const Instant now = boot_time();
@@ -312,7 +314,7 @@ Status KafkaMember::leave_group() {
   return committed;
 }
 
-/// librdkafka's own would wait as long as there is no coordinator.
+/// librdkafka's synchronous commit would wait until there is a coordinator.
 Status KafkaMember::commit(const KafkaSeats::Marks& marks, Instant end) {
   if (marks.empty()) return {};
   const KafkaPartitionList list(rd_kafka_topic_partition_list_new(static_cast<int>(marks.size())));
@@ -343,7 +345,8 @@ void KafkaMember::close(Instant end) {
   const KafkaQueue queue(rd_kafka_queue_new(handle_.get()));
   const KafkaErrorObject refused(rd_kafka_consumer_close_queue(handle_.get(), queue.get()));
   if (refused != nullptr) return;
-  // Late records and errors come here as well, and what only serves callbacks would abort on them.
+  // Late records and errors arrive here as well; a queue that only serves callbacks would abort on
+  // them.
   while (rd_kafka_consumer_closed(handle_.get()) == 0 && boot_time() < end) {
     const KafkaMessage late(rd_kafka_consume_queue(queue.get(), milliseconds_of(kTick)));
   }

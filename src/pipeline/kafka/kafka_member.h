@@ -20,11 +20,11 @@
 
 namespace baton::pipeline {
 
-/// A member of the group, with the thread that polls: it serves rebalances, hands over records, and
+/// A member of the group, with the polling thread: it serves rebalances, hands over records, and
 /// never waits for room, so that back-pressure does not cost the membership. Thread-safe.
 class KafkaMember {
  public:
-  /// Fails if no broker answers, or if there is no such topic.
+  /// Fails if no broker answers, or if the topic does not exist.
   static Result<std::unique_ptr<KafkaMember>> join(const KafkaSourceOptions& options,
                                                    SourceListener& listener);
   ~KafkaMember();
@@ -76,8 +76,8 @@ class KafkaMember {
   KafkaQueue group_queue_;
   std::unique_ptr<KafkaSeats> seats_;
 
-  // Of the thread that polls.
-  bool joined_ = false;  // It had partitions, so what is refused later may be a broker's mood.
+  // For the polling thread only.
+  bool joined_ = false;  // It had partitions once, so a later refusal may pass by itself.
   bool failed_ = false;
   std::string said_;
   std::optional<Instant> topic_missing_since_;
@@ -86,7 +86,7 @@ class KafkaMember {
   Instant look_at_end_at_;
 
   mutable std::mutex trouble_mutex_;
-  std::optional<std::string> trouble_;  // No broker answers.
+  std::optional<std::string> trouble_;  // Set while no broker answers.
 
   std::atomic<bool> paused_{false};
   std::atomic<bool> stopping_{false};
@@ -95,7 +95,7 @@ class KafkaMember {
   std::jthread thread_;
 };
 
-/// `bounds`: what the brokers say of it, if they do.
+/// `bounds`: the brokers' limits, if they tell them.
 Error session_refused(const KafkaSourceOptions& options,
                       const std::optional<KafkaSessionBounds>& bounds);
 

@@ -21,7 +21,8 @@ void on_log(const rd_kafka_t* /*handle*/, int /*level*/, const char* /*where*/,
 
 }  // namespace
 
-/// The delivery reports of some records. Lives until the last one came, whoever waits for it.
+/// The delivery reports of some records. Lives until the last report has arrived, even if its
+/// waiter is gone.
 class KafkaProducer::Receipts {
  public:
   void expect() {
@@ -36,12 +37,12 @@ class KafkaProducer::Receipts {
     }
     changed_.notify_all();
   }
-  /// Not even taken in.
+  /// The record was not even queued.
   void withdraw() {
     const std::scoped_lock lock(mutex_);
     --open_;
   }
-  /// For all of them; begins to count failures anew.
+  /// Waits for all reports, and starts to count failures from zero.
   Status wait(Duration time) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, time, [this] { return open_ == 0; });
@@ -76,7 +77,7 @@ Status KafkaProducer::connect() {
   KafkaConfParts parts;
   parts.defaults = {{"client.id", "baton-pipeline"},
                     {"linger.ms", "5"},
-                    // The brokers' limit is the one that counts.
+                    // The brokers' limit applies instead.
                     {"message.max.bytes", "67108864"}};
   parts.wanted = options_.properties;
   parts.security = options_.security;
@@ -91,7 +92,7 @@ Status KafkaProducer::connect() {
   rd_kafka_conf_set_log_cb(conf.get(), on_log);
   note_errors(*conf);
   BATON_TRY(handle_, make_handle(RD_KAFKA_PRODUCER, std::move(conf)));
-  // A producer's question makes the topic, where the brokers do so, and that takes a moment.
+  // A producer's metadata request may create the topic, which takes a moment.
   const auto partitions = find_topic(
       *handle_,
       {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security},
@@ -105,7 +106,7 @@ Status KafkaProducer::connect() {
   return {};
 }
 
-/// What is still on its way has a moment, and is then given up: each record has its report.
+/// Records in flight get a moment, and then fail: each record gets its report.
 KafkaProducer::~KafkaProducer() {
   if (handle_ == nullptr) return;
   if (poller_.joinable()) {
@@ -138,9 +139,9 @@ rd_kafka_resp_err_t KafkaProducer::try_produce(const KafkaOutgoing& record,
                               value.data(), static_cast<ssize_t>(value.size()));
   }
   auto opaque = std::make_unique<std::shared_ptr<Receipts>>(receipts);
-  // An empty key would put all records without one into one partition.
+  // An empty key would put all records without a key into one partition.
   const char* key = record.key.empty() ? nullptr : record.key.data();
-  // An empty value is not a null one, which would be the deletion of its key.
+  // An empty value is not null, which would delete the key.
   const char* value = record.value.data() == nullptr ? "" : record.value.data();
   receipts->expect();
   // librdkafka copies, but its interface is C's.
@@ -156,7 +157,7 @@ rd_kafka_resp_err_t KafkaProducer::try_produce(const KafkaOutgoing& record,
     receipts->withdraw();
     return error;
   }
-  // They are the message's: see on_delivery().
+  // The message owns the headers: see on_delivery().
   [[maybe_unused]] const auto* its_headers = headers.release();
   [[maybe_unused]] const auto* its_receipts = opaque.release();
   return error;  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
@@ -176,7 +177,7 @@ Status KafkaProducer::produce(const KafkaOutgoing& record,
 
 Status KafkaProducer::send(std::string_view key, std::string_view value,
                            std::span<const std::pair<std::string, std::string>> headers) {
-  // By then what fills the queue is delivered or has failed.
+  // By then the queued records are delivered or have failed.
   const Instant end = boot_time() + (2 * options_.delivery_timeout);
   return produce({.key = key, .value = value, .headers = headers}, receipts_, end);
 }

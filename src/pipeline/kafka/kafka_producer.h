@@ -22,37 +22,39 @@ struct KafkaProducerOptions {
   std::string topic{};
   KafkaProperties properties{};  // For librdkafka.
   client::SecurityOptions security{};
-  Duration delivery_timeout = std::chrono::seconds(60);  // Of one record; then it has failed.
+  // Of one record, after which it has failed.
+  Duration delivery_timeout = std::chrono::seconds(60);
   std::size_t queued_records_max = 100'000;
   std::size_t queued_kilobytes_max = std::size_t{64} << 10U;
 };
 
-/// A record to be; without a key when that is empty.
+/// A record to send; an empty key means no key.
 struct KafkaOutgoing {
   std::string_view key{};
   std::string_view value{};
   std::span<const std::pair<std::string, std::string>> headers{};
 };
 
-/// Writes to one topic: each record once, in order, and kept by all in-sync replicas. Thread-safe.
+/// Writes to one topic: each record once, in order, and stored by all in-sync replicas.
+/// Thread-safe.
 class KafkaProducer {
  public:
-  /// Fails if no broker answers. The topic may be made by the first record, if the brokers do so.
+  /// Fails if no broker answers. The first record may create the topic, if the brokers allow that.
   static Result<std::unique_ptr<KafkaProducer>> open(KafkaProducerOptions options);
   ~KafkaProducer();
   KafkaProducer(const KafkaProducer&) = delete;
   KafkaProducer& operator=(const KafkaProducer&) = delete;
 
-  /// Takes it in; waits while the queue is full. What becomes of it flush() says.
+  /// Queues a record; waits while the queue is full. flush() reports its delivery.
   Status send(std::string_view key, std::string_view value,
               std::span<const std::pair<std::string, std::string>> headers = {});
-  /// Waits for everything that was sent; an error if anything since the last flush was not
-  /// delivered, or is not yet.
+  /// Waits for everything sent; fails if any record since the last flush was not delivered, or is
+  /// not yet.
   Status flush(Duration time);
-  /// Sends these and waits for these alone; OK: the brokers have confirmed every one.
+  /// Sends these records and waits for them only; OK if the brokers have confirmed all of them.
   Status send_all(std::span<const KafkaOutgoing> records, Duration time);
 
-  /// An error from which librdkafka does not recover: another producer is needed.
+  /// Whether librdkafka cannot recover from an error: another producer is needed.
   [[nodiscard]] bool is_broken() const;
 
  private:
@@ -68,7 +70,7 @@ class KafkaProducer {
 
   const KafkaProducerOptions options_;
   KafkaHandle handle_;
-  std::shared_ptr<Receipts> receipts_;  // Of send().
+  std::shared_ptr<Receipts> receipts_;  // Of records sent by send().
   std::jthread poller_;
 };
 

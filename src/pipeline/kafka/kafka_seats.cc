@@ -20,7 +20,7 @@ constexpr Duration kAskAgain = std::chrono::milliseconds(200);
 constexpr Duration kLookUp = std::chrono::seconds(5);
 constexpr Duration kLookAtEnd = std::chrono::seconds(1);
 constexpr Duration kLookAtOldest = std::chrono::seconds(2);
-// At a time from one partition: others wait for their turn, and so does a rebalance.
+// The most records from one partition at a time: other partitions and a rebalance wait meanwhile.
 constexpr std::size_t kChunkRecords = 128;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20U;
 constexpr std::size_t kAskersMax = 64;
@@ -31,7 +31,7 @@ KafkaPartitionList new_list(std::size_t size) {
   return KafkaPartitionList(rd_kafka_topic_partition_list_new(static_cast<int>(size)));
 }
 
-/// After `last`, and from the beginning again.
+/// The seats after `last`, and then from the beginning.
 template <class Seats>
 auto in_turn(Seats& seats, std::uint32_t last) {
   auto next = seats.upper_bound(last);
@@ -49,7 +49,7 @@ void KafkaSeats::log(bool warning, const std::string& text) const {
   if (options_.log) options_.log(warning, text);
 }
 
-/// Once, not every time it is tried again.
+/// Logs once, not at every retry.
 void KafkaSeats::log_trouble(const Error& error) {
   if (std::exchange(trouble_, error.text) == error.text) return;
   log(true, fmt::format("{}; asking again", to_string(error)));
@@ -61,7 +61,7 @@ void KafkaSeats::add(std::uint32_t partition) {
   seat.queue.reset(rd_kafka_queue_get_partition(context_.handle, options_.topic.c_str(),
                                                 static_cast<std::int32_t>(partition)));
   BATON_ASSERT(seat.queue != nullptr);
-  // Records wait in a queue of their own, so that the group is polled whatever becomes of them.
+  // Each partition's records have their own queue, so that the group is polled even if they wait.
   rd_kafka_queue_forward(seat.queue.get(), nullptr);
   rd_kafka_queue_cb_event_enable(seat.queue.get(), ring, context_.bell);
   const std::scoped_lock lock(mutex_);
@@ -90,7 +90,7 @@ void KafkaSeats::settle() {
   if (!settled && look_up() && ask()) apply();
 }
 
-/// Where the group stands with those partitions of which that is not known yet.
+/// Asks for the group's offsets of those partitions whose offset is not known yet.
 bool KafkaSeats::look_up() {
   std::vector<std::uint32_t> unknown;
   for (const auto& [partition, seat] : seats_) {
@@ -113,7 +113,7 @@ bool KafkaSeats::look_up() {
   return true;
 }
 
-/// Of a partition for which the group has never committed.
+/// Where a partition begins for which the group has never committed.
 std::optional<std::int64_t> KafkaSeats::beginning(std::uint32_t partition) {
   const auto range = range_of(*context_.handle, options_.topic, partition, kLookUp);
   if (!range.has_value()) {
@@ -123,23 +123,24 @@ std::optional<std::int64_t> KafkaSeats::beginning(std::uint32_t partition) {
   return options_.from == "next" ? range->next : range->first;
 }
 
-/// True: there is something new to fetch.
+/// True if there is a new partition to fetch.
 bool KafkaSeats::ask() {
   bool changed = false;
   for (auto& [partition, seat] : seats_) {
     if (seat.ready || !seat.next.has_value()) continue;
     const auto begin = context_.listener->assigned(partition, seat.epoch, *seat.next);
-    if (!begin.has_value()) break;  // The sink is out, and will say so of the next one, too.
+    // The sink is unavailable, and will fail for the next partition, too.
+    if (!begin.has_value()) break;
     const std::scoped_lock lock(mutex_);
     seat.begin = seat.position = *begin;
     seat.ready = changed = true;
-    // Or else a group that is restarted before its first record would begin elsewhere.
+    // Otherwise a group that restarts before its first record would begin elsewhere.
     if (seat.is_first) seat.stored = begin;
   }
   return changed;
 }
 
-/// Makes librdkafka fetch what is ready, each from where it stands.
+/// Makes librdkafka fetch the seats that are ready, each from its position.
 void KafkaSeats::apply() {
   match_pauses();
   const KafkaPartitionList list = new_list(seats_.size());
@@ -153,7 +154,7 @@ void KafkaSeats::apply() {
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return context_.fail(to_error(error, "the partitions cannot be read"));
   }
-  // A new assignment forgets what was stored and not committed yet.
+  // A new assignment drops offsets that were stored and not committed yet.
   for (const auto& [partition, seat] : seats_) {
     if (seat.ready && seat.stored.has_value()) (void)store_offset(partition, *seat.stored);
   }
@@ -163,8 +164,8 @@ void KafkaSeats::pause(bool wanted) {
   if (std::exchange(pause_wanted_, wanted) != wanted) match_pauses();
 }
 
-/// Before partitions are fetched, so that an open breaker covers new ones. Never resumes one that
-/// is not paused: that would rewind it.
+/// Called before partitions are fetched, so that an open breaker covers new ones. Never resumes a
+/// partition that is not paused: that would rewind it.
 void KafkaSeats::match_pauses() {
   const KafkaPartitionList list = new_list(seats_.size());
   for (const auto& [partition, seat] : seats_) {
@@ -214,7 +215,7 @@ void KafkaSeats::fill(Seat& seat) {
     const KafkaMessage message(rd_kafka_consume_queue(seat.queue.get(), 0));
     if (message == nullptr) return;
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) return failed_fetch(seat, *message);
-    if (message->offset < seat.position) continue;  // Had it already.
+    if (message->offset < seat.position) continue;  // Already delivered.
     seat.position = message->offset + 1;
     seat.held.push_back(to_record(*message));
     bytes += seat.held.back().bytes();
@@ -237,21 +238,22 @@ void KafkaSeats::failed_fetch(Seat& seat, const rd_kafka_message_t& message) {
   context_.report(message.err, rd_kafka_message_errstr(&message));
 }
 
-/// Everything that was read is seen to its end, and stored. Until then it is nowhere but here: the
-/// topic may not have it any more.
+/// Whether everything that was read is finished and stored. Until then it exists only here: the
+/// topic may already have deleted it.
 bool KafkaSeats::has_ended(const Seat& seat) const {
   const std::scoped_lock lock(mutex_);
   return seat.held.empty() && (seat.position == seat.begin || seat.stored == seat.position);
 }
 
-/// The records that are due are not there: deleted before we came, or the topic is another one.
+/// The next records do not exist: they were deleted before they were read, or the topic is another
+/// one.
 void KafkaSeats::begin_again(std::uint32_t partition, Seat& seat) {
   const auto range = range_of(*context_.handle, options_.topic, partition, kLookUp);
   if (!range.has_value()) return log_trouble(range.error());
   const std::string what = fmt::format(
       "topic '{}', partition {}: offset {} is due, but there are only those from {} to before {}",
       options_.topic, partition, seat.position, range->first, range->next);
-  // Of the sink's own marks nobody knows which other offset would do.
+  // The offset comes from the sink's marks, for which no other offset is known to be right.
   if (options_.from == "error" || seat.begin != seat.next) {
     return end_with({Errc::offset_out_of_range, what});
   }
@@ -296,13 +298,14 @@ KafkaSeats::Marks KafkaSeats::ask_marks(bool lost, Duration time) {
   std::atomic<std::size_t> next{0};
   const auto ask = [&] {
     for (std::size_t i = next++; i < asked.size(); i = next++) {
-      // What is late is treated as lost: it comes again, to its next owner.
+      // Records that are late count as lost: the next owner reads them again.
       const bool late = boot_time() >= end;
       asked[i].second = context_.listener->revoked(asked[i].first, lost || late);
     }
   };
   {
-    std::vector<std::jthread> askers;  // Together they wait as long as the slowest, not the sum.
+    // In parallel, to wait as long as the slowest instead of the sum.
+    std::vector<std::jthread> askers;
     while (askers.size() + 1 < std::min(asked.size(), kAskersMax)) askers.emplace_back(ask);
     ask();
   }
@@ -314,12 +317,12 @@ KafkaSeats::Marks KafkaSeats::ask_marks(bool lost, Duration time) {
 }
 
 KafkaSeats::Marks KafkaSeats::revoke(bool lost, Duration time) {
-  gap_.reset();  // Whoever has the partition next meets it, too.
+  gap_.reset();  // The next owner of the partition meets the gap, too.
   for (const auto& [partition, seat] : seats_) {
     if (seat.ready) context_.listener->revoking(partition);
   }
   Marks marks = ask_marks(lost, time);
-  // It may have happened while we waited.
+  // The assignment may have been lost during the wait.
   if (lost || rd_kafka_assignment_lost(context_.handle) != 0) marks.clear();
   std::map<std::uint32_t, Seat> given_up;
   {
@@ -332,8 +335,8 @@ KafkaSeats::Marks KafkaSeats::revoke(bool lost, Duration time) {
   return marks;
 }
 
-/// What comes yet is the group's to throw away. What stayed in the queue would hold the partition,
-/// which holds the queue: rd_kafka_destroy() would wait for ever.
+/// Forwards the queue to the group, which discards further records. Records left in the queue would
+/// hold the partition, which holds the queue, and rd_kafka_destroy() would wait for ever.
 void KafkaSeats::release(rd_kafka_queue_t& queue) {
   rd_kafka_queue_cb_event_enable(&queue, nullptr, nullptr);
   while (KafkaMessage(rd_kafka_consume_queue(&queue, 0)) != nullptr) {
@@ -359,7 +362,7 @@ Status KafkaSeats::store(std::uint32_t partition, std::uint64_t epoch, std::int6
   Seat& seat = found->second;
   if (seat.stored.has_value() && next <= *seat.stored) return {};
   const rd_kafka_resp_err_t error = store_offset(partition, next);
-  // The partition goes at this moment: what was done is said once more when it does.
+  // The partition is being revoked: revoke() stores the offset once more.
   if (error == RD_KAFKA_RESP_ERR__STATE) {
     return Error{Errc::stale_epoch, fmt::format("partition {} is not assigned", partition)};
   }
@@ -391,7 +394,7 @@ std::vector<PartitionLag> KafkaSeats::ends() const {
   for (const auto& [partition, seat] : seats_) {
     std::int64_t first = -1;
     std::int64_t next = -1;
-    // From the last fetch; nothing is asked.
+    // From the last fetch; no request is sent.
     (void)rd_kafka_get_watermark_offsets(context_.handle, options_.topic.c_str(),
                                          static_cast<std::int32_t>(partition), &first, &next);
     next = std::max(next, seat.end);

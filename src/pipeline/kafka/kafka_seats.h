@@ -18,12 +18,12 @@
 
 namespace baton::pipeline {
 
-/// The partitions that the group gave us, and the way of their records to the listener. Owned by a
-/// KafkaMember and used by its thread, except for store(), ends() and oldest(), which are of any
-/// thread.
+/// The partitions that the group assigned to this member, and the path of their records to the
+/// listener. Owned by a KafkaMember and used by its thread, except for store(), ends() and
+/// oldest(), which any thread may call.
 ///
-/// librdkafka fetches only what the listener has a beginning for: a partition whose sink is out has
-/// a seat, but is not in librdkafka's assignment until it is known where to begin.
+/// librdkafka fetches only partitions for which the listener knows where to begin: a partition
+/// whose sink is unavailable has a seat, but is not in librdkafka's assignment until then.
 class KafkaSeats {
  public:
   using Marks = std::map<std::uint32_t, std::int64_t>;
@@ -41,41 +41,41 @@ class KafkaSeats {
   KafkaSeats(const KafkaSeats&) = delete;
   KafkaSeats& operator=(const KafkaSeats&) = delete;
 
-  /// In the callback of a rebalance.
+  /// Called in the callback of a rebalance.
   void assign(const rd_kafka_topic_partition_list_t& partitions);
-  /// Waits for what is in flight, about as long as `time` says, stores what is to be committed, and
-  /// gives every seat up; librdkafka commits what is stored. `lost`: they are others' already, and
-  /// nothing is stored.
+  /// Waits for records in flight, for about `time`, stores the offsets to commit, and gives up all
+  /// seats; librdkafka commits what is stored. `lost`: the partitions already belong to other
+  /// members, and nothing is stored.
   Marks revoke(bool lost, Duration time);
-  /// Before revoke(): hands over records for which there was no room, and which the topic does not
-  /// have any more, however long that takes.
+  /// Called before revoke(): hands over records that found no room and that the topic no longer
+  /// has. Waits until there is room for all of them.
   void deliver_last_copies();
-  /// Asks again where to begin with those partitions for which that could not be said.
+  /// Asks again where to begin with partitions for which the answer was missing.
   void settle();
-  /// Nothing is fetched until resumed; what was fetched is thrown away, so for breakers only.
+  /// Stops fetching until resumed; discards what was fetched, so this is for breakers only.
   void pause(bool wanted);
-  /// Hands over some records of each partition, as far as there is room; true: there may be more.
+  /// Hands over some records of each partition, while there is room. True if there may be more.
   bool deliver();
-  /// Of partitions that are not fetched the end is not heard by the way: asks for one of them.
+  /// Asks for the end of one partition that is not fetched: fetches tell the ends of the others.
   void look_at_end();
 
   Status store(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
   [[nodiscard]] std::vector<PartitionLag> ends() const;
-  /// The offset of the oldest record in the topic; nothing: the brokers do not answer.
+  /// The offset of the oldest record in the topic; nullopt if the brokers do not answer.
   [[nodiscard]] std::optional<std::int64_t> oldest(std::uint32_t partition) const;
 
  private:
   struct Seat {
     std::uint64_t epoch = 0;
     KafkaQueue queue{};
-    std::optional<std::int64_t> next{};  // Of the group, or what stands for it.
+    std::optional<std::int64_t> next{};  // The group's offset, or its substitute.
     bool is_first = false;               // The group has never committed.
     bool ready = false;                  // The listener has said where to begin.
-    bool wanted = true;                  // It takes more.
+    bool wanted = true;                  // The listener takes more records.
     bool out_of_range = false;
     std::int64_t begin = 0;
-    std::int64_t position = 0;   // What comes next from the queue is at least this.
-    std::vector<Record> held{};  // Taken from the queue; there was no room.
+    std::int64_t position = 0;   // A lower bound for the next offset from the queue.
+    std::vector<Record> held{};  // Taken from the queue, but there was no room.
     std::optional<std::int64_t> stored{};
     std::int64_t end = -1;  // As last asked for.
   };
@@ -91,7 +91,7 @@ class KafkaSeats {
   void failed_fetch(Seat& seat, const rd_kafka_message_t& message);
   [[nodiscard]] bool has_ended(const Seat& seat) const;
   void begin_again(std::uint32_t partition, Seat& seat);
-  /// The gap ends the pipeline, once everything that was read of all partitions is at its end.
+  /// Ends the pipeline because of the gap, once everything read from all partitions is finished.
   void end_with(Error gap);
   Marks ask_marks(bool lost, Duration time);
   void release(rd_kafka_queue_t& queue);
@@ -108,9 +108,9 @@ class KafkaSeats {
   std::uint32_t looked_last_ = 0;
   Instant ask_at_;
   std::string trouble_;
-  std::optional<Error> gap_;  // Why nothing more is fetched, and the pipeline is about to end.
+  std::optional<Error> gap_;  // Why fetching has stopped and the pipeline is about to end.
 
-  mutable std::mutex mutex_;  // Of changes to what follows, and of other threads' looks at it.
+  mutable std::mutex mutex_;  // Guards changes to the members below, and reads by other threads.
   std::map<std::uint32_t, Seat> seats_;
 };
 

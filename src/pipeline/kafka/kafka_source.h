@@ -13,8 +13,8 @@
 
 namespace baton::pipeline {
 
-/// A topic of Kafka, read as a member of a consumer group. Each assignment of a partition has an
-/// epoch of its own; a commit of an earlier one is refused.
+/// A Kafka topic, read as a member of a consumer group. Each assignment of a partition has its own
+/// epoch; a commit of an earlier one is refused.
 class KafkaSource : public Source {
  public:
   explicit KafkaSource(KafkaSourceOptions options) : options_(std::move(options)) {}

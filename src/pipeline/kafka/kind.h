@@ -4,7 +4,7 @@
 
 namespace baton::pipeline {
 
-/// A topic of Kafka.
+/// A Kafka topic.
 inline constexpr EndKind kKafkaEnd{
     .name = "kafka",
     .servers = "kafka",

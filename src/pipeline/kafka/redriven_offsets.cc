@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kHead = "redriven1";
 constexpr std::size_t kNoteBytesMax = 4096;
-constexpr std::size_t kRangeBytesMax = 42;  // Two numbers and what parts them.
+constexpr std::size_t kRangeBytesMax = 42;  // Two numbers and their separators.
 
 std::optional<std::int64_t> parse_count(std::string_view text) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40U;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   return static_cast<std::int64_t>(*count);
 }
 
-/// The word at the beginning of `text`, which is cut off.
+/// Removes and returns the word at the beginning of `text`.
 std::string_view take_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find(' '));
   text.remove_prefix(std::min(word.size() + 1, text.size()));
@@ -60,7 +60,7 @@ void RedrivenOffsets::add(std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
   auto range = ranges_.upper_bound(begin);
   if (range != ranges_.begin() && std::prev(range)->second >= begin) --range;
-  // Those that it touches become one with it.
+  // Ranges that touch the new one become part of it.
   while (range != ranges_.end() && range->first <= end) {
     begin = std::min(begin, range->first);
     end = std::max(end, range->second);

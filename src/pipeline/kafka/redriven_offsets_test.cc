@@ -45,7 +45,7 @@ TEST(RedrivenOffsets, IsAsASetWouldBe) {
   }
 }
 
-// What is not understood is open: at worst it is sent back twice.
+// Offsets in a note that cannot be read count as open: at worst they are sent back twice.
 TEST(RedrivenOffsets, ANoteOfSomebodyElseSaysNothing) {
   for (const char* note :
        {"", "x", "redriven2 1.1", "redriven1 0.5", "redriven1 5 x", "redriven1 5.",
@@ -64,7 +64,7 @@ TEST(RedrivenOffsets, SaysWhenItsNoteIsFull) {
   EXPECT_GT(at, 3000);
   EXPECT_LE(offsets.note().size(), 4096U);
   EXPECT_GT(offsets.note().size(), 4080U);
-  // What closes a gap needs none, and so there is a way on.
+  // A range that closes a gap needs no room, so the run can go on.
   EXPECT_TRUE(offsets.has_room_for(2, 4));
   for (std::int64_t next = 0; next < at; ++next) {
     ASSERT_TRUE(offsets.has_room_for(next, next + 1));

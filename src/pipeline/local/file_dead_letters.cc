@@ -17,7 +17,8 @@ Status FileDeadLetters::write(std::span<const DeadLetter> letters) {
   for (const DeadLetter& letter : letters) lines += to_json_line(letter);
   const std::scoped_lock lock(mutex_);
   BATON_TRY_STATUS(file_.lock(LetterFile::Lock::appending));
-  // Whoever took lines out, or moved the file away, has left us one that nobody looks at.
+  // Another process that swept the file or moved it away has left this descriptor on a file without
+  // a name.
   while (!file_.is_current()) {
     BATON_TRY(file_, LetterFile::open(file_.path(), LetterFile::Use::append));
     BATON_TRY_STATUS(file_.lock(LetterFile::Lock::appending));
@@ -28,7 +29,7 @@ Status FileDeadLetters::write(std::span<const DeadLetter> letters) {
 }
 
 Status FileDeadLetters::append(std::string_view lines) {
-  // Half a line, of a write that failed or a process that died, is not continued.
+  // An incomplete line, of a failed write or a dead process, is not continued.
   BATON_TRY(const off_t end, file_.size());
   BATON_TRY(const std::string last, file_.read(end - 1, end > 0 ? 1 : 0));
   if (last.empty() || last == "\n") lines.remove_prefix(1);

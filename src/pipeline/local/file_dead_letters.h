@@ -11,8 +11,8 @@
 namespace baton::pipeline {
 
 /// Dead letters as lines of JSON at the end of a file, synced before they count as written. A
-/// letter that is written again is there twice, under one id. Others may append to the same file,
-/// and FileLetterStore may take lines out of it.
+/// letter that is written again is stored twice, under one id. Other processes may append to the
+/// same file, and FileLetterStore may remove lines from it.
 class FileDeadLetters : public DeadLetterTarget {
  public:
   static Result<std::unique_ptr<FileDeadLetters>> open(const std::string& path);
@@ -22,7 +22,7 @@ class FileDeadLetters : public DeadLetterTarget {
 
  private:
   explicit FileDeadLetters(LetterFile file) : file_(std::move(file)) {}
-  /// They begin with a newline, which is left out where the last line is whole.
+  /// Lines begin with a newline, which is left out if the last line is complete.
   Status append(std::string_view lines);
 
   std::mutex mutex_;

@@ -39,7 +39,7 @@ Status read_headers(const Json& line, Record& record) {
   return {};
 }
 
-/// Beside those that read_headers() finds.
+/// Reads the headers besides those that read_headers() finds.
 Status read_record_headers(const Json& line, Record& record) {
   const auto list = line.find("record_headers");
   if (list == line.end()) return {};

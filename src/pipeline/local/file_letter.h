@@ -9,12 +9,12 @@
 
 namespace baton::pipeline {
 
-/// A dead letter as a line of JSON, and back:
+/// Converts a dead letter to a line of JSON, and back:
 ///
 ///   {"headers": {...}, "id": ..., "key": base64, "value": base64}
 ///
-/// The record's headers stand beside the letter's own. Those that do not fit there (names that
-/// repeat or are the letter's, bytes that are not UTF-8) stand, all of them, in
+/// "headers" has the record's headers and the letter's. If the record's headers do not fit there
+/// (names that repeat or are the letter's, bytes that are not UTF-8), all of them are in
 ///
 ///   "record_headers": [[base64 name, base64 value], ...]
 std::string to_json_line(const DeadLetter& letter);

@@ -1,5 +1,5 @@
-// Any bytes as a line of a file of dead letters: refused with a reason, or a letter whose record
-// can be written again and is then the same.
+// Arbitrary bytes as a line of a file of dead letters: refused with a reason, or a letter whose
+// record can be written again and is then the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

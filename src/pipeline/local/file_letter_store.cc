@@ -14,13 +14,13 @@
 namespace baton::pipeline {
 namespace {
 
-// "Cancel", in ASCII: no line that people or programs write begins with it.
+// "Cancel" in ASCII: no line of JSON, or of text that people write, begins with it.
 constexpr char kCrossedOut = '\x18';
 constexpr off_t kChunk = off_t{1} << 20U;
 
 bool is_crossed_out(const LetterLines::Line& line) { return line.text.starts_with(kCrossedOut); }
 
-/// When nobody is in the middle of a line.
+/// The end of the file at a moment when no process is writing a line.
 Result<off_t> settled_end(LetterFile& file) {
   BATON_TRY_STATUS(file.lock(LetterFile::Lock::appending));
   auto end = file.size();
@@ -127,7 +127,7 @@ Status FileLetterStore::cross_out(LetterFile& file, LetterTaker& taker) {
 
 Status FileLetterStore::sweep(LetterFile& file) const {
   const std::string fresh_path = path_ + ".redriving";
-  (void)::unlink(fresh_path.c_str());  // Of a run that was killed.
+  (void)::unlink(fresh_path.c_str());  // Left by a killed run.
   BATON_TRY(LetterFile fresh, LetterFile::open(fresh_path, LetterFile::Use::append));
   BATON_TRY_STATUS(file.lock(LetterFile::Lock::appending));
   Status status = copy_rest(file, fresh);
@@ -140,7 +140,7 @@ Status FileLetterStore::sweep(LetterFile& file) const {
 Status FileLetterStore::copy_rest(const LetterFile& from, LetterFile& to) {
   BATON_TRY(const off_t end, from.size());
   LetterLines lines(from, end);
-  off_t rest = 0;  // From here on nothing is copied yet.
+  off_t rest = 0;  // Nothing from here on is copied yet.
   while (true) {
     BATON_TRY(const std::optional<LetterLines::Line> line, lines.next());
     if (!line.has_value()) return copy(from, {rest, end}, to);

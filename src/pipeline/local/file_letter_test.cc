@@ -44,7 +44,8 @@ TEST(FileLetter, ComesBackByteForByte) {
   EXPECT_EQ(letter.redrives(), 2U);
 }
 
-// What JSON cannot say is kept all the same, or the record that goes back is not the one that came.
+// Headers that JSON cannot express are kept, too, or the record that goes back differs from the
+// original.
 TEST(FileLetter, HeadersThatAreNoObjectComeBackToo) {
   Record record = odd_record();
   for (const auto& odd : std::array<std::vector<std::pair<std::string, std::string>>, 4>{

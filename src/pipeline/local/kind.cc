@@ -22,7 +22,7 @@ Result<std::unique_ptr<Sink>> make_stdout_sink(const PipelineConfig& config, Sin
 
 Result<std::optional<Finding>> find_missing_file(const PipelineConfig& config) {
   const std::filesystem::path path = config.dead_letters.endpoint.name;
-  std::error_code unknown;  // Then it is as if it were not there.
+  std::error_code unknown;  // On an error the file counts as missing.
   if (std::filesystem::exists(path, unknown)) return std::nullopt;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (::access(folder.c_str(), W_OK) == 0) return missing(false, "file", path.string());

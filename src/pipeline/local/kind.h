@@ -4,12 +4,12 @@
 
 namespace baton::pipeline {
 
-/// Standard output, a line for each record.
+/// Standard output, one line per record.
 inline constexpr EndKind kStdoutEnd{
     .name = "stdout", .shape = UrlShape::nothing, .schemes = {{{"stdout"}}}};
 extern const SinkKind kStdoutSink;
 
-/// A file of this machine, a line for each dead letter.
+/// A local file, one line per dead letter.
 inline constexpr EndKind kFileEnd{
     .name = "file", .shape = UrlShape::path, .schemes = {{{"file:"}}}, .form = "PATH"};
 extern const DeadLetterKind kFileLetters;

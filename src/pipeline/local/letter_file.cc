@@ -15,7 +15,7 @@ namespace baton::pipeline {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20U;
-// Of the largest record that any source has, in base64.
+// Enough for the largest record of any source, in base64.
 constexpr std::size_t kLineBytesMax = std::size_t{128} << 20U;
 constexpr off_t kLockedBytes = off_t{1} << 62U;
 
@@ -25,7 +25,7 @@ Error failure_at(std::string_view what, const std::string& path) {
           fmt::format("{} {}: {}", what, path, std::strerror(error))};  // NOLINT
 }
 
-/// A file that was made or renamed is there after a crash only if its folder was synced.
+/// A created or renamed file survives a crash only if its folder was synced.
 Status sync_folder_of(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const std::string name = folder.empty() ? "." : folder.string();
@@ -49,7 +49,7 @@ struct flock range_of(LetterFile::Lock lock, int type) {
 }  // namespace
 
 Result<LetterFile> LetterFile::open(const std::string& path, Use use) {
-  // Not O_APPEND for one that overwrites: Linux would append that, too.
+  // Not O_APPEND for a file that is overwritten: Linux would append these writes, too.
   const int flags = use == Use::read   ? O_RDONLY
                     : use == Use::take ? O_RDWR
                                        : O_RDWR | O_APPEND | O_CREAT;
@@ -151,7 +151,7 @@ Status LetterFile::replace_by(LetterFile& other) {
   if (::fstat(file_, &about) != 0 || ::fchmod(other.file_, about.st_mode & 07777U) != 0) {
     return failure("cannot replace");
   }
-  // Of somebody else's file only root can make another one like it.
+  // Only root can give the new file the owner of the old one.
   (void)!::fchown(other.file_, about.st_uid, about.st_gid);
   if (::fsync(other.file_) != 0) return other.failure("cannot sync");
   if (::rename(other.path_.c_str(), path_.c_str()) != 0) return failure("cannot replace");

@@ -11,19 +11,18 @@
 
 namespace baton::pipeline {
 
-/// A file of lines that several processes append to, while one takes lines away. Owns a
-/// descriptor.
+/// A file of lines that several processes append to, while one removes lines. Owns a descriptor.
 ///
-/// Two locks on it, by bytes far behind its end, go with the open file and so with the process:
-/// `appending` is held for a moment by whoever appends, and while lines are swept out; `taking` by
-/// whoever takes lines away, all the time. Sweeping puts another file in the place of this one: so
-/// each lock holds only if the path still names what was locked.
+/// It has two locks, on bytes far behind its end, which last as long as the open file and so at
+/// most as long as the process: `appending` is held for a moment by each process that appends, and
+/// while lines are swept out; `taking` is held for a whole run by the process that removes lines.
+/// Sweeping replaces the file, so a lock is valid only if the path still names the locked file.
 class LetterFile {
  public:
   enum class Use : std::uint8_t { read, take, append };
   enum class Lock : std::uint8_t { appending, taking };
 
-  /// With `append` it is made if it is not there.
+  /// With `append` the file is created if it does not exist.
   static Result<LetterFile> open(const std::string& path, Use use);
   LetterFile(LetterFile&& other) noexcept;
   LetterFile& operator=(LetterFile&& other) noexcept;
@@ -31,7 +30,7 @@ class LetterFile {
   LetterFile& operator=(const LetterFile&) = delete;
   ~LetterFile();
 
-  /// Waits for `appending`; `taking` fails with failed_precondition if somebody has it.
+  /// Waits for `appending`; `taking` fails with failed_precondition if another process has it.
   Status lock(Lock lock);
   void unlock(Lock lock);
   /// Whether the path still names this file.
@@ -41,9 +40,9 @@ class LetterFile {
   Status overwrite(off_t at, char byte);
   Status sync();
   [[nodiscard]] Result<off_t> size() const;
-  /// Fewer than asked for only at the end.
+  /// Returns fewer bytes than asked for only at the end.
   [[nodiscard]] Result<std::string> read(off_t at, std::size_t bytes) const;
-  /// Puts `other`, which has another name in the same folder, in the place of this one, for good.
+  /// Durably replaces this file by `other`, which has another name in the same folder.
   Status replace_by(LetterFile& other);
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -63,20 +62,20 @@ class LetterLines {
  public:
   struct Line {
     off_t at = 0;
-    off_t bytes = 0;  // With its newline, if it has one.
+    off_t bytes = 0;  // Including its newline, if it has one.
     std::uint64_t number = 0;
-    std::string text{};     // Without.
-    bool too_long = false;  // Then the text is only its beginning.
+    std::string text{};     // Without its newline.
+    bool too_long = false;  // The text is only its beginning then.
   };
 
   LetterLines(const LetterFile& file, off_t end) : file_(file), end_(end) {}
-  /// Nothing at the end.
+  /// nullopt at the end.
   Result<std::optional<Line>> next();
 
  private:
   const LetterFile& file_;
   const off_t end_;
-  off_t at_ = 0;  // Of what the buffer holds from used_ on.
+  off_t at_ = 0;  // The file offset of the buffer from used_ on.
   std::uint64_t number_ = 0;
   std::string buffer_;
   std::size_t used_ = 0;

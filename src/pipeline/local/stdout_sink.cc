@@ -22,7 +22,7 @@ class StdoutSink::Writer : public LaneWriter {
     for (const Item& item : items) {
       const std::size_t begin = lines_.size();
       lines_ += item.record.value;
-      // In JSON a line's end is only ever between two tokens.
+      // In JSON a newline can only be between two tokens.
       std::replace_if(
           lines_.begin() + static_cast<std::ptrdiff_t>(begin), lines_.end(),
           [](char c) { return c == '\n' || c == '\r'; }, ' ');

@@ -16,7 +16,7 @@ struct StdoutSinkOptions {
   int file = 1;
 };
 
-/// A line of JSON for each record, on standard output.
+/// Writes a line of JSON for each record to standard output.
 class StdoutSink : public Sink {
  public:
   explicit StdoutSink(StdoutSinkOptions options) : options_(std::move(options)) {}
@@ -32,7 +32,7 @@ class StdoutSink : public Sink {
   std::optional<flow::SinkError> write(const std::string& lines);
 
   StdoutSinkOptions options_;
-  std::mutex mutex_;  // Lines of one batch stay together.
+  std::mutex mutex_;  // Keeps the lines of one batch together.
 };
 
 }  // namespace baton::pipeline

@@ -13,7 +13,7 @@
 namespace baton::pipeline {
 namespace {
 
-/// The key says which partition: {partition} in the subject.
+/// The key determines the partition: {partition} in the subject.
 class NatsOutput : public RecordOutput {
  public:
   static Result<std::unique_ptr<RecordOutput>> open(const Endpoint& endpoint,

@@ -4,11 +4,11 @@
 
 namespace baton::pipeline {
 
-/// A stream of NATS JetStream, divided into partitions by its subjects.
+/// A NATS JetStream stream, divided into partitions by its subjects.
 inline constexpr EndKind kNatsEnd{
     .name = "nats",
     .servers = "nats",
-    .schemes = {{{"nats://"}, {"natss://", true}, {"tls://", true}}},  // tls:// as NATS has it.
+    .schemes = {{{"nats://"}, {"natss://", true}, {"tls://", true}}},  // tls:// is NATS's own.
     .form = "HOST:PORT[,HOST:PORT...]/STREAM/SUBJECT.{partition}",
     .settings = {"source.partitions"},
     .option = "BATON_WITH_NATS"};

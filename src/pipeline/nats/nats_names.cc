@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kPlaceholder = "{partition}";
 constexpr std::string_view kAckPrefix = "$JS.ACK.";
 constexpr std::size_t kGroupMax = 128;
-// stream.consumer.deliveries.sequence.sequence.time.pending, and since server 2.8, where there are
-// domains, before it domain.account and after it a token.
+// stream.consumer.deliveries.sequence.sequence.time.pending. Since server 2.8, with domains,
+// domain.account comes before this and another token after it.
 constexpr std::size_t kAckParts = 7;
 constexpr std::size_t kAckPartsWithDomain = 9;
 
@@ -35,7 +35,7 @@ bool read(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Cuts "-{number}" off the end.
+/// Removes "-{number}" from the end.
 template <class Number>
 bool cut_number(std::string_view& text, Number& number) {
   const std::size_t dash = text.rfind('-');
@@ -72,7 +72,7 @@ std::optional<NatsDelivery> parse_nats_delivery(std::string_view reply_subject) 
       !read(parts[first + 3], delivery.timestamp_ns) || !read(parts[first + 4], delivery.pending)) {
     return std::nullopt;
   }
-  // Offsets have a sign.
+  // Offsets are signed.
   constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max() / 2;
   if (delivery.stream_sequence > kMax || delivery.pending > kMax) return std::nullopt;
   return delivery;

@@ -13,7 +13,7 @@ TEST(NatsNames, AConsumerIsKnownByItsName) {
                             "billing-2-7-12-x", "billing-2-7--3", "xbilling-2-7-12-3"}) {
     EXPECT_FALSE(parse_nats_consumer(other, "billing-2", 7).has_value()) << other;
   }
-  // Another group's, whose name looks like ours with a partition.
+  // A consumer of another group whose name looks like this group's with a partition.
   EXPECT_FALSE(parse_nats_consumer("billing-2-7-12-3", "billing", 2).has_value());
   EXPECT_LT((NatsConsumerName{1, 9}), (NatsConsumerName{2, 0}));
 }

@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> headers_of(natsMsg* message) {
     const Names values(raw_values);
     for (int j = 0; j < values_count; ++j) headers.emplace_back(raw[i], raw_values[j]);
   }
-  // libnats keeps them in no order.
+  // libnats does not keep the order of headers.
   std::ranges::stable_sort(headers, {}, &std::pair<std::string, std::string>::first);
   return headers;
 }
@@ -113,14 +113,14 @@ bool NatsPartition::begin() {
   return false;
 }
 
-/// Behind what any owner so far has acknowledged.
+/// The offset behind everything that any earlier owner has acknowledged.
 Result<std::int64_t> NatsPartition::find_begin() {
   BATON_TRY(const std::vector<std::string> names, context_.stream->consumers());
   std::optional<std::uint64_t> floor;
   for (const std::string& name : names) {
     if (!parse_nats_consumer(name, context_.group, partition_).has_value()) continue;
     const auto consumer = context_.stream->consumer(name);
-    // Not found: somebody has just removed it, having made one that is not among these names.
+    // Not found: another owner has just removed it, and made one that is not among these names.
     if (!consumer.has_value()) return consumer.error();
     floor = std::max(floor.value_or(0), consumer->floor);
   }
@@ -129,7 +129,7 @@ Result<std::int64_t> NatsPartition::find_begin() {
     floor = facts.last;
   }
   if (floor.has_value()) {
-    // With a filter nobody can tell whose they were.
+    // With a filter it is unknown which partition the missing messages were of.
     BATON_TRY(const NatsStream::Facts facts, context_.stream->facts());
     if (*floor + 1 < facts.first && !std::exchange(told_of_gap_, true)) {
       context_.log(true, fmt::format("partition {}: {} is due, but the stream begins with {}: what "
@@ -175,7 +175,7 @@ Status NatsPartition::open_consumer() {
   consumer.subject = filter_;
   {
     const std::scoped_lock lock(mutex_);
-    // The old consumer's acknowledgements mean nothing to the new one.
+    // Acknowledgements of the old consumer are not valid for the new one.
     acks_.clear();
     last_reply_.clear();
     consumer.start = static_cast<std::uint64_t>(committed_);
@@ -234,11 +234,11 @@ void NatsPartition::deliver(std::vector<NatsPulled> pulled) {
     end_ = static_cast<std::int64_t>(last.stream_sequence + last.pending + 1);
     late = take_ack(committed_);
   }
-  // Committed when the consumer before this one had just gone.
+  // Committed when the previous consumer was just removed.
   if (!late.empty() && !context_.stream->acknowledge(late).has_value()) is_broken_ = true;
   for (NatsPulled& one : pulled) {
     const auto sequence = static_cast<std::int64_t>(one.delivery.stream_sequence);
-    if (sequence < next_) continue;  // Passed on already.
+    if (sequence < next_) continue;  // Already passed on.
     records.push_back(to_record(one));
     next_ = sequence + 1;
   }
@@ -268,12 +268,12 @@ Status NatsPartition::commit(std::int64_t next) {
   }
   if (reply.empty()) return {};
   Status sent = context_.stream->acknowledge(reply);
-  // The next consumer begins behind it, so that nothing is forgotten.
+  // The next consumer begins after it, so nothing is lost.
   if (!sent.has_value()) is_broken_ = true;
   return sent;
 }
 
-/// The same, but certain: nobody would say it again.
+/// The same, but waits for the confirmation, because no later acknowledgement would repeat it.
 void NatsPartition::commit_last(std::int64_t next) {
   std::string reply;
   {
@@ -302,7 +302,7 @@ void NatsPartition::look_at_lag() {
   const auto consumer = context_.stream->consumer(consumer_);
   if (!consumer.has_value()) return;
   const std::scoped_lock lock(mutex_);
-  // What is delivered, and not taken while there is no room, counts too.
+  // Messages that are delivered and wait for room count, too.
   const auto delivered = static_cast<std::int64_t>(consumer->delivered);
   end_ = std::max(next_, delivered + 1) + static_cast<std::int64_t>(consumer->pending);
 }

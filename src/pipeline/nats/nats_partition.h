@@ -24,46 +24,46 @@ struct NatsPartitionContext {
   std::shared_ptr<NatsStream> stream{};
   SourceListener* listener = nullptr;
   std::string group{};
-  std::string subject{};  // With {partition}.
+  std::string subject{};  // Contains {partition}.
   bool from_next = false;
   std::size_t fetch = 500;
   const std::atomic<bool>* paused = nullptr;
-  /// May something be done for this partition, under this epoch, now?
+  /// Whether this process may act for this partition, under this epoch, now.
   std::function<bool(std::uint32_t partition, std::uint64_t epoch)> may_act{};
   std::function<void(std::uint32_t partition, std::uint64_t epoch)> stopped{};
   std::function<void(bool warning, const std::string&)> log{};
 };
 
-/// A partition while it is ours: a thread that pulls its messages, and the consumer that remembers
-/// how far we are.
+/// A partition while it is assigned to this process: a thread that pulls its messages, and the
+/// JetStream consumer that stores the position.
 ///
-/// The first thing an owner does is to look how far the consumers of those before it are. It makes
-/// its own from there on, and then removes theirs: they cannot go on, and what was delivered to
-/// them and not acknowledged comes to us at once. Killed in between, it leaves both, and the next
-/// owner finds the mark all the same.
+/// An owner first looks up the positions of earlier owners' consumers. It creates its own consumer
+/// from there on, and then removes theirs: earlier owners cannot continue, and messages that were
+/// delivered to them and not acknowledged are delivered here at once. If it is killed in between,
+/// both consumers stay, and the next owner still finds the position.
 ///
-/// Deliveries are numbered. After a break of the connection, or when a number is missing, the
-/// consumer is made anew from what is committed, and what had been passed on is skipped.
+/// Deliveries are numbered. After a reconnect, or if a number is missing, the consumer is created
+/// again from the committed position, and messages that were already passed on are skipped.
 class NatsPartition {
  public:
   NatsPartition(const NatsPartitionContext& context, std::uint32_t partition, std::uint64_t epoch);
-  /// As a crash would, unless it is over.
+  /// Ends as a crash would, unless the partition has already ended.
   ~NatsPartition();
   NatsPartition(const NatsPartition&) = delete;
   NatsPartition& operator=(const NatsPartition&) = delete;
 
-  /// Ends it, and does not wait. `lost`: it belongs to another already.
+  /// Ends the partition without waiting. `lost`: it already belongs to another process.
   void revoke(bool lost);
   [[nodiscard]] bool is_over() const { return over_.load(); }
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
   Status commit(std::int64_t next);
-  /// Everything there is would be read below it, if nothing else were in the stream.
+  /// The offset after the last message, if no other messages were in the stream.
   [[nodiscard]] std::optional<std::int64_t> end() const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// How to acknowledge everything up to a message.
+  /// The reply subject that acknowledges everything up to a message.
   struct Ack {
     std::int64_t sequence = 0;
     std::string reply_subject{};
@@ -80,7 +80,7 @@ class NatsPartition {
   void look_at_lag();
   void finish();
   void commit_last(std::int64_t next);
-  /// Takes the acknowledgements below `next` off the list, and answers the last; mutex_ is held.
+  /// Removes the acknowledgements below `next` from the list, and returns the last; mutex_ is held.
   std::string take_ack(std::int64_t next);
   [[nodiscard]] bool is_leaving() const { return leaving_.load(); }
   void wait(std::chrono::milliseconds time);
@@ -91,10 +91,10 @@ class NatsPartition {
   const std::uint64_t epoch_;
   const std::string filter_;
 
-  // The thread's own.
+  // Only for the thread.
   bool assigned_ = false;
   bool complained_ = false;
-  std::int64_t next_ = 0;  // To be passed on.
+  std::int64_t next_ = 0;  // The next offset to pass on.
   std::uint64_t generation_ = 0;
   std::uint64_t breaks_ = 0;
   std::string consumer_;
@@ -108,11 +108,12 @@ class NatsPartition {
   std::atomic<bool> is_broken_{false};  // An acknowledgement could not be sent.
   bool told_of_gap_ = false;
 
-  mutable std::mutex mutex_;  // Of what follows.
+  mutable std::mutex mutex_;  // Guards the members below.
   std::condition_variable changed_;
   std::int64_t committed_ = 0;
-  std::deque<Ack> acks_;    // Of what was passed on; not more than the pipeline holds.
-  std::string last_reply_;  // What was acknowledged last, without waiting for it.
+  // For messages that were passed on; at most as many as the pipeline holds.
+  std::deque<Ack> acks_;
+  std::string last_reply_;  // The last acknowledgement that was sent without waiting.
   std::optional<std::int64_t> end_;
 
   std::thread thread_;

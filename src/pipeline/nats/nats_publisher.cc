@@ -31,7 +31,7 @@ Result<std::unique_ptr<NatsPublisher>> NatsPublisher::open(const std::string& se
 }
 
 NatsPublisher::~NatsPublisher() {
-  // Its threads end with the connection, and only then what they touch.
+  // The connection's threads end with it; what they use is destroyed after that.
   jetstream_.reset();
   stream_.reset();
 }
@@ -63,7 +63,7 @@ Status NatsPublisher::publish(const std::string& subject, const Headers& headers
   if (status == NATS_OK) {
     raw = message.release();
     status = js_PublishMsgAsync(jetstream_.get(), &raw, nullptr);
-    message.reset(raw);  // Ours again if it failed.
+    message.reset(raw);  // Still owned here if the call failed.
   }
   if (status == NATS_OK) return {};
   return coord::nats_error(coord::nats_outcome(status), fmt::format("publishing to {}", subject));

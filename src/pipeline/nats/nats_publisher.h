@@ -16,7 +16,7 @@
 
 namespace baton::pipeline {
 
-/// Puts messages into a JetStream stream, many at once. Used by one thread.
+/// Publishes messages to a JetStream stream, many at once. For one thread.
 class NatsPublisher {
  public:
   using Headers = std::vector<std::pair<std::string, std::string>>;
@@ -30,14 +30,14 @@ class NatsPublisher {
   NatsPublisher& operator=(const NatsPublisher&) = delete;
   ~NatsPublisher();
 
-  /// Waits while too much is in flight. The error of an earlier message may be told here, or by
-  /// flush().
+  /// Waits while too many messages are in flight. May return the error of an earlier message, as
+  /// may flush().
   Status publish(const std::string& subject, const Headers& headers, std::string_view payload);
-  /// Waits until everything is confirmed; the first error since the last flush.
+  /// Waits until everything is confirmed; returns the first error since the last flush.
   Status flush(std::chrono::milliseconds timeout);
 
  private:
-  /// What libnats' threads touch.
+  /// State that libnats's threads use.
   struct Failure {
     std::mutex mutex;
     std::optional<Error> first;

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The server forgets a request after this, and says so.
+// The server drops a request after this time, and says so.
 constexpr milliseconds kExpires{5'000};
 constexpr milliseconds kLate{2'000};
 constexpr std::int64_t kBytesMax = std::int64_t{16} << 20U;
@@ -40,19 +40,19 @@ Result<std::unique_ptr<NatsPull>> NatsPull::open(std::shared_ptr<NatsStream> str
   if (status != NATS_OK) return coord::nats_error(coord::nats_outcome(status), "subscribing");
   const std::unique_ptr<natsInbox, InboxDestroy> inbox(raw_inbox);
   pull->inbox_ = raw_inbox;
-  // Nothing is dropped because it is not read: it is never more than was asked for.
+  // No message is dropped because it was not read: there are never more than were asked for.
   BATON_TRY(pull->subscription_, coord::nats_subscribe(pull->stream_->link(), pull->inbox_ + ".*"));
   return pull;
 }
 
 Status NatsPull::ask(std::size_t messages) {
   if (open_ > 0) return {};
-  // By bytes, too; but a single message must fit.
+  // Bounded by bytes, too, but a single message must fit.
   const std::int64_t bytes =
       std::max(kBytesMax, 2 * natsConnection_GetMaxPayload(stream_->connection()));
   const std::string body = fmt::format(R"({{"batch":{},"expires":{},"max_bytes":{}}})", messages,
                                        std::chrono::nanoseconds(kExpires).count(), bytes);
-  // What is said about a request before this one must not be taken for an answer to this one.
+  // A status of an earlier request must not be taken for an answer to this one.
   reply_ = fmt::format("{}.{}", inbox_, ++requests_);
   const natsStatus status =
       natsConnection_PublishRequest(stream_->connection(), request_subject_.c_str(), reply_.c_str(),
@@ -100,14 +100,14 @@ Status NatsPull::accept(coord::NatsMessage message, std::vector<NatsPulled>& tak
   return {};
 }
 
-/// The server's word about a request, instead of messages.
+/// A status of the server about a request, instead of messages.
 Status NatsPull::judge(natsMsg* status_message) {
   const std::string_view status = header(status_message, "Status");
   if (status == "100" || natsMsg_GetSubject(status_message) != reply_) return {};
   open_ = 0;
   if (status == "404" || status == "408") return {};
   const std::string_view text = header(status_message, "Description");
-  // It has got all it may, or was one too many: another one will do.
+  // The request has got all its messages, or was one too many: another request is enough.
   const bool is_harmless = text.starts_with("Batch Completed") ||
                            text.starts_with("Message Size") || text.starts_with("Exceeded");
   if (status == "409" && is_harmless) return {};

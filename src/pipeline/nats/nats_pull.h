@@ -13,24 +13,24 @@
 
 namespace baton::pipeline {
 
-/// A message as it came.
+/// A message as it was received.
 struct NatsPulled {
   NatsDelivery delivery{};
   coord::NatsMessage message{};
 };
 
-/// Messages of one durable consumer, asked for in portions. Used by one thread.
+/// Pulls messages of one durable consumer, in portions. For one thread.
 ///
-/// An error means that something may have been lost on its way, or that the consumer is gone:
-/// another one is to be made, from what was acknowledged.
+/// An error means that messages may have been lost, or that the consumer is gone: a new one must be
+/// created from the acknowledged position.
 class NatsPull {
  public:
   static Result<std::unique_ptr<NatsPull>> open(std::shared_ptr<NatsStream> stream,
                                                 const std::string& consumer);
 
-  /// Asks for so many, unless that is under way.
+  /// Asks for this many messages, unless a request is under way.
   Status ask(std::size_t messages);
-  /// What has come, at most so many; waits up to `time` for the first.
+  /// Returns the messages that have arrived, at most this many; waits up to `time` for the first.
   Result<std::vector<NatsPulled>> take(std::size_t messages, std::chrono::milliseconds time);
 
  private:
@@ -45,7 +45,7 @@ class NatsPull {
   std::string reply_;  // Of the last request.
   std::uint64_t requests_ = 0;
   coord::NatsSubscription subscription_;
-  std::size_t open_ = 0;        // Asked for, and not come.
+  std::size_t open_ = 0;        // Asked for and not received.
   std::uint64_t expected_ = 1;  // The number of the next delivery.
   std::chrono::steady_clock::time_point asked_at_{};
 };

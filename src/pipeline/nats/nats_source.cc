@@ -32,7 +32,7 @@ NatsSource::~NatsSource() {
 }
 
 void NatsSource::drop_partitions() {
-  std::vector<std::shared_ptr<NatsPartition>> all;  // Destroyed when the lock is gone.
+  std::vector<std::shared_ptr<NatsPartition>> all;  // Destroyed after the lock is released.
   const std::scoped_lock lock(mutex_);
   closing_ = true;
   all.reserve(partitions_.size() + ending_.size());
@@ -182,7 +182,7 @@ void NatsSource::revoke(std::uint32_t partition, bool lost) {
     found = at->second;
   }
   found->revoke(lost);
-  // Only once it takes nothing any more: what waits for room must not be passed on after all.
+  // Only after it takes nothing any more, so that records that wait for room are not passed on.
   listener_->revoking(partition);
 }
 

@@ -24,28 +24,28 @@ namespace baton::pipeline {
 struct NatsSourceOptions {
   std::string servers{};  // "127.0.0.1:4222,127.0.0.1:4223".
   client::SecurityOptions security{};
-  std::string stream{};  // Of JetStream.
-  /// With {partition}: "orders.{partition}", or "orders.{partition}.>".
+  std::string stream{};  // The JetStream stream.
+  /// Contains {partition}: "orders.{partition}", or "orders.{partition}.>".
   std::string subject{};
   std::uint32_t partitions = 0;
   std::string group{};
-  bool from_next = false;   // Of a group that has committed nothing: only what comes from now on.
-  std::size_t fetch = 500;  // Messages asked for at once, by partition.
+  bool from_next = false;   // A group that has committed nothing begins with new messages.
+  std::size_t fetch = 500;  // Messages asked for at once, for each partition.
   std::optional<client::WorkerTiming> timing{};
   std::function<void(bool warning, const std::string&)> log{};
 };
 
 /// A partitioned subject of a JetStream stream, divided among processes by partition leases that
-/// are kept on the same servers. Each partition has a pull consumer of its own, see NatsPartition.
+/// are stored on the same servers. Each partition has its own pull consumer, see NatsPartition.
 ///
-/// A record's offset is the message's sequence number in the stream; its key is the header
-/// `baton-key`, and without it what stands in place of the wildcard at the end of the subject.
+/// A record's offset is the message's sequence number in the stream. Its key is the header
+/// `baton-key`; without this header, the part of the subject that matches the final wildcard.
 class NatsSource : public Source {
  public:
   explicit NatsSource(NatsSourceOptions options) : options_(std::move(options)) {}
   NatsSource(const NatsSource&) = delete;
   NatsSource& operator=(const NatsSource&) = delete;
-  /// As a crash would: others take over when the lease is over. stop() first.
+  /// Ends as a crash would: others take over when the lease expires. Call stop() first.
   ~NatsSource() override;
 
   Status start(SourceListener& listener) override;
@@ -67,7 +67,7 @@ class NatsSource : public Source {
   void acquired(std::uint32_t partition, std::uint64_t epoch);
   void revoke(std::uint32_t partition, bool lost);
   void watch(const std::stop_token& stop);
-  /// Ends what has not ended by itself, as a crash would.
+  /// Ends partitions that have not ended by themselves, as a crash would.
   void drop_partitions();
   void log(bool warning, const std::string& text) const;
 
@@ -76,15 +76,15 @@ class NatsSource : public Source {
   std::shared_ptr<NatsStream> stream_;
   std::atomic<bool> paused_{false};
 
-  mutable std::mutex mutex_;  // Of what follows.
+  mutable std::mutex mutex_;  // Guards the members below.
   std::map<std::uint32_t, std::shared_ptr<NatsPartition>> partitions_;
   std::vector<std::shared_ptr<NatsPartition>> ending_;
   bool closing_ = false;
 
   std::atomic<client::Worker*> worker_ready_{
-      nullptr};  // Its callbacks come before start() is over.
+      nullptr};  // Its callbacks may come before start() returns.
   std::optional<client::Worker> worker_;
-  std::jthread watcher_;  // Tells when the worker ends by itself.
+  std::jthread watcher_;  // Reports if the worker ends by itself.
 };
 
 }  // namespace baton::pipeline

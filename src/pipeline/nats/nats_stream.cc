@@ -22,8 +22,8 @@ using Statistics = std::unique_ptr<natsStatistics, NatsDestroy<natsStatistics_De
 constexpr std::string_view kAck = "+ACK";
 constexpr std::chrono::seconds kConnectTimeout{5};
 constexpr std::int64_t kApiTimeoutMs = 2'000;
-// A message that is delivered stays in the pipeline for as long as the sink is out. What gets lost
-// on its way is found by its missing number, or by the broken connection, and not by this.
+// A delivered message stays in the pipeline for the whole of an outage of the sink. A lost message
+// is found by its missing number, or by the broken connection, not by this timeout.
 constexpr std::chrono::nanoseconds kAckWait = std::chrono::hours{24 * 365};
 
 jsOptions api_options() {
@@ -45,7 +45,7 @@ Error api_error(natsStatus status, jsErrCode code, std::string_view doing) {
 Result<std::shared_ptr<NatsStream>> NatsStream::connect(const std::string& servers,
                                                         const std::string& stream,
                                                         const client::SecurityOptions& security) {
-  // Addresses are read as those of a store are.
+  // Addresses are parsed like those of a store.
   static constexpr std::array kOnlyNats{coord::StoreRow{&coord::kNatsKind, &coord::kNatsAdapter}};
   BATON_TRY(const coord::StoreUrl url, coord::parse_store_url("nats://" + servers, kOnlyNats));
   BATON_TRY(auto link,
@@ -112,7 +112,7 @@ Result<NatsStream::Consumer> NatsStream::consumer(const std::string& consumer) {
                                                consumer.c_str(), &options, &code);
   const coord::NatsConsumerInfo info(raw);
   if (status != NATS_OK) return api_error(status, code, fmt::format("consumer {}", consumer));
-  // Where nothing is acknowledged yet, it is what the consumer began with.
+  // If nothing is acknowledged yet, the position is the consumer's start.
   const std::uint64_t start = std::max<std::uint64_t>(info->Config->OptStartSeq, 1);
   return Consumer{.floor = std::max(info->AckFloor.Stream, start - 1),
                   .delivered = info->Delivered.Stream,

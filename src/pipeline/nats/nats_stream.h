@@ -12,7 +12,7 @@
 
 namespace baton::pipeline {
 
-/// A JetStream stream on a NATS server or cluster, over one connection, which comes back by itself.
+/// A JetStream stream on a NATS server or cluster, over one connection that reconnects by itself.
 /// Thread-safe.
 class NatsStream {
  public:
@@ -22,7 +22,7 @@ class NatsStream {
     std::uint64_t last = 0;
     std::uint64_t messages = 0;
     std::int64_t created_at_ns = 0;
-    bool keeps_read = true;  // Messages stay when they are acknowledged.
+    bool keeps_read = true;  // Acknowledged messages stay in the stream.
   };
   struct NewConsumer {
     std::string name{};
@@ -30,9 +30,9 @@ class NatsStream {
     std::uint64_t start = 1;
   };
   struct Consumer {
-    std::uint64_t floor = 0;      // Everything up to it is acknowledged.
-    std::uint64_t delivered = 0;  // The last that was.
-    std::uint64_t pending = 0;    // Not delivered yet.
+    std::uint64_t floor = 0;      // Everything up to this sequence is acknowledged.
+    std::uint64_t delivered = 0;  // The last delivered sequence.
+    std::uint64_t pending = 0;    // Messages not delivered yet.
   };
 
   static Result<std::shared_ptr<NatsStream>> connect(const std::string& servers,
@@ -43,7 +43,7 @@ class NatsStream {
   [[nodiscard]] const std::shared_ptr<coord::NatsLink>& link() const { return link_; }
   natsConnection* connection() { return link_->connection(); }
   [[nodiscard]] bool is_connected() const;
-  /// How often the connection has come back.
+  /// How often the connection was re-established.
   [[nodiscard]] std::uint64_t breaks() const;
   std::vector<std::string> servers() { return link_->servers(); }
 
@@ -52,14 +52,14 @@ class NatsStream {
   Result<std::vector<std::string>> consumers();
   /// Fails with not_found.
   Result<Consumer> consumer(const std::string& consumer);
-  /// A durable one that is pulled, and acknowledged up to a message.
+  /// Creates a durable pull consumer whose acknowledgements cover all messages up to one.
   Status create(const NewConsumer& consumer);
-  /// It is not there afterwards.
+  /// Removes the consumer; succeeds if it does not exist.
   Status remove(const std::string& consumer);
 
-  /// Acknowledges everything up to the message that `reply_subject` is of, and does not wait.
+  /// Acknowledges everything up to the message of `reply_subject`, without waiting.
   Status acknowledge(const std::string& reply_subject);
-  /// Waits until the server has done so.
+  /// The same, and waits until the server has confirmed.
   Status acknowledge(const std::string& reply_subject, std::chrono::milliseconds timeout);
 
  private:

@@ -17,15 +17,15 @@ constexpr std::uint64_t kParts = 1000;
 constexpr std::uint64_t kDuplicateDistanceMax = 10'000;
 constexpr int kDuplicateTries = 32;
 
-/// One way to break a field: what is written in its place, and the keyword that must object.
+/// One way to make a field invalid: the text in its place, and the keyword that must object.
 struct Breach {
   std::string_view what;
   std::string_view json;
   std::string_view keyword;
-  std::string_view below{};  // Where it objects, if not to the field itself.
+  std::string_view below{};  // Where the violation is reported, if not at the field itself.
 };
 
-/// How a field of each kind can be wrong, beyond being missing.
+/// How a field of each kind can be invalid, besides being missing.
 std::span<const Breach> breaches_of(FieldKind kind) {
   static constexpr auto kText = std::to_array<Breach>(
       {{"a number", "7", "type"}, {"null", "null", "type"}, {"empty", "\"\"", "minLength"}});
@@ -128,7 +128,7 @@ Flaws all_flaws() {
   return out;
 }
 
-/// A piece that every order has, and what it becomes.
+/// A part of every order, and its replacement.
 struct Replacement {
   std::string_view name;
   std::string_view from;
@@ -160,7 +160,7 @@ constexpr auto kBreaks = [] {
   return names;
 }();
 
-/// `valid`, spoilt in one of kBreaks' ways.
+/// `valid`, broken in one of kBreaks' ways.
 std::string spoil(std::string valid, std::string_view way, Random& random) {
   const auto* const replacement = std::ranges::find(kReplacements, way, &Replacement::name);
   if (replacement != kReplacements.end()) {
@@ -177,7 +177,7 @@ std::string spoil(std::string valid, std::string_view way, Random& random) {
   return std::string(1000, '[') + valid + std::string(1000, ']');  // too deep
 }
 
-/// One to one: two indexes never meet.
+/// One to one: two indexes never give the same value.
 std::uint64_t scramble(std::uint64_t value) {
   value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   value = (value ^ (value >> 27U)) * 0x94d049bb133111ebULL;

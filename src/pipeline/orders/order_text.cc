@@ -53,7 +53,7 @@ constexpr auto kItem = std::to_array<OrderField>({{"chrt_id", positive},
                                                   {"brand", text},
                                                   {"status", integer}});
 
-// As JSON writes them: some with escapes, some in other scripts.
+// In JSON's form: some with escapes, some in other scripts.
 constexpr auto kPeople = std::to_array<std::string_view>(
     {"Test Testov", "Anna Kowalska", "Jos\\u00e9 Garc\\u00eda", "Мария Иванова", "Li Wei",
      "Se\\u00e1n O'Brien", "Ren\\\"e\\\" M\u00fcller", "\u7530\u4e2d\u592a\u90ce", "Fatima Zahra",
@@ -99,7 +99,7 @@ class Writer {
       : order_uid_(order_uid), random_(random), change_(change) {
     const std::size_t count = 1 + random_.below(5);
     for (std::size_t i = 0; i < count; ++i) {
-      // Never free: the total must be more than 0.
+      // Never 0: the total must be more than 0.
       const std::uint64_t price = 100 + random_.below(100'000);
       const std::uint64_t sale = random_.below(100);
       items_.push_back({price, sale, price * (100 - sale) / 100});
@@ -123,7 +123,7 @@ class Writer {
     for (const OrderField& field : fields_of(object)) {
       const bool changed = hits(object) && change_->field == field.name;
       if (changed && change_->json.empty()) continue;
-      // Half of what is optional is not there.
+      // Half of the optional fields are left out.
       if (!changed && field.kind == optional && random_.chance(1, 2)) continue;
       write_name(field.name, first);
       if (changed) {
@@ -175,7 +175,7 @@ class Writer {
     if (name == "zip") return write("\"{:07}\"", random_.below(10'000'000));
     if (name == "city") return quoted(pick(kCities, random_));
     if (name == "address") {
-      // One draw after another: compilers differ in the order of arguments.
+      // One draw per statement: compilers differ in the order of evaluation of arguments.
       const std::string_view street = pick(kStreets, random_);
       return write("\"{} {}\"", street, 1 + random_.below(200));
     }
@@ -236,7 +236,7 @@ class Writer {
           second / 60 % 60, second % 60);
   }
 
-  /// A word that needs no escaping, or is escaped already.
+  /// A word that needs no escaping, or is already escaped.
   void quoted(std::string_view word) {
     out_ += '"';
     out_ += word;

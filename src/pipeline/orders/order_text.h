@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 
-/// The order model as the generator knows it: its fields, and how an order is written.
+/// The order model for the generator: its fields, and how an order is written.
 namespace baton::orders {
 
 enum class OrderObject : std::uint8_t { order, delivery, payment, item };
@@ -36,23 +36,22 @@ struct OrderField {
 
 /// The fields of an object, in the order in which they are written.
 std::span<const OrderField> fields_of(OrderObject object);
-/// "delivery.", "items[]." and the like: what comes before the name of a field.
+/// "delivery.", "items[]." and so on: the path before the name of a field.
 std::string_view path_of(OrderObject object);
-/// "/delivery", "/items/0" and the like.
+/// "/delivery", "/items/0" and so on.
 std::string_view pointer_of(OrderObject object);
 
 inline constexpr std::string_view kUnknownField = "no_such_field";
 inline constexpr std::string_view kWholeOrder = "*";
 
-/// What is done to one field of an order. Items: of the first one.
+/// A change to one field of an order; among items, of the first one.
 struct FieldChange {
   OrderObject object = OrderObject::order;
-  std::string_view field;  // Empty: one more, kUnknownField. kWholeOrder: the document.
-  std::string_view json;   // In the place of its value; empty: the member is left out.
+  std::string_view field;  // Empty: adds kUnknownField. kWholeOrder: replaces the document.
+  std::string_view json;   // Replaces the value; empty: the member is left out.
 };
 
-/// Writes the order `order_uid`. `random` decides everything that is left open; `change` may be
-/// null.
+/// Writes the order `order_uid`. `random` decides everything else; `change` may be null.
 std::string write_order(std::string_view order_uid, Random& random, const FieldChange* change);
 
 }  // namespace baton::orders

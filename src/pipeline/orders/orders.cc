@@ -11,7 +11,7 @@ using schema::ColumnMapping;
 using schema::ColumnType;
 using schema::TableMapping;
 
-// A test compares it with the file, byte for byte.
+// A test compares this text with the file, byte for byte.
 constexpr std::string_view kSchema = R"json({
   "$schema": "https://json-schema.org/draft/2020-12/schema",
   "title": "Order",

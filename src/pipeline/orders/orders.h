@@ -4,7 +4,7 @@
 
 #include "pipeline/schema/mapping.h"
 
-/// The shipped example: orders, as docs/pipeline-schema.md describes them.
+/// The shipped example: orders. docs/pipeline-schema.md describes them.
 namespace baton::orders {
 
 /// The text of examples/pipeline/order.schema.json.

@@ -47,7 +47,7 @@ TEST(Orders, TheShippedSchemaIsTheOneCompiledIn) {
   EXPECT_EQ(shipped, order_schema());
 }
 
-// The order that the model was made from.
+// The order that the model is based on.
 TEST(Orders, TheWellKnownOrderIsValidAndBecomesItsRows) {
   constexpr std::string_view kOrder = R"({
     "order_uid": "b563feb7b2b84b6test", "track_number": "WBILMTESTTRACK", "entry": "WBIL",
@@ -88,7 +88,7 @@ RC_GTEST_PROP(Orders, ValidOnesAreValidAndFitTheTables, (std::uint64_t seed, std
   RC_ASSERT(rows.rows().size() >= 4U && rows.rows().size() <= 8U);
 }
 
-// One for each rule: it must be that rule, at that place, that objects.
+// For each rule: exactly that rule must object, at the expected place.
 TEST(Orders, EveryFlawIsFoundByItsRule) {
   const OrderGenerator generator(7);
   Validator validator = order_validator();
@@ -129,12 +129,12 @@ TEST(Orders, EveryBreakIsBroken) {
 
 struct Seen {
   std::map<OrderFate, int> fates;
-  std::map<std::string, std::uint64_t> first;  // Of each order_uid, the record.
+  std::map<std::string, std::uint64_t> first;  // The first record of each order_uid.
   std::size_t bytes = 0;
   std::size_t items = 0;
 };
 
-// What a pipeline's test relies on: the fate that is told is the fate that is met.
+// What pipeline tests rely on: each record has the fate that the generator announces.
 TEST(Orders, TheRunIsAsItSaysItIs) {
   constexpr int kRecords = 20'000;
   OrderGenerator generator(11);
@@ -185,7 +185,7 @@ TEST(Orders, TheSameSeedGivesTheSameOrders) {
   }
 }
 
-// Golden: tests elsewhere, and numbers in reports, rely on them staying as they are.
+// Golden: other tests, and numbers in reports, rely on these orders staying the same.
 TEST(Orders, TheOrdersOfSeedOneNeverChange) {
   OrderGenerator generator(1);
   std::string all;
@@ -201,7 +201,7 @@ TEST(Orders, TheMixIsTheCallers) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     EXPECT_EQ(clean.generate(i).fate, OrderFate::valid);
     EXPECT_EQ(broken.generate(i).fate, OrderFate::broken);
-    // Of nothing: they are what they would repeat.
+    // There is nothing to repeat, so they are valid.
     EXPECT_EQ(duplicates.generate(i).fate, OrderFate::valid);
   }
 }

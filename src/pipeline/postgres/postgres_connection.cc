@@ -21,7 +21,7 @@ using flow::ErrorClass;
 using flow::SinkError;
 using std::chrono::milliseconds;
 
-// The server ends a statement at its own time-out; only one that is dead or stopped lets this pass.
+// The server ends a statement at its own timeout; only a dead or stopped server exceeds this.
 constexpr Duration kAnswerMargin = std::chrono::seconds(2);
 constexpr std::size_t kSqlstateSize = 5;
 
@@ -29,8 +29,8 @@ std::int64_t to_milliseconds(Duration time) {
   return std::max<std::int64_t>(1, std::chrono::duration_cast<milliseconds>(time).count());
 }
 
-/// On one line: libpq puts its advice on a second one, behind a tab. Spaces stay as they are, since
-/// sqlstate_in() knows a code by the two before it.
+/// The text on one line: libpq puts its advice on a second line, after a tab. Spaces are kept,
+/// because sqlstate_in() finds a code by the two spaces before it.
 std::string trimmed(std::string_view text) {
   std::string line;
   for (const char c : text) {
@@ -50,7 +50,7 @@ std::string_view field(const PGresult* result, int which) {
   return text == nullptr ? std::string_view{} : text;
 }
 
-/// Nothing when the statement succeeded.
+/// nullopt if the statement succeeded.
 std::optional<SinkError> error_of(const PGresult* result) {
   const ExecStatusType status = PQresultStatus(result);
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return std::nullopt;
@@ -80,7 +80,7 @@ using ParsedUrl = std::unique_ptr<PQconninfoOption, FreeOptions>;
 ParsedUrl parse_url(const std::string& url) {
   char* message = nullptr;
   ParsedUrl parsed(PQconninfoParse(url.c_str(), &message));
-  PQfreemem(message);  // It may quote the password.
+  PQfreemem(message);  // The message may quote the password.
   return parsed;
 }
 
@@ -156,7 +156,7 @@ PostgresConnection::MaybeError PostgresConnection::open(const PostgresConnection
   const Instant deadline = boot_time() + options.connect_timeout;
   const std::string user_timeout =
       std::to_string(to_milliseconds(options.statement_timeout + kAnswerMargin));
-  // What comes before the url is overruled by it.
+  // The URL overrides the settings before it.
   const std::array<const char*, 8> names{"keepalives_idle",           "keepalives_interval",
                                          "keepalives_count",          "tcp_user_timeout",
                                          "fallback_application_name", "dbname",
@@ -165,12 +165,13 @@ PostgresConnection::MaybeError PostgresConnection::open(const PostgresConnection
       "10", "5", "3", user_timeout.c_str(), "baton", options.url.c_str(), "UTF8", nullptr};
   connection_.reset(PQconnectStartParams(names.data(), values.data(), 1));
   if (connection_ == nullptr) return lost();
-  PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);  // For the SQLSTATE.
-  // Otherwise they go to the standard error, for every row if a trigger says so.
+  // So that messages contain the SQLSTATE.
+  PQsetErrorVerbosity(connection_.get(), PQERRORS_VERBOSE);
+  // Otherwise notices go to standard error, for every row if a trigger raises one.
   PQsetNoticeReceiver(connection_.get(), [](void*, const PGresult*) {}, nullptr);
   if (auto error = connect(deadline)) return flow::while_connecting(failed(*std::move(error)));
   PQsetErrorVerbosity(connection_.get(), PQERRORS_DEFAULT);
-  // Otherwise sending, or closing with much to send, waits for a server that does not read.
+  // Otherwise sending, or closing with unsent data, blocks if the server does not read.
   PQsetnonblocking(connection_.get(), 1);
   auto error = set_up_session();
   if (!error.has_value()) return std::nullopt;
@@ -197,7 +198,7 @@ PostgresConnection::MaybeError PostgresConnection::connect(Instant deadline) {
 SinkError PostgresConnection::connect_error() const {
   const std::string message = trimmed(PQerrorMessage(connection_.get()));
   std::string code = sqlstate_in(message);
-  // The server asks for a password and there is none: libpq's own error has no code.
+  // The server asks for a password and none is given: libpq's own error has no code.
   if (code.empty() && PQconnectionNeedsPassword(connection_.get()) != 0) code = "28P01";
   return {.error_class = class_of_postgres(code),
           .code = code,
@@ -208,8 +209,8 @@ PostgresConnection::MaybeError PostgresConnection::set_up_session() {
   PostgresParameters parameters;
   parameters.add_text(std::to_string(to_milliseconds(options_.statement_timeout)));
   PostgresResult result;
-  // A worker that is stopped in the midst of a transaction must not keep its locks, and what we
-  // call written is on the disk.
+  // A worker that stops during a transaction must not keep its locks, and rows that are reported as
+  // written must be on the disk.
   return run(
       "SELECT set_config('statement_timeout', $1::text, false), "
       "set_config('idle_in_transaction_session_timeout', $1::text, false), "
@@ -222,7 +223,7 @@ Instant PostgresConnection::answer_deadline() const {
   return boot_time() + options_.statement_timeout + kAnswerMargin;
 }
 
-/// As libpq wants parameters.
+/// Parameters in the form that libpq takes.
 struct PostgresConnection::Arguments {
   explicit Arguments(const PostgresParameters& parameters)
       : count(static_cast<int>(parameters.size())), formats(parameters.size(), 1) {
@@ -282,15 +283,15 @@ PostgresConnection::MaybeError PostgresConnection::finish(int sent, Instant dead
   while (true) {
     PostgresResult next;
     if (auto broken = next_result(deadline, next)) {
-      // What the server said before the connection broke tells more.
+      // An error from before the connection broke is more specific.
       close();
       return error.has_value() ? error : broken;
     }
     if (next.get() == nullptr) break;
     if (!error.has_value()) error = error_of(next.get());
     result = std::move(next);
-    // Then libpq may have errors without end; and only the end of the results means that the
-    // transaction is in.
+    // On a broken connection libpq may return errors without end, and only the end of the results
+    // proves that the transaction is committed.
     if (PQstatus(connection_.get()) == CONNECTION_BAD) return failed(error.value_or(lost()));
   }
   if (error.has_value()) return failed(*std::move(error));
@@ -303,7 +304,7 @@ PostgresConnection::MaybeError PostgresConnection::flush(Instant deadline) {
     if (left == 0) return std::nullopt;
     if (left < 0) return lost();
     if (auto error = wait(true, deadline)) return error;
-    // A server that wants to get rid of something first reads no more until it is.
+    // A server that has unsent data may stop reading until that data is read.
     if (PQconsumeInput(connection_.get()) == 0) return lost();
   }
 }
@@ -327,7 +328,7 @@ PostgresConnection::MaybeError PostgresConnection::wait(bool to_write, Instant d
     pollfd waited{.fd = PQsocket(connection_.get()),
                   .events = static_cast<short>(to_write ? POLLIN | POLLOUT : POLLIN),
                   .revents = 0};
-    // While it connects, what may be read is not what it waits for.
+    // While connecting, only writability is awaited.
     if (to_write && PQstatus(connection_.get()) != CONNECTION_OK) waited.events = POLLOUT;
     const int ready = ::poll(&waited, 1, static_cast<int>(to_milliseconds(left)));
     if (ready > 0) return std::nullopt;

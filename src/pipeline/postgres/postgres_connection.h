@@ -17,12 +17,12 @@ struct pg_result;
 namespace baton::pipeline {
 
 struct PostgresConnectionOptions {
-  std::string url{};  // As libpq takes it: an address or a list of settings.
+  std::string url{};  // In libpq's form: a URL or a list of settings.
   Duration connect_timeout = std::chrono::seconds(5);
   Duration statement_timeout = std::chrono::seconds(30);
 };
 
-/// What a statement answered, as text.
+/// The result of a statement, as text.
 class PostgresResult {
  public:
   PostgresResult() = default;
@@ -31,9 +31,9 @@ class PostgresResult {
   [[nodiscard]] std::size_t rows() const;
   [[nodiscard]] bool is_null(std::size_t row, std::size_t column) const;
   [[nodiscard]] std::string_view text(std::size_t row, std::size_t column) const;
-  /// Of a column that holds integers.
+  /// The value in a column of integers.
   [[nodiscard]] std::int64_t number(std::size_t row, std::size_t column) const;
-  /// Of one that failed: what the server says first, without details, which quote records.
+  /// The first message of a failed statement, without its details, which quote records.
   [[nodiscard]] std::string_view message() const;
   [[nodiscard]] pg_result* get() const { return result_.get(); }
 
@@ -44,10 +44,10 @@ class PostgresResult {
   std::unique_ptr<pg_result, Clear> result_;
 };
 
-/// A connection, used by one thread at a time. No call waits longer than a little more than the
-/// time-outs: a server that is there and does not answer is out, like one that is not there.
+/// A connection, used by one thread at a time. No call waits much longer than the timeouts: a
+/// server that does not answer is unavailable, like one that cannot be reached.
 ///
-/// Invariant: after an outage it is closed, so that whoever goes on begins by opening it.
+/// Invariant: after an outage the connection is closed, so that the next user begins by opening it.
 class PostgresConnection {
  public:
   using MaybeError = std::optional<flow::SinkError>;
@@ -55,14 +55,15 @@ class PostgresConnection {
   MaybeError open(const PostgresConnectionOptions& options);
   void close() { connection_.reset(); }
   [[nodiscard]] bool is_open() const { return connection_ != nullptr; }
-  /// Open, and nothing has come on it that nobody asked for: the end of the session, most likely.
+  /// Whether the connection is open and has received no unexpected data, most likely the end of the
+  /// session.
   [[nodiscard]] bool is_quiet() const;
 
   MaybeError prepare(const std::string& name, const std::string& sql);
-  /// A statement that was prepared, in a transaction of its own.
+  /// Runs a prepared statement, in a transaction of its own.
   MaybeError run_prepared(const std::string& name, const PostgresParameters& parameters,
                           PostgresResult& result);
-  /// Any other statement; a transaction that it begins goes on with the next one.
+  /// Runs any other statement; a transaction that it begins continues with the next one.
   MaybeError run(const std::string& sql, const PostgresParameters& parameters,
                  PostgresResult& result);
   MaybeError run(const std::string& sql);
@@ -76,16 +77,16 @@ class PostgresConnection {
   struct Arguments;
 
   MaybeError connect(Instant deadline);
-  /// Why it could not be made.
+  /// Why the connection could not be made.
   [[nodiscard]] flow::SinkError connect_error() const;
   MaybeError set_up_session();
-  /// What was just sent: to its end. `sent` is what libpq said of sending it.
+  /// Completes the statement that was just sent. `sent` is libpq's result of sending it.
   MaybeError finish(int sent, Instant deadline, PostgresResult& result);
   MaybeError flush(Instant deadline);
-  /// Waits for the next result; an empty one is the end.
+  /// Waits for the next result; an empty one means the end.
   MaybeError next_result(Instant deadline, PostgresResult& result);
   MaybeError wait(bool to_write, Instant deadline);
-  /// Closes the connection if it is worth nothing after `error`.
+  /// Closes the connection if it is unusable after `error`.
   flow::SinkError failed(flow::SinkError error);
   [[nodiscard]] flow::SinkError lost() const;
   [[nodiscard]] Instant answer_deadline() const;
@@ -94,11 +95,11 @@ class PostgresConnection {
   std::unique_ptr<pg_conn, Finish> connection_;
 };
 
-/// "host:port/database", without what is secret.
+/// "host:port/database", without secrets.
 std::string postgres_name(const std::string& url);
 
-/// The SQLSTATE in a verbose message about a connection that could not be made, which libpq gives
-/// in no other way; of several servers that were tried, the one that leaves the most hope.
+/// The SQLSTATE in a verbose message about a failed connection, where libpq has no other way to get
+/// it; if several servers were tried, the code that is most likely to pass.
 std::string sqlstate_in(std::string_view message);
 
 }  // namespace baton::pipeline

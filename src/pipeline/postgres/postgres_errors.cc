@@ -13,18 +13,18 @@ struct Rule {
   ErrorClass error_class;
 };
 
-// The first that fits counts.
+// The first rule that matches counts.
 constexpr std::array kSqlstates = std::to_array<Rule>({
     {"40001", ErrorClass::retry},  // Serialization failure.
     {"40P01", ErrorClass::retry},  // Deadlock.
     {"40003", ErrorClass::retry},  // Statement completion unknown.
     {"55P03", ErrorClass::retry},  // Lock not available.
-    {"57014", ErrorClass::retry},  // Statement time-out.
-    // Unique violation. Statements name the idempotency key as what they do nothing about, so that
-    // what is not unique is something else.
+    {"57014", ErrorClass::retry},  // Statement timeout.
+    // Unique violation. Statements handle conflicts of the idempotency key, so this is about
+    // another column.
     {"23505", ErrorClass::poison},
-    // The session has lost our statements, or was ended while it waited: a new one has what we
-    // need.
+    // The session has lost its prepared statements, or was ended while it waited: a new session
+    // works.
     {"26000", ErrorClass::outage},
     {"25P03", ErrorClass::outage},
     {"08", ErrorClass::outage},     // Connection.
@@ -35,14 +35,14 @@ constexpr std::array kSqlstates = std::to_array<Rule>({
     {"28", ErrorClass::config},     // Authorization.
     {"3D", ErrorClass::config},     // No such database.
     {"3F", ErrorClass::config},     // No such schema.
-    {"42", ErrorClass::config},     // No such table or column, no right.
+    {"42", ErrorClass::config},     // No such table or column, or no permission.
     {"22", ErrorClass::poison},     // Data.
     {"23502", ErrorClass::poison},  // Not null.
     {"23503", ErrorClass::poison},  // Foreign key.
     {"23514", ErrorClass::poison},  // Check.
     {"23P01", ErrorClass::poison},  // Exclusion.
     {"21000", ErrorClass::poison},  // Cardinality.
-    {"54", ErrorClass::poison},     // Limits of the program.
+    {"54", ErrorClass::poison},     // Limits of the server.
     {"P0001", ErrorClass::poison},  // Raised by a trigger.
 });
 

@@ -6,10 +6,10 @@
 
 namespace baton::pipeline {
 
-/// What an error means, by its SQLSTATE. None at all means that the connection is gone: libpq gives
-/// none after a killed backend, whatever it says of the connection.
+/// The class of an error, by its SQLSTATE. An empty SQLSTATE means that the connection is lost:
+/// libpq has none after a killed backend, even if it reports the connection as good.
 flow::ErrorClass class_of_postgres(std::string_view sqlstate);
-/// A statement that took too long may do with half the records.
+/// Whether a statement took too long, which half the records may avoid.
 bool is_statement_timeout(std::string_view sqlstate);
 
 }  // namespace baton::pipeline

@@ -52,7 +52,7 @@ std::expected<SinkMarks, SinkError> PostgresMarks::claim(PostgresConnection& con
   }
   auto marks = claim_rows(connection, partition, next);
   if (marks.has_value()) {
-    // If it is not known whether it came through, the next claim makes yet another epoch.
+    // If it is unknown whether the commit succeeded, the next claim makes another epoch.
     if (auto error = connection.run("COMMIT")) marks = std::unexpected(*std::move(error));
   } else if (connection.is_open()) {
     if (connection.run("ROLLBACK").has_value()) connection.close();
@@ -121,7 +121,7 @@ PostgresMarks::MaybeError PostgresMarks::replace(PostgresConnection& connection,
       "done_below) SELECT $1::text, $2::text, $3::bigint, lane, $7::bigint, $5::bigint, "
       "$6::bigint, $6::bigint FROM generate_series(0, $4::bigint - 1) AS lane",
       parameters, result);
-  // Somebody else has claimed a new partition at the same time.
+  // Another process claimed a new partition at the same time.
   if (error.has_value() && error->code == "23505") error->error_class = ErrorClass::retry;
   return error;
 }

@@ -13,8 +13,8 @@
 
 namespace baton::pipeline {
 
-/// The marks of exactly_once_effect, in the table baton_marks. The batch's own statement moves them
-/// (see postgres_batch_sql()); this is the rest of what is done to them, on the caller's
+/// The marks of exactly_once_effect, in the table baton_marks. The statement of a batch moves them
+/// (see postgres_batch_sql()); this class does everything else with them, on the caller's
 /// connection.
 class PostgresMarks {
  public:
@@ -33,9 +33,10 @@ class PostgresMarks {
                                                   std::uint32_t partition, std::int64_t next) const;
   MaybeError settle(PostgresConnection& connection, std::uint32_t partition, std::uint64_t epoch,
                     std::int64_t next) const;
-  /// Are there marks of another layout that are not settled? Then claim() would fail.
+  /// Fails if there are marks of another layout that are not settled: claim() would fail, too.
   MaybeError check_layout(PostgresConnection& connection) const;
-  /// Is one of `moves` not where it should be? Nothing was written: which, and what follows.
+  /// Called when nothing was written: returns which of `moves` is not where it should be, and what
+  /// follows.
   MaybeError explain(PostgresConnection& connection, std::span<const MarkMove> moves) const;
 
   /// The parameters of a batch that come after the rows.
@@ -56,10 +57,10 @@ class PostgresMarks {
   std::expected<SinkMarks, flow::SinkError> claim_rows(PostgresConnection& connection,
                                                        std::uint32_t partition,
                                                        std::int64_t next) const;
-  /// The same lanes go on where they were.
+  /// The same lanes continue from their marks.
   MaybeError take_over(PostgresConnection& connection, std::uint32_t partition,
                        const std::vector<Row>& rows, SinkMarks& marks) const;
-  /// All lanes anew, at marks.begin.
+  /// Replaces all lanes' marks, at marks.begin.
   MaybeError replace(PostgresConnection& connection, std::uint32_t partition,
                      SinkMarks& marks) const;
 

@@ -8,7 +8,7 @@
 namespace baton::pipeline {
 namespace {
 
-// PostgreSQL's numbers for its own types never change.
+// PostgreSQL never changes the numbers of its own types.
 constexpr std::uint32_t kTypeInt8 = 20;
 constexpr std::uint32_t kTypeText = 25;
 constexpr std::uint32_t kNull = 0xffffffff;

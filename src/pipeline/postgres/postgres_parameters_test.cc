@@ -63,9 +63,9 @@ TEST(PostgresErrors, HaveTheClassOfTheirSqlstate) {
   EXPECT_EQ(class_of_postgres("40P01"), ErrorClass::retry);
   EXPECT_EQ(class_of_postgres("42P01"), ErrorClass::config);
   EXPECT_EQ(class_of_postgres("22001"), ErrorClass::poison);
-  // Never of the idempotency key, for which statements say what to do.
+  // Never about the idempotency key, whose conflicts the statements handle.
   EXPECT_EQ(class_of_postgres("23505"), ErrorClass::poison);
-  // A pooler gave us another session: no record is to blame.
+  // A connection pooler switched the session: no record is the cause.
   EXPECT_EQ(class_of_postgres("26000"), ErrorClass::outage);
 }
 
@@ -78,7 +78,7 @@ TEST(PostgresErrors, AConnectionsErrorIsInItsMessage) {
                         "running on that host and accepting TCP/IP connections?"),
             "");
   EXPECT_EQ(sqlstate_in("FATAL:  database \"3D000:\" does not exist"), "");
-  // Of two servers one may come up yet.
+  // One of two servers may still come up.
   EXPECT_EQ(sqlstate_in("FATAL:  57P03: starting up\nFATAL:  28P01: no"), "57P03");
   EXPECT_EQ(sqlstate_in("FATAL:  28P01: no\nFATAL:  57P03: starting up"), "57P03");
 }

@@ -39,7 +39,7 @@ std::unique_ptr<LaneWriter> PostgresSink::writer(std::uint32_t /*lane*/) {
 }
 
 std::optional<SinkError> PostgresSink::connect() {
-  // It is used now and then only, and the server may have been gone meanwhile.
+  // This connection is used rarely, and the server may have been restarted since.
   if (connection_.is_quiet()) return std::nullopt;
   return connection_.open(connection_options());
 }

@@ -17,16 +17,17 @@ namespace baton::pipeline {
 struct PostgresSinkOptions {
   std::string url{};
   std::string pipeline{};
-  std::string source{};  // What rows say of where they came from.
+  std::string source{};  // The origin that rows record.
   std::uint32_t lanes = 1;
-  bool by_partition = false;  // What goes through which lane; for the marks.
+  bool by_partition = false;  // How records are spread over lanes; for the marks.
   bool exactly_once = false;
   Duration statement_timeout = std::chrono::seconds(30);
   Duration connect_timeout = std::chrono::seconds(5);
   std::size_t document_bytes_max = std::size_t{1} << 20U;
 };
 
-/// Rows into PostgreSQL. Each lane has a connection of its own, and one more is for the rest.
+/// Writes rows to PostgreSQL. Each lane has its own connection, and one more serves everything
+/// else.
 class PostgresSink : public Sink {
  public:
   PostgresSink(PostgresSinkOptions options, schema::Schema schema, schema::Mapping mapping);
@@ -52,7 +53,7 @@ class PostgresSink : public Sink {
   schema::Mapping mapping_;
   PostgresMarks marks_;
 
-  std::mutex mutex_;  // Of the connection.
+  std::mutex mutex_;  // Guards the connection.
   PostgresConnection connection_;
 };
 

@@ -40,7 +40,7 @@ PostgresColumn column_of(const ColumnMapping& column) {
   return shape;
 }
 
-/// $1, $2, ... as they are used.
+/// Numbers $1, $2, ... in the order of use.
 class Places {
  public:
   std::string next(std::string_view type) { return fmt::format("${}::{}", ++used_, type); }
@@ -49,7 +49,7 @@ class Places {
   std::size_t used_ = 0;
 };
 
-/// What `each` says of the columns, by their places: "c0, c1".
+/// The text of `each` for every column, by its index: "c0, c1".
 template <class Each>
 std::string listed(const TableMapping& table, Each each) {
   std::string all;
@@ -77,7 +77,7 @@ std::string from_array(std::string_view name, ColumnType type) {
   return fmt::format("{}::{}", name, column_of({.name = {}, .path = {}, .type = type}).type);
 }
 
-/// "c0, c1::jsonb": as the table wants them.
+/// "c0, c1::jsonb": with casts to the table's types.
 std::string values(const TableMapping& table) {
   return listed(table, [&](std::size_t i) {
     return from_array(fmt::format("c{}", i), table.columns[i].type);
@@ -105,15 +105,15 @@ std::string first_table(const schema::Mapping& mapping, bool marked, Places& pla
   if (!mapping.key().empty()) {
     sql += fmt::format(" ON CONFLICT ({}) DO NOTHING", sql_name(mapping.key()));
   }
-  // By partition and offset a document finds out whether it was its own row that went in.
+  // By partition and offset a document can tell whether its own row was inserted.
   return sql + fmt::format(" RETURNING {} AS part, {} AS pos{})", kPartitionColumn, kOffsetColumn,
                            marked && !mapping.key().empty()
                                ? fmt::format(", {} AS held", sql_name(mapping.key()))
                                : "");
 }
 
-// One flag for each document, in an array: looking into it takes the same time whatever the planner
-// thinks of how many there are, which a join does not.
+// One flag for each document, in an array: an access takes constant time, whatever number of
+// documents the planner expects, which is not true of a join.
 constexpr std::string_view kFlags =
     ", _flags AS MATERIALIZED (SELECT array_agg(is_new ORDER BY number) AS are_new FROM ("
     "SELECT bool_or(is_new) AS is_new, min(number) AS number FROM ("
@@ -129,9 +129,9 @@ std::string other_table(const schema::Mapping& mapping, std::size_t place, Place
       aliases(table), mapping.key().empty() ? "" : " WHERE (SELECT are_new FROM _flags)[document]");
 }
 
-/// Documents that are not new and whose key nobody has: neither the table, as it was before, nor
-/// this batch. The look at the table is a subquery that the planner cannot turn into a join with
-/// all of it.
+/// Documents that were not inserted and whose key no row has: neither in the table, as it was
+/// before, nor in this batch. The table is read by a subquery that the planner cannot turn into a
+/// join with the whole table.
 std::string lost_documents(const schema::Mapping& mapping) {
   const std::size_t place = mapping.key_column();
   const std::string key =
@@ -144,7 +144,7 @@ std::string lost_documents(const schema::Mapping& mapping) {
       sql_name(mapping.tables().front().name), sql_name(mapping.key()), key, key);
 }
 
-/// What was new; an error if a document is lost.
+/// The flags of new documents; an error if a document is lost.
 std::string flags_unless_lost() {
   return fmt::format(
       "CASE WHEN lost = 0 THEN are_new ELSE ARRAY[('{} ' || lost)::integer > 0] END "
@@ -152,8 +152,8 @@ std::string flags_unless_lost() {
       kRowNotTaken);
 }
 
-/// A mark that is not there is an error, so that nothing of the statement is done. The text that is
-/// no integer is what tells it from others.
+/// A missing mark is an error, so that nothing of the statement takes effect. The error is a cast
+/// of a text that is not an integer, by which it is recognised.
 std::string marks(Places& places) {
   const std::string pipeline = places.next("text");
   const std::string origin = places.next("text");
@@ -209,7 +209,7 @@ std::vector<std::string> postgres_create_sql(const schema::Mapping& mapping, std
   std::vector<std::string> statements{
       fmt::format("CREATE TABLE {} ({})", sql_name(shape.name), fmt::join(columns, ", "))};
   if (table == 0 || mapping.key().empty()) return statements;
-  // Whoever reads an order wants its items.
+  // An index, because queries look up the rows of a document by its key.
   const std::string& key = mapping.tables().front().columns[mapping.key_column()].path;
   const auto carried = std::ranges::find(shape.columns, key, &ColumnMapping::path);
   if (carried != shape.columns.end()) {

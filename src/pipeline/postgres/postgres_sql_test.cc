@@ -42,7 +42,7 @@ TEST(PostgresSql, ABatchIsOneStatement) {
       "WHERE (SELECT are_new FROM _flags)[document]) SELECT are_new FROM _flags");
 }
 
-// The parameters of the marks come last, whatever the tables; the fence stands before the rows.
+// The parameters of the marks come last, for any tables; the check of the marks precedes the rows.
 TEST(PostgresSql, MarksMoveInTheSameStatement) {
   const std::string sql = postgres_batch_sql(compiled(small_mapping()), true);
   EXPECT_TRUE(sql.starts_with("WITH _moved AS (UPDATE baton_marks ")) << sql;

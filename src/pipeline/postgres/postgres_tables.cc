@@ -28,10 +28,10 @@ Error database_error(const flow::SinkError& error) {
           fmt::format("{}{}{}", error.code, error.code.empty() ? "" : ": ", error.text)};
 }
 
-/// "character varying(10)" is one, too.
+/// "character varying(10)" counts as the type, too.
 bool is_type(std::string_view found, std::string_view type) {
   const std::string_view name = found.substr(0, found.find('('));
-  // "timestamp(3) with time zone": the parentheses are in the midst.
+  // "timestamp(3) with time zone": the parentheses are in the middle.
   return found == type || name == type ||
          (type == "timestamp with time zone" && found.starts_with("timestamp") &&
           found.ends_with(" with time zone"));
@@ -44,7 +44,7 @@ class TableCheck {
     name_.add_text(sql_name(table_));
   }
 
-  /// Empty: there is no such table.
+  /// Empty if the table does not exist.
   Result<FoundColumns> columns() {
     PostgresResult result;
     const auto error = connection_.run(
@@ -75,7 +75,7 @@ class TableCheck {
     return {};
   }
 
-  /// Over exactly these columns, so that ON CONFLICT can name them.
+  /// A unique index over exactly these columns, so that ON CONFLICT can name them.
   Status has_unique_index(const std::vector<std::string>& columns) {
     PostgresParameters parameters = name_;
     std::vector<std::string> sorted = columns;
@@ -127,7 +127,7 @@ class TableCheck {
   PostgresParameters name_;
 };
 
-/// A table, and all that is to be known of it.
+/// A table, with its expected columns and keys.
 struct Wanted {
   std::string table{};
   std::vector<PostgresColumn> columns{};
@@ -165,7 +165,7 @@ Status make(PostgresConnection& connection, const Wanted& wanted) {
   return {};
 }
 
-/// Compares the tables; `apply`: makes those that are missing.
+/// Compares the tables; `apply`: creates those that are missing.
 Result<TablesCheck> look(PostgresConnection& connection, const std::vector<Wanted>& all,
                          bool apply) {
   TablesCheck done;
@@ -184,7 +184,7 @@ Result<TablesCheck> look(PostgresConnection& connection, const std::vector<Wante
   return done;
 }
 
-/// Whoever has it makes tables; it ends with the transaction.
+/// The process that holds this lock creates tables; the lock ends with the transaction.
 constexpr const char* kLock = "SELECT pg_advisory_xact_lock(hashtext('baton pipeline tables'))";
 
 }  // namespace
@@ -194,14 +194,15 @@ Result<TablesCheck> check_postgres_tables(PostgresConnection& connection,
   const std::vector<Wanted> all = all_wanted(mapping, marks);
   BATON_TRY(TablesCheck found, look(connection, all, false));
   if (!apply || found.missing.empty()) return found;
-  // Others may find them missing at the same time: the first one makes them all.
+  // Other processes may find the tables missing at the same time: the first one creates all of
+  // them.
   auto error = connection.run("BEGIN ISOLATION LEVEL READ COMMITTED");
   if (!error.has_value()) error = connection.run(kLock);
   Result<TablesCheck> made = TablesCheck{};
   if (!error.has_value()) made = look(connection, all, true);
   if (!error.has_value() && made.has_value()) error = connection.run("COMMIT");
   if (error.has_value()) made = database_error(*error);
-  // What is left of a transaction that did not end well goes with the connection.
+  // The rest of a failed transaction ends with the connection.
   if (!made.has_value()) connection.close();
   return made;
 }

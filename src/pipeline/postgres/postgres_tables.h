@@ -7,8 +7,8 @@
 
 namespace baton::pipeline {
 
-/// Compares the database with the mapping. `apply`: makes the tables that are missing; nothing else
-/// is ever changed. Answers what it made, or would make.
+/// Compares the database with the mapping. `apply`: creates missing tables; nothing else is ever
+/// changed. Returns what it created or would create.
 Result<TablesCheck> check_postgres_tables(PostgresConnection& connection,
                                           const schema::Mapping& mapping, bool marks, bool apply);
 

@@ -14,9 +14,9 @@ using flow::ErrorClass;
 using flow::SinkError;
 
 constexpr const char* kBatch = "baton_batch";
-constexpr const char* kRaised = "22P02";  // By a text that is no integer.
+constexpr const char* kRaised = "22P02";  // Raised by a cast of a text that is not an integer.
 
-/// A source that redelivers may have the same record in a batch twice.
+/// A source that redelivers may have the same record twice in a batch.
 bool has_a_record_twice(std::span<const Item> items) {
   std::vector<std::pair<std::uint32_t, std::int64_t>> places;
   places.reserve(items.size());
@@ -50,7 +50,7 @@ PostgresWriter::MaybeError PostgresWriter::connect() {
 std::optional<SinkError> PostgresWriter::write(std::span<Item> items) {
   if (items.empty()) return std::nullopt;
   if (has_a_record_twice(items)) {
-    // Which of the two went in could not be told: they go one after the other.
+    // It could not be told which of the two was inserted, so they are written one after the other.
     return SinkError{.error_class = ErrorClass::retry,
                      .text = "a record is in the batch twice",
                      .halve_batch = true};
@@ -78,7 +78,7 @@ std::optional<SinkError> PostgresWriter::write(std::span<Item> items) {
 
 SinkError PostgresWriter::explain(SinkError error, std::string_view message,
                                   std::span<const MarkMove> moves) {
-  // A trigger may say the same of a record that has these words: then the marks are as they were.
+  // A trigger may raise the same text: then the marks are unchanged.
   if (!options_.marks.has_value() || error.code != kRaised) return error;
   if (message.contains(kRowNotTaken)) return row_not_taken();
   if (!message.contains(kMarkMissed)) return error;
@@ -128,8 +128,8 @@ PostgresWriter::MaybeError PostgresWriter::look_up(std::span<Item* const> items)
   add_column(mapping_.tables().front().columns[mapping_.key_column()], keys);
   PostgresResult result;
   auto error = connection_.run(postgres_holders_sql(mapping_), parameters_, result);
-  // With marks nothing is written twice, so that these are others; and the batch is in, which has
-  // seen them.
+  // With marks no record is written twice, so these are duplicates of other records; the batch,
+  // which has found them, is committed.
   if (error.has_value() && !options_.marks.has_value()) return error;
   if (options_.marks.has_value()) {
     for (Item* const item : items) item->fate = Fate::duplicate;

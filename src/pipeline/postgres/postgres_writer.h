@@ -20,7 +20,7 @@ struct PostgresWriterOptions {
   std::optional<PostgresMarks> marks{};  // With exactly_once_effect.
 };
 
-/// One lane's connection, on which each batch is one statement.
+/// One lane's connection. Each batch is one statement.
 class PostgresWriter : public LaneWriter {
  public:
   PostgresWriter(PostgresWriterOptions options, schema::Mapping mapping);
@@ -33,10 +33,10 @@ class PostgresWriter : public LaneWriter {
   MaybeError connect();
   void add_rows(std::span<const Item> items);
   void add_column(const schema::ColumnMapping& column, std::span<const schema::Cell> cells);
-  /// What the failure of a batch means: `error`, unless the statement itself raised it.
+  /// The meaning of a batch's failure: `error`, unless the statement itself raised it.
   flow::SinkError explain(flow::SinkError error, std::string_view message,
                           std::span<const MarkMove> moves);
-  /// Those that were not new: replays of themselves, or duplicates of others.
+  /// Sets the fate of items that were not new: replays of themselves, or duplicates of others.
   MaybeError look_up(std::span<Item* const> items);
 
   PostgresWriterOptions options_;
@@ -47,7 +47,7 @@ class PostgresWriter : public LaneWriter {
   std::vector<std::int64_t> numbers_;
 };
 
-/// In `flags`, an array of booleans as PostgreSQL writes it ('{t,f}'), is the one at `place` true?
+/// Whether the flag at `place` is true in `flags`, a PostgreSQL array of booleans ('{t,f}').
 bool is_set(std::string_view flags, std::size_t place);
 
 }  // namespace baton::pipeline

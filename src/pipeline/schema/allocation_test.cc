@@ -1,5 +1,5 @@
-// A good document must not allocate, once the validator has seen a few like it: memory is then no
-// matter of how many records there are.
+// A valid document must not allocate, once the validator has seen a few like it: memory then does
+// not depend on the number of records.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ std::atomic<std::uint64_t> allocations{0};
 
 }  // namespace
 
-// Of the whole test program; they count and do nothing else.
+// Replaces operator new of the whole test program, only to count.
 void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
   ++allocations;
   return std::malloc(size);

@@ -1,6 +1,6 @@
-// Arbitrary schemas: each is compiled or refused with a reason, and what is compiled answers a set
-// of documents in bounded time. Also regular expressions: every one that is translated for RE2 is
-// one that RE2 takes or refuses, never one that it misunderstands into a crash.
+// Arbitrary schemas: each is compiled or refused with a reason, and a compiled one answers a set of
+// documents in bounded time. Also regular expressions: RE2 accepts or refuses each translated one,
+// and never crashes.
 
 #include <array>
 #include <cstddef>

@@ -10,7 +10,7 @@
 namespace baton::schema {
 namespace {
 
-__extension__ using Wide = unsigned __int128;  // Not ISO C++, so -Wpedantic wants the mark.
+__extension__ using Wide = unsigned __int128;  // Not ISO C++: -Wpedantic needs the mark.
 
 /// Whether |a| < |b|.
 bool is_smaller(const Decimal& a, const Decimal& b) {
@@ -73,8 +73,8 @@ Decimal Decimal::parse(std::string_view number) {
 bool Decimal::is_multiple_of(const Decimal& divisor) const {
   BATON_ASSERT(divisor.is_positive() && divisor.digits.size() <= kMultipleOfDigitsMax);
   if (digits.empty()) return true;
-  // The last digit is not zero, so no power of ten divides the digits: the divisor's unit must not
-  // be larger than ours.
+  // The last digit is not zero, so no power of ten divides the digits: the divisor's exponent must
+  // not be larger than this one's.
   if (exponent < divisor.exponent) return false;
   std::uint64_t modulus = 0;
   for (const char c : divisor.digits) modulus = modulus * 10 + static_cast<std::uint64_t>(c - '0');

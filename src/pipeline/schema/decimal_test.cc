@@ -85,7 +85,7 @@ TEST(Decimal, Int64HasItsLimits) {
   EXPECT_FALSE(d("0.5").to_int64().has_value());
 }
 
-// Integers, shifted: the machine's arithmetic must agree.
+// Shifted integers: the results must agree with integer arithmetic.
 RC_GTEST_PROP(Decimal, AgreesWithIntegers, (std::int32_t a, std::int32_t b)) {
   const auto shifted = [](std::int32_t value) {
     return Decimal::parse(fmt::format("{}e-3", value));

@@ -48,7 +48,7 @@ std::optional<int> parse_offset(std::string_view text) {
   return text[0] == '-' ? -offset : offset;
 }
 
-/// Takes ".123" from the front of `rest`. False when there is a point and no digit.
+/// Removes ".123" from the front of `rest`. False if there is a point without a digit.
 bool skip_fraction(std::string_view& rest) {
   if (!rest.starts_with('.')) return true;
   rest.remove_prefix(1);
@@ -64,7 +64,7 @@ constexpr bool is_atom_character(char c) {
          std::string_view("!#$%&'*+-/=?^_`{|}~").find(c) != std::string_view::npos;
 }
 
-/// Each part between dots is not empty, and `fits`.
+/// Whether each part between dots is not empty, and `fits`.
 template <class Fits>
 bool dotted(std::string_view text, Fits fits) {
   while (true) {
@@ -114,7 +114,7 @@ constexpr bool is_unreserved_or_sub_delimiter(char c) {
          std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
 }
 
-/// What RFC 3986 lets stand for itself, `more`, and %XX.
+/// Whether the text has only RFC 3986's unreserved characters, `more`, and %XX.
 bool is_uri_text(std::string_view text, std::string_view more) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
@@ -146,7 +146,7 @@ bool is_authority(std::string_view text) {
   return port.empty() || (port[0] == ':' && std::ranges::all_of(port.substr(1), is_digit));
 }
 
-/// How many of the eight groups `text` holds, an IPv4 address at its end counting for two; -1 when
+/// How many of the eight groups `text` has, where an IPv4 address at its end counts as two; -1 if
 /// it is something else.
 int ipv6_groups(std::string_view text, bool may_end_in_ipv4) {
   if (text.empty()) return 0;

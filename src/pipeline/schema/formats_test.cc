@@ -1,4 +1,4 @@
-// Beyond what the official suite asks of formats.
+// Cases beyond the official suite's tests of formats.
 #include "pipeline/schema/formats.h"
 
 #include <gtest/gtest.h>

@@ -30,11 +30,11 @@ std::string_view explain(simdjson::error_code code) {
 
 }  // namespace
 
-/// simdjson's first stage alone: where each token begins. Its ondemand and dom front ends hide the
-/// tokens: the one copies every key, the other refuses integers past 64 bits.
+/// simdjson's first stage only: where each token begins. Its ondemand and dom front ends hide the
+/// tokens: ondemand copies every key, dom refuses integers beyond 64 bits.
 class JsonDocument::Indexer {
  public:
-  /// The offsets of all tokens, and the length of `bytes` after them.
+  /// The offsets of all tokens, followed by the length of `bytes`.
   simdjson::error_code index(std::string_view bytes, std::span<const std::uint32_t>& tokens) {
     if (const auto code = reserve(bytes.size()); code != simdjson::SUCCESS) return code;
     const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());  // NOLINT
@@ -127,7 +127,7 @@ std::string JsonDocument::pointer(JsonIndex at) const {
     if (nodes_[here].kind == JsonKind::object) {
       while (!leads_there(child + 1)) child = nodes_[child + 1].next;
       append_pointer(out, nodes_[child].text());
-      if (child == at) break;  // A key stands for its value.
+      if (child == at) break;  // A key means its value.
       here = child + 1;
     } else {
       std::size_t place = 0;

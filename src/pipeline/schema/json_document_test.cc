@@ -51,7 +51,7 @@ TEST(JsonDocument, APointerLeadsToEachValue) {
   EXPECT_EQ(document.pointer(document.member(document.child(array, "0"), "~")), "/a~1b/0/~0");
   EXPECT_EQ(document.pointer(document.child(document.child(array, "1"), "1")), "/a~1b/1/1");
   EXPECT_EQ(document.pointer(document.member(0, "")), "/");
-  // A key stands for its value.
+  // A key means its value.
   EXPECT_EQ(document.pointer(array - 1), "/a~1b");
 }
 
@@ -150,7 +150,7 @@ TEST(JsonDocument, SizeHasALimit) {
   EXPECT_EQ(status.error().code, Errc::malformed);
 }
 
-// Few keys are compared as they come, many are sorted at the end: both must see it.
+// Few keys are compared when they are read, many are sorted at the end: both must find it.
 TEST(JsonDocument, AKeyTwiceIsFoundInObjectsOfEverySize) {
   for (int keys = 1; keys < 100; ++keys) {
     std::string text = "{";
@@ -207,7 +207,7 @@ TEST(JsonText, CodePointsAreCountedNotBytes) {
 TEST(JsonText, AnExcerptIsShortAndOnOneLine) {
   EXPECT_EQ(excerpt("a\nb"), "a\\x0ab");
   EXPECT_EQ(excerpt(std::string(100, 'x')), std::string(64, 'x') + "...");
-  // Never half of a code point.
+  // Never a part of a code point.
   EXPECT_EQ(excerpt(std::string(63, 'x') + "\u7530"), std::string(63, 'x') + "...");
 }
 
@@ -231,7 +231,7 @@ bool same(std::string_view a, std::string_view b) {
   EXPECT_TRUE(one.read(a).has_value() && other.read(b).has_value());
   std::uint64_t steps = 1000;
   const bool result = equal(one, 0, other, 0, steps);
-  // What is equal hashes alike.
+  // Equal values have equal hashes.
   ValueHasher hasher;
   EXPECT_TRUE(!result || hasher.hash(one, 0) == hasher.hash(other, 0)) << a << b;
   return result;
@@ -255,7 +255,7 @@ TEST(JsonValues, EqualityIsOfMeaningNotOfWriting) {
   EXPECT_FALSE(same("true", "false"));
 }
 
-// Members in the opposite order make the search long: it ends when the steps do.
+// Members in the opposite order make the search long: it must end when the steps are used up.
 TEST(JsonValues, ComparingEndsWithTheSteps) {
   std::string forth = "{";
   std::string back = "{";

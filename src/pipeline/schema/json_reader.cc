@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::uint32_t kKeysComparedOneByOne = 32;
 constexpr std::size_t kOnHeapBytes = 64;
-constexpr std::size_t kSmallDigits = 18;  // What always fits 63 bits.
+constexpr std::size_t kSmallDigits = 18;  // Always fits into 63 bits.
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Reads a number as JSON writes it. Each step answers false when the grammar ends there.
+/// Reads a number in JSON's form. Each step returns false if the text does not match the grammar.
 class NumberScanner {
  public:
   explicit NumberScanner(std::string_view token) : at_(token.data()), end_(at_ + token.size()) {}
@@ -33,7 +33,7 @@ class NumberScanner {
     if (take('e') || take('E')) return exponent();
     return at_ == end_;
   }
-  /// Why scan() failed: a number, but with an exponent past the limit.
+  /// Whether scan() failed because of an exponent beyond the limit.
   [[nodiscard]] bool is_too_large() const { return too_large_; }
   [[nodiscard]] bool is_small() const { return integral_ && count_ <= kSmallDigits; }
   [[nodiscard]] std::int64_t small() const {
@@ -91,8 +91,8 @@ JsonReader::JsonReader(JsonDocument& document, std::string_view bytes,
       nodes_(document.nodes_.data()),
       backslash_(bytes.data() + std::min(bytes.find('\\'), bytes.size())) {
   document_.unescaped_.clear();
-  // Nodes point into it: it must not move while it is filled, and what is unescaped only shrinks.
-  // On the heap, so that it does not move with the document either.
+  // Nodes point into it, so it must not move while it is filled; unescaped text is never longer. On
+  // the heap, so that it does not move with the document either.
   if (backslash_ != bytes.data() + bytes.size()) {
     document_.unescaped_.reserve(std::max(bytes.size(), kOnHeapBytes));
   }
@@ -272,7 +272,7 @@ bool JsonReader::keys_differ(JsonIndex object) {
 }
 
 JsonReader::Step JsonReader::broken(std::string text) {
-  // The last of the tokens is the end of the document.
+  // The last token is the end of the document.
   error_ = exhausted() ? fmt::format("at the end: {}", text)
                        : fmt::format("at byte {}: {}", tokens_[at_], text);
   return Step::broken;

@@ -11,8 +11,8 @@
 
 namespace baton::schema {
 
-/// From the offsets of tokens to the nodes of a document: JSON's grammar as a machine with a stack
-/// of its own. Lives for one document.
+/// Makes the nodes of a document from the offsets of tokens: JSON's grammar as a machine with an
+/// explicit stack. Lives for one document.
 class JsonReader {
  public:
   /// `tokens` ends with the length of `bytes`.
@@ -25,7 +25,7 @@ class JsonReader {
   struct Open {
     JsonIndex node;
     std::uint32_t count;
-    std::uint64_t hashes;  // A bit for each hash among its keys.
+    std::uint64_t hashes;  // A bit for each hash of its keys.
     JsonKind kind;
   };
 
@@ -37,19 +37,19 @@ class JsonReader {
   Step literal(std::string_view word, JsonKind kind, bool flag);
   Step number();
   Step string();
-  /// Adds a node for the string at hand. False when it is broken.
+  /// Adds a node for the present string. False if the string is invalid.
   bool add_string(JsonKind kind);
   bool has_escapes(std::string_view token);
   bool unescape_string(JsonNode& node, std::string_view token);
-  /// The key that was read last is new in its object. Large objects are checked when they close.
+  /// Whether the last key is new in its object. Large objects are checked when they close.
   bool key_is_new(const JsonNode& key);
   bool keys_differ(JsonIndex object);
   Step broken(std::string text);
 
   [[nodiscard]] bool exhausted() const { return at_ + 1 >= tokens_.size(); }
-  /// The first character of the token at hand; 0 at the end.
+  /// The first character of the present token; 0 at the end.
   [[nodiscard]] char peek() const { return exhausted() ? '\0' : bytes_[tokens_[at_]]; }
-  /// The token at hand, without the white space after it.
+  /// The present token, without the white space after it.
   [[nodiscard]] std::string_view token() const {
     const char* const begin = bytes_.data() + tokens_[at_];
     const char* end = bytes_.data() + tokens_[at_ + 1];
@@ -73,11 +73,11 @@ class JsonReader {
   JsonDocument& document_;
   std::string_view bytes_;
   std::span<const std::uint32_t> tokens_;
-  JsonNode* nodes_;     // The document's: room for one of each token.
-  std::size_t at_ = 0;  // Among the tokens.
+  JsonNode* nodes_;     // The document's nodes, with room for one per token.
+  std::size_t at_ = 0;  // Index of the present token.
   JsonIndex size_ = 0;  // Nodes so far.
   std::size_t depth_ = 0;
-  const char* backslash_;  // The next one at or after the token at hand, or the end.
+  const char* backslash_;  // The first backslash at or after the present token, or the end.
   std::array<Open, kDepthMax> opened_;
   std::string error_;
 };

@@ -13,11 +13,11 @@ namespace baton::schema {
 struct SchemaNodes;
 
 /// A compiled JSON Schema: the subset of draft 2020-12 that docs/pipeline-schema.md lists. A handle
-/// to something that never changes: copies are cheap, and any number of threads may use them.
+/// to an immutable object: copies are cheap, and any number of threads may use them.
 class Schema {
  public:
-  /// The error names the JSON pointer and the keyword. A keyword that is not supported is an error:
-  /// a rule that somebody wrote is never passed over in silence.
+  /// The error names the JSON pointer and the keyword. An unsupported keyword is an error, so that
+  /// no rule of a schema is silently ignored.
   static Result<Schema> compile(std::string_view text);
 
   [[nodiscard]] const SchemaNodes& nodes() const { return *nodes_; }

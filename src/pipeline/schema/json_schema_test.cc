@@ -1,4 +1,4 @@
-// What the compiler refuses, and what it says.
+// Which schemas the compiler refuses, and with which errors.
 #include "pipeline/schema/json_schema.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ TEST(JsonSchema, TheErrorNamesThePlaceAndTheKeyword) {
   });
 }
 
-// A rule that nobody checks would be worse than none.
+// A rule that is not checked would be worse than none.
 TEST(JsonSchema, WhatIsNotSupportedIsAnErrorWhereverItIs) {
   for (const auto* keyword :
        {"unevaluatedProperties", "unevaluatedItems", "$anchor", "$dynamicRef", "$dynamicAnchor",
@@ -67,7 +67,7 @@ TEST(JsonSchema, AnnotationsMeanNothing) {
             "good");
 }
 
-// There it hides what is beside it; a schema that relies on either would mean two things.
+// In draft 7 $ref hides its siblings; a schema with such siblings would have two meanings.
 TEST(JsonSchema, OfDraft7AReferenceStandsAlone) {
   const auto of_draft7 = [](std::string_view rest) {
     return fmt::format(R"({{"$schema": "http://json-schema.org/draft-07/schema#",
@@ -154,7 +154,7 @@ TEST(JsonSchema, AReferenceMustLeadToASchemaInTheFile) {
   });
 }
 
-// For the same value, round and round: no document could ever be done.
+// The reference returns to the same value for ever: no document could be validated.
 TEST(JsonSchema, AnEndlessReferenceIsRefused) {
   expect_all({
       {R"({"$ref": "#"})", R"(#: "$ref" leads back here for the same value, without end)"},

@@ -16,7 +16,7 @@ constexpr std::uint32_t kNoHex = 0x10000;
 bool is_high_surrogate(std::uint32_t unit) { return unit >= 0xd800 && unit < 0xdc00; }
 bool is_low_surrogate(std::uint32_t unit) { return unit >= 0xdc00 && unit < 0xe000; }
 
-/// Reads "XXXX", or "XXXX\uYYYY" for a pair, from the front of `rest`, and takes it away.
+/// Removes and reads "XXXX", or "XXXX\uYYYY" for a pair, at the front of `rest`.
 bool unescape_unicode(std::string_view& rest, std::string& out) {
   std::uint32_t unit = hex4(rest);
   if (unit == kNoHex || is_low_surrogate(unit)) return false;
@@ -32,7 +32,7 @@ bool unescape_unicode(std::string_view& rest, std::string& out) {
   return true;
 }
 
-/// What the letter after a backslash stands for; 0 when it is not one of the simple escapes.
+/// The meaning of the letter after a backslash; 0 if it is not one of the simple escapes.
 char simple_escape(char letter) {
   switch (letter) {
     case '"':
@@ -137,7 +137,7 @@ bool unescape(std::string_view inside, std::string& out) {
 }
 
 std::size_t code_points(std::string_view text) {
-  // All bytes but those that go on with a code point.
+  // All bytes except continuation bytes of a code point.
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }

@@ -11,25 +11,26 @@
 
 namespace baton::schema {
 
-/// Appends what the inside of a JSON string means. False, with `out` half written, when it has an
-/// escape that JSON does not know, or half of a surrogate pair, which no UTF-8 can express.
+/// Appends the unescaped inside of a JSON string. False, with `out` half written, if it has an
+/// unknown escape, or half of a surrogate pair, which UTF-8 cannot express.
 bool unescape(std::string_view inside, std::string& out);
-/// Appends one code point as UTF-8. It must not be a surrogate, nor past U+10FFFF.
+/// Appends one code point as UTF-8. It must not be a surrogate or beyond U+10FFFF.
 void append_utf8(std::string& out, std::uint32_t code_point);
-/// The four hexadecimal digits at the front of `text`; past 0xffff when they are not.
+/// The value of the four hexadecimal digits at the front of `text`; more than 0xffff if they are
+/// not.
 std::uint32_t hex4(std::string_view text);
 
-/// How many code points valid UTF-8 has.
+/// The number of code points in valid UTF-8.
 std::size_t code_points(std::string_view text);
 
 /// Appends "/name" with ~ and / escaped as RFC 6901 says.
 void append_pointer(std::string& pointer, std::string_view name);
 
-/// The names that a JSON pointer in a URI's fragment leads through: "/a~1b/c%25" is "a/b" and "c%".
-/// It must be empty or begin with a slash.
+/// The names in a JSON pointer in a URI's fragment: "/a~1b/c%25" is "a/b" and "c%". The fragment
+/// must be empty or begin with a slash.
 Result<std::vector<std::string>> pointer_steps(std::string_view fragment);
 
-/// What an error quotes: the first kExcerptBytes, cut between code points, on one line.
+/// The text that an error quotes: the first kExcerptBytes, cut between code points, on one line.
 std::string excerpt(std::string_view text);
 
 /// The same as ==, for names, which are short.
@@ -56,7 +57,7 @@ inline bool same_name(std::string_view a, std::string_view b) {
   return !differ(std::uint64_t{}, size - 8);
 }
 
-/// A hash for tables of names. Not stable, and weak: those who use it bound their chains otherwise.
+/// A hash for tables of names. Not stable, and weak: its users bound their chains in other ways.
 inline std::uint64_t name_hash(std::string_view name) {
   constexpr std::uint64_t kMultiplier = 0x9e3779b97f4a7c15ULL;
   std::uint64_t head = 0;

@@ -22,7 +22,7 @@ bool equal_numbers(const JsonNode& a, const JsonNode& b) {
   return Decimal::parse(a.text()) == Decimal::parse(b.text());
 }
 
-/// Two nodes without their children.
+/// Compares two nodes without their children.
 bool equal_nodes(const JsonNode& a, const JsonNode& b) {
   const bool both_texts = (a.kind == JsonKind::string || a.kind == JsonKind::key) &&
                           (b.kind == JsonKind::string || b.kind == JsonKind::key);
@@ -37,7 +37,7 @@ bool equal_nodes(const JsonNode& a, const JsonNode& b) {
   }
 }
 
-/// Pairs of values that have yet to be compared.
+/// The pairs of values that are still to be compared.
 class Comparison {
  public:
   Comparison(const JsonDocument& a, const JsonDocument& b, std::uint64_t& steps)
@@ -63,9 +63,9 @@ class Comparison {
       other = b_.node(other).next;
     }
   }
-  /// False when a key of the one is not in the other. The numbers of members are the same.
+  /// False if a key of one object is not in the other. Both have the same number of members.
   bool members(JsonIndex object_a, JsonIndex object_b) {
-    JsonIndex guess = object_b + 1;  // Mostly the members are in the same order.
+    JsonIndex guess = object_b + 1;  // Usually the members are in the same order.
     for (JsonIndex key = object_a + 1; key < a_.node(object_a).next; key = a_.node(key + 1).next) {
       JsonIndex other = guess;
       while (!same_key(key, other)) {
@@ -110,7 +110,7 @@ bool equal(const JsonDocument& a, JsonIndex at_a, const JsonDocument& b, JsonInd
 std::uint64_t ValueHasher::hash(const JsonDocument& document, JsonIndex at) {
   const JsonIndex end = document.node(at).next;
   hashes_.resize(end - at);
-  // Children come after their parents: from the end, each parent finds theirs done.
+  // Children come after their parents: from the end, the hashes of the children are always known.
   for (JsonIndex node = end; node-- > at;) hashes_[node - at] = hash_node(document, node, at);
   return hashes_[0];
 }

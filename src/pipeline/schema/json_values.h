@@ -7,13 +7,13 @@
 
 namespace baton::schema {
 
-/// Whether two values are the same, as JSON Schema counts: 1 is 1.0, and the order of members means
-/// nothing. Each comparison of two nodes takes one of `steps`; when none is left the answer is no,
-/// and the caller must not trust it.
+/// Whether two values are equal by JSON Schema's rules: 1 equals 1.0, and the order of members does
+/// not matter. Each comparison of two nodes takes one of `steps`; if none is left the result is
+/// false, and the caller must not trust it.
 bool equal(const JsonDocument& a, JsonIndex at_a, const JsonDocument& b, JsonIndex at_b,
            std::uint64_t& steps);
 
-/// Hashes that are the same for equal() values. Reused, it stops allocating.
+/// Hashes that are the same for equal() values. A reused object stops allocating.
 class ValueHasher {
  public:
   std::uint64_t hash(const JsonDocument& document, JsonIndex at);

@@ -23,15 +23,15 @@ bool fits_a_double(std::string_view number) {
 
 }  // namespace
 
-/// Goes over one document after another: finds where the paths of a scope lead, writes the rows of
-/// its tables, then does the same for each element of its arrays.
+/// Walks one document after another: finds the values of a scope's paths, writes the rows of its
+/// tables, and then does the same for each element of its arrays.
 class Mapper::Walk {
  public:
   explicit Walk(const Mapping::Plan& plan) : plan_(plan), found_(plan.paths.size(), kMissing) {
     places_.resize(plan.scopes.size(), 0);
   }
 
-  /// How many cells the last document took: the next one is likely to take about as many.
+  /// The number of cells of the last document, as an estimate for the next one.
   [[nodiscard]] std::size_t cells_before() const { return cells_; }
 
   Status run(const JsonDocument& document, DocumentRows& rows) {
@@ -55,13 +55,13 @@ class Mapper::Walk {
   }
 
  private:
-  /// A scope whose rows are written, and whose arrays are being gone through.
+  /// A scope whose rows are written, and whose arrays are being visited.
   struct Visit {
     ScopeId scope;
-    std::size_t inner;  // The arrays that were begun.
-    JsonIndex element;  // The next of the last one,
+    std::size_t inner;  // The number of arrays that were begun.
+    JsonIndex element;  // The next element of the last array,
     JsonIndex end;
-    std::size_t place;  // and how many were before it.
+    std::size_t place;  // and how many elements were before it.
   };
 
   Status begin(ScopeId scope, JsonIndex at) {
@@ -75,7 +75,7 @@ class Mapper::Walk {
     return {};
   }
 
-  /// Goes on to the next array of the scope; drops the visit when there is none.
+  /// Continues with the next array of the scope; drops the visit if there is none.
   Status next_array(Visit& visit) {
     const Scope& scope = plan_.scopes[visit.scope];
     if (visit.inner == scope.inner.size()) {
@@ -129,7 +129,7 @@ class Mapper::Walk {
 
   Status write_row(std::size_t place) {
     const PlannedTable& table = plan_.tables[place];
-    // The document and each element have a row whatever they are; a member, if it is there.
+    // The document and each element always have a row; a member has one if it exists.
     const bool always = plan_.scopes[plan_.paths[table.row].scope].element == table.row;
     if (!always && is_absent(found_[table.row])) return {};
     const TableMapping& mapping = plan_.mapping.tables[place];
@@ -170,7 +170,7 @@ class Mapper::Walk {
   Result<Cell> text(JsonIndex at) {
     const JsonNode& node = document_->node(at);
     if (node.kind == JsonKind::array || node.kind == JsonKind::object) return unfit(at, "a text");
-    // Only an escape can bring it in.
+    // Only an escape can contain it.
     if (node.kind == JsonKind::string && node.flag &&
         node.text().find('\0') != std::string_view::npos) {
       return malformed(
@@ -182,7 +182,7 @@ class Mapper::Walk {
   Result<Cell> integer(JsonIndex at) {
     const JsonNode& node = document_->node(at);
     if (node.kind != JsonKind::number) return unfit(at, "an integer");
-    // Small ones are written as we would, but for -0.
+    // Small numbers are already in the form that we write, except for -0.
     if (node.is_small() && node.small() != 0) return node.text();
     number_.assign(node.text());
     const auto value = number_.to_int64();
@@ -232,8 +232,8 @@ class Mapper::Walk {
   const JsonDocument* document_ = nullptr;
   DocumentRows* rows_ = nullptr;
   std::size_t cells_ = 0;
-  std::vector<JsonIndex> found_;     // Where each path leads, in its scope's element at hand.
-  std::vector<std::size_t> places_;  // Of each scope's element at hand.
+  std::vector<JsonIndex> found_;     // The value of each path, in the present element of its scope.
+  std::vector<std::size_t> places_;  // The index of each scope's present element.
   std::vector<Visit> visits_;
   std::vector<std::pair<PathId, JsonIndex>> open_;
   Decimal number_;

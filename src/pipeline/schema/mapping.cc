@@ -26,7 +26,7 @@ struct PathStep {
 
 Error bad(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
-/// "a.b[].c" as a, b of which each, c.
+/// Splits "a.b[].c" into a, each element of b, and c.
 Result<std::vector<PathStep>> parse_path(std::string_view path) {
   if (path.size() > kColumnPathBytesMax) {
     return bad(fmt::format("has {} bytes; the limit is {}", path.size(), kColumnPathBytesMax));
@@ -50,7 +50,7 @@ Result<std::vector<PathStep>> parse_path(std::string_view path) {
   return steps;
 }
 
-/// Names of tables and columns go into SQL in quotes; what quotes cannot hold is refused.
+/// Names of tables and columns are quoted in SQL; names that cannot be quoted are refused.
 Status check_identifier(std::string_view what, std::string_view name) {
   const auto unfit = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"'; };
   if (name.empty()) return bad(fmt::format("{} has no name", what));
@@ -104,7 +104,7 @@ class MappingCompiler {
     BATON_TRY_STATUS(find_key());
     return Mapping(std::move(plan_));
   }
-  /// What it looked at last: what is wrong, when it fails.
+  /// The part that was examined last, which is wrong if compilation fails.
   [[nodiscard]] const std::string& part() const { return part_; }
 
  private:
@@ -149,7 +149,8 @@ class MappingCompiler {
     if (!found.has_value()) {
       return bad(fmt::format("the path \"{}\" {}", excerpt(column.path), found.error().text));
     }
-    // The arrays on the way must be those of the table's rows: others have no one value.
+    // The arrays in the path must be those of the table's rows: in others the path has no single
+    // value.
     const ScopeId wanted = plan_->paths[found->path].scope;
     ScopeId scope = plan_->paths[row].scope;
     while (scope != wanted && scope != 0) {

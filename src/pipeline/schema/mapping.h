@@ -16,7 +16,7 @@
 
 namespace baton::schema {
 
-/// What a column holds, and how a Cell writes it.
+/// The type of a column, and the form of its Cell.
 enum class ColumnType : std::uint8_t {
   text,       // A string; a number or boolean as the document writes it. Never U+0000, which
               // PostgreSQL cannot store.
@@ -32,41 +32,43 @@ std::string_view to_string(ColumnType type);
 struct ColumnMapping {
   std::string name;
   // From the root of the document, names between dots: "delivery.name". In a table of an array's
-  // elements, "items[].price" is the element's own, "order_uid" its document's, and "items[].#" the
-  // element's place, from 0.
+  // elements, "items[].price" is a value of the element, "order_uid" a value of its document, and
+  // "items[].#" the index of the element, from 0.
   std::string path;
   ColumnType type = ColumnType::text;
-  bool optional = false;  // Missing or null becomes NULL; otherwise the document is refused.
+  bool optional = false;  // Missing or null becomes NULL; without this, the document is refused.
 };
 
 struct TableMapping {
   std::string name;
-  // "": one row for each document. "delivery": one if it is there. "items[]": one for each element.
+  // "": one row for each document. "delivery": one if that member exists. "items[]": one for each
+  // element.
   std::string rows;
   std::vector<ColumnMapping> columns;
 };
 
-/// From a document to rows of tables, as it is configured.
+/// The configured mapping from a document to rows of tables.
 struct RowMapping {
   std::vector<TableMapping> tables;  // The first has one row for each document.
-  std::string key;  // The column of the first table that is the idempotency key; empty: none is.
+  // The column of the first table that is the idempotency key; empty if there is none.
+  std::string key;
 };
 
-/// A checked and compiled RowMapping. A handle to something that never changes, like Schema.
+/// A checked and compiled RowMapping. A handle to an immutable object, like Schema.
 class Mapping {
  public:
-  /// The error names the table and the column; `wrong_part` is where they stand in the mapping:
+  /// The error names the table and the column; `wrong_part` is their place in the mapping:
   /// "tables[1].columns.price".
   static Result<Mapping> compile(RowMapping mapping, std::string* wrong_part = nullptr);
 
-  /// Whether documents that keep `schema` can have what the paths lead to, in a type that the
-  /// columns take. What the schema leaves open passes. Errors as those of compile().
+  /// Whether documents that match `schema` can have values at the paths, of types that the columns
+  /// accept. Anything that the schema does not restrict passes. Errors are like those of compile().
   [[nodiscard]] Status check(const Schema& schema, std::string* wrong_part = nullptr) const;
 
   [[nodiscard]] const std::vector<TableMapping>& tables() const;
-  /// The idempotency key, a column of the first table; empty: there is none.
+  /// The idempotency key, a column of the first table; empty if there is none.
   [[nodiscard]] const std::string& key() const;
-  /// Its place among the first table's columns.
+  /// Its index among the first table's columns.
   [[nodiscard]] std::size_t key_column() const;
   /// For RowBatch.
   [[nodiscard]] std::span<const std::size_t> columns_of_tables() const;
@@ -81,8 +83,8 @@ class Mapping {
   std::shared_ptr<const Plan> plan_;
 };
 
-/// Makes rows of documents, walking each once more, from one path to the next. Each thread has its
-/// own; once warm it allocates nothing but what the rows themselves take.
+/// Makes rows of documents, walking each document once. Each thread has its own; once warm it
+/// allocates only the memory of the rows.
 class Mapper {
  public:
   explicit Mapper(Mapping mapping);
@@ -92,11 +94,11 @@ class Mapper {
   Mapper(Mapper&&) noexcept;
   Mapper& operator=(Mapper&&) noexcept;
 
-  /// Fails with malformed, table, column and pointer, when the document does not fit the columns:
-  /// the rows are empty then. A schema that asks for the same never lets it come to that.
+  /// Fails with malformed, table, column and pointer if the document does not fit the columns: the
+  /// rows are empty then. A schema that requires the same excludes this error.
   Status map(const JsonDocument& document, DocumentRows& rows);
 
-  /// The idempotency key of a document that may be invalid otherwise, for the log; nothing if it
+  /// The idempotency key of a document that may be invalid otherwise, for the log; nullopt if it
   /// has none.
   [[nodiscard]] std::optional<std::string> key(const JsonDocument& document) const;
 

@@ -13,7 +13,7 @@
 namespace baton::schema {
 namespace {
 
-/// What a column of a type takes.
+/// The JSON types that a column of this type accepts.
 TypeSet taken_by(ColumnType type) {
   switch (type) {
     case ColumnType::text: return kString | kNumber | kBoolean;
@@ -28,18 +28,18 @@ TypeSet taken_by(ColumnType type) {
 
 }  // namespace
 
-/// What a schema says of each place that paths lead to. Only what holds for every document counts:
-/// of `anyOf` and the like nothing is known, and what nothing is known of may be there.
+/// What a schema says about each place in a path. Only rules that hold for every document count:
+/// `anyOf` and similar keywords are ignored, and places without rules may exist.
 class MappingCheck {
  public:
   MappingCheck(const SchemaNodes& nodes, const Mapping::Plan& plan)
       : nodes_(nodes), plan_(plan), places_(plan.paths.size()) {
     enter(0, {0});
-    // Places stand behind those that they are in.
+    // Places come after the places that contain them.
     for (PathId path = 0; path < plan_.paths.size(); ++path) look_into(path);
   }
 
-  /// Why nothing can be there, for a sentence that begins with the path.
+  /// Why a value cannot exist there, for a sentence that begins with the path.
   [[nodiscard]] const std::string& problem(PathId path) const { return places_[path].problem; }
   [[nodiscard]] TypeSet types(PathId path) const { return places_[path].types; }
 
@@ -82,7 +82,7 @@ class MappingCheck {
     pass_on(path, node.element, kArray, rules_of_element);
   }
 
-  /// `type` is what `path` must be, to have anything in it.
+  /// `type` is the type that `path` must have to contain anything.
   template <class RulesOf>
   void pass_on(PathId path, PathId inner, TypeSet type, const RulesOf& rules_of) {
     const Place& place = places_[path];
@@ -119,7 +119,7 @@ class MappingCheck {
   }
 
   static std::vector<SubschemaId> rules_of_element(const Subschema& rule) {
-    // Which of a prefix and the rest it will be is not known.
+    // With a prefix it is unknown which subschema applies to an element.
     const bool known =
         rule.array != nullptr && rule.array->prefix.empty() && rule.array->items != kNoSubschema;
     return known ? std::vector<SubschemaId>{rule.array->items} : std::vector<SubschemaId>{};

@@ -11,24 +11,24 @@
 
 namespace baton::schema {
 
-/// A place in documents that some path leads through. Places make a tree; the root is 0.
+/// A place in documents that some path passes. Places form a tree; the root is 0.
 using PathId = std::uint32_t;
 inline constexpr PathId kNoPath = std::numeric_limits<PathId>::max();
 
 /// The document, or one element of an array: all paths of a scope have one value at a time. Scopes
-/// make a tree, too, with the document as 0.
+/// also form a tree; the document is 0.
 using ScopeId = std::uint32_t;
 
 struct PathNode {
-  std::string text;  // As one writes it.
+  std::string text;  // In the form of the config.
   ScopeId scope = 0;
-  NameTable names;  // Its members that paths lead to,
+  NameTable names;  // Its members that are in paths,
   std::vector<PathId> members;
-  PathId element = kNoPath;  // and its elements, which are a scope of their own.
+  PathId element = kNoPath;  // and its elements, which are another scope.
 };
 
 struct Scope {
-  PathId array = kNoPath;  // Of the parent scope.
+  PathId array = kNoPath;  // A path of the parent scope.
   PathId element = 0;
   std::vector<PathId> paths;
   std::vector<ScopeId> inner;
@@ -37,7 +37,7 @@ struct Scope {
 
 struct PlannedColumn {
   PathId path = 0;
-  bool is_place = false;  // "#": the place of the element that is `path`.
+  bool is_place = false;  // "#": the index of the element at `path`.
 };
 
 struct PlannedTable {

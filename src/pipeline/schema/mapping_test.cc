@@ -20,7 +20,7 @@ ColumnMapping column(std::string name, std::string path, ColumnType type = text,
       .name = std::move(name), .path = std::move(path), .type = type, .optional = may_be_missing};
 }
 
-/// One table of whole documents, with a key `id` before the columns given.
+/// One table of whole documents, with a key `id` before the given columns.
 RowMapping one_table(std::vector<ColumnMapping> columns) {
   columns.insert(columns.begin(), column("id", "id"));
   return {.tables = {{.name = "t", .rows = "", .columns = std::move(columns)}}, .key = "id"};
@@ -84,7 +84,7 @@ TEST(Mapping, AnArrayBecomesRowsOfAChildTable) {
                               column("place", "items[].tags[].#", integer),
                               column("tag", "items[].tags[]")}}},
       .key = "id"};
-  // The key comes last: rows that need it are not written before it is known.
+  // The key comes last: rows that need the key are not written before it is known.
   EXPECT_EQ(rows_of(mapping, R"({"items":[{"tags":["x","y"],"name":"a"},{"name":"b","tags":[]},
                                           {"name":"c"}], "buyer":{"name":"Ann"}, "id":"k"})"),
             "orders: 'k'\n"
@@ -96,11 +96,11 @@ TEST(Mapping, AnArrayBecomesRowsOfAChildTable) {
             "items: 'k' '2' 'c'\n");
   EXPECT_EQ(rows_of(mapping, R"({"id":"k","items":null,"buyer":null})"), "orders: 'k'\n");
   EXPECT_EQ(rows_of(mapping, R"({"id":"k","items":{}})"), "/items is object; it must be an array");
-  // Nothing is passed over: an element that is null has no name, and that is an error.
+  // Nothing is ignored: an element that is null has no name, and that is an error.
   EXPECT_EQ(rows_of(mapping, R"({"id":"k","items":[null]})"),
             "column items.name: items[].name is missing");
   EXPECT_EQ(rows_of(mapping, "null"), "column orders.id: id is missing");
-  // An element without the value is not silently one with the value of the element before.
+  // An element without the value must not get the value of the element before it.
   EXPECT_EQ(rows_of(mapping, R"({"id":"k","items":[{"name":"a"},{}]})"),
             "column items.name: items[].name is missing");
 }
@@ -227,7 +227,7 @@ std::string refusal_by(std::string_view schema, std::vector<ColumnMapping> colum
   return status.has_value() ? "good" : fmt::format("{}: {}", part, status.error().text);
 }
 
-// Every document would be refused, or every cell NULL.
+// Every document would be refused, or every cell would be NULL.
 TEST(Mapping, APathThatTheSchemaRulesOutIsNamed) {
   constexpr std::string_view kSchema = R"({
     "type": "object", "additionalProperties": false,

@@ -15,7 +15,7 @@
 namespace baton::schema {
 namespace {
 
-// The insides of classes. RE2's own \s and . are ASCII's; ECMA's are Unicode's.
+// The contents of classes. RE2's own \s and . are ASCII's; ECMA's are Unicode's.
 constexpr std::string_view kSpaces =
     R"(\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff})";
 constexpr std::string_view kNoSpaces =
@@ -24,7 +24,7 @@ constexpr std::string_view kNoSpaces =
 constexpr std::string_view kAnyButLineEnds = R"([^\n\r\x{2028}\x{2029}])";
 constexpr std::string_view kSyntaxCharacters = R"(^$\.*+?()[]{}|/)";
 
-// RE2 knows the short names of general categories, and scripts.
+// RE2 knows only the short names of general categories, and scripts.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLongProperties = {
     {{"Letter", "L"},
      {"Lowercase_Letter", "Ll"},
@@ -67,7 +67,7 @@ class Translator {
       case '.': out_ += kAnyButLineEnds; break;
       case '[': open_class(); break;
       case '(': group(); break;
-      case ']': out_ += "\\]"; break;  // A literal, as it is in ECMA without the u flag.
+      case ']': out_ += "\\]"; break;  // A literal, as in ECMA without the u flag.
       default: out_ += c;
     }
   }
@@ -76,7 +76,7 @@ class Translator {
     in_class_ = true;
     const bool negated = take('^');
     if (take(']')) {
-      // ECMA's empty classes: nothing, and anything.
+      // ECMA's empty classes: [] matches nothing, [^] anything.
       out_ += negated ? "[\\x{0}-\\x{10ffff}]" : "[^\\x{0}-\\x{10ffff}]";
       in_class_ = false;
       return;
@@ -93,7 +93,7 @@ class Translator {
         out_ += ']';
         in_class_ = false;
         break;
-      case '[': out_ += "\\["; break;  // Or RE2 would see [:alpha:].
+      case '[': out_ += "\\["; break;  // Otherwise RE2 would see [:alpha:].
       default: out_ += c;
     }
   }
@@ -146,7 +146,7 @@ class Translator {
     }
   }
 
-  /// Whether the escape of two characters before `at_` has a dash beside it that makes a range.
+  /// Whether the two-character escape before `at_` is next to a dash that makes a range.
   [[nodiscard]] bool bounds_a_range() const {
     const bool before = at_ >= class_begin_ + 4 && text_[at_ - 3] == '-';
     const bool after = at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']';

@@ -9,9 +9,9 @@
 namespace baton::schema {
 
 /// A regular expression of `pattern` and `patternProperties`: ECMA-262's syntax with Unicode
-/// semantics, as JSON Schema asks, matched by RE2 in time linear in the text. What RE2 cannot do
-/// that way (look-around, back-references), and what ECMA-262 does not know, is refused.
-/// May be used by many threads at once.
+/// semantics, as JSON Schema requires, matched by RE2 in time linear in the text. Features that RE2
+/// cannot match in linear time (look-around, back-references), and syntax that ECMA-262 does not
+/// have, are refused. Thread-safe.
 class Pattern {
  public:
   static Result<Pattern> compile(std::string_view ecma);
@@ -23,7 +23,7 @@ class Pattern {
 
   /// Whether it matches anywhere in `text`, which must be UTF-8.
   [[nodiscard]] bool matches(std::string_view text) const;
-  /// As the schema has it.
+  /// The text in the schema.
   [[nodiscard]] const std::string& source() const { return source_; }
 
  private:

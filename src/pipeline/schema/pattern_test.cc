@@ -49,7 +49,7 @@ TEST(Pattern, EscapesMeanWhatEcmaSays) {
 }
 
 TEST(Pattern, ClassesAreEcmasAndNotPosixs) {
-  // A [ in a class stands for itself: these are the characters [ : a l p h, then a ].
+  // A [ in a class means itself: these are the characters [ : a l p h, then a ].
   EXPECT_TRUE(found("^[[:alpha:]]$", "l]"));
   EXPECT_FALSE(found("^[[:alpha:]]$", "b"));
   EXPECT_FALSE(found("[]", "a"));
@@ -87,7 +87,7 @@ TEST(Pattern, WhatIsNotSupportedIsRefused) {
   EXPECT_EQ(refusal(std::string(1025, 'a')), "it has 1025 bytes; the limit is 1024");
 }
 
-// A backtracking engine needs 2^n steps for this one.
+// A backtracking engine needs 2^n steps for this expression.
 TEST(Pattern, TimeIsLinear) { EXPECT_FALSE(found("^(a+)+$", std::string(100'000, 'a') + "b")); }
 
 }  // namespace

@@ -33,7 +33,7 @@ void DocumentRows::add(Cell cell) {
 Cell DocumentRows::cell(const Row& row, std::size_t column) const {
   const Place& place = cells_[row.first + column];
   if (place.at == kNullAt) return kNullCell;
-  // data() of a string is never null, so an empty text is not NULL.
+  // data() of a std::string is never null, so an empty text is not NULL.
   return {text_.data() + place.at, place.size};
 }
 

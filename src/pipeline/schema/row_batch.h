@@ -9,18 +9,18 @@
 
 namespace baton::schema {
 
-/// A value of a column as text; NULL when data() is nullptr. What the text is: see ColumnType.
+/// A value of a column as text; NULL if data() is nullptr. ColumnType says what the text is.
 using Cell = std::string_view;
 inline constexpr Cell kNullCell{};
 inline bool is_null(Cell cell) { return cell.data() == nullptr; }
 
-/// The rows that one document became, self-contained: it is made by the thread that decodes, and
-/// carried to the one that writes. Filled by a Mapper.
+/// The rows of one document, self-contained: the decoding thread makes them and the writing thread
+/// uses them. Filled by a Mapper.
 class DocumentRows {
  public:
   struct Row {
     std::uint32_t table;
-    std::uint32_t first;  // Of its cells.
+    std::uint32_t first;  // Index of its first cell.
   };
 
   void clear();
@@ -34,7 +34,7 @@ class DocumentRows {
   /// The idempotency key; NULL until the first row is complete.
   [[nodiscard]] Cell key() const;
   void set_key_column(std::size_t column) { key_column_ = column; }
-  /// What it takes of memory, about.
+  /// The approximate memory of the object.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
@@ -51,13 +51,13 @@ class DocumentRows {
 };
 
 /// Rows of many documents, by table and column: PostgreSQL takes each column as one text[], SQLite
-/// row by row. Points into the DocumentRows it was made of, which must outlive it. Reused, it stops
-/// allocating.
+/// row by row. Points into the DocumentRows it was made from, which must outlive it. A reused
+/// object stops allocating.
 class RowBatch {
  public:
   struct Table {
-    std::vector<std::uint32_t> documents;    // Of each row: which document it belongs to.
-    std::vector<std::vector<Cell>> columns;  // Each as long as `documents`.
+    std::vector<std::uint32_t> documents;    // The document of each row.
+    std::vector<std::vector<Cell>> columns;  // Each has the length of `documents`.
 
     [[nodiscard]] std::size_t rows() const { return documents.size(); }
   };

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 12> kBesideReference = {
     "$ref",  "$schema", "$id",         "$comment", "$defs",    "definitions",
     "title", "default", "description", "examples", "readOnly", "writeOnly"};
 
-// Keywords of JSON Schema, this draft's and older ones', that a schema may well hold.
+// Keywords of JSON Schema, of this draft and older ones, that are recognised and not supported.
 constexpr std::array<std::string_view, 14> kUnsupported = {"unevaluatedProperties",
                                                            "unevaluatedItems",
                                                            "$anchor",
@@ -116,8 +116,7 @@ Status SchemaCompiler::compile_one(SubschemaId id, JsonIndex at) {
 }
 
 Status SchemaCompiler::compile_members(JsonIndex at) {
-  // First, so that names are in its order: that is the order in which documents are likely to have
-  // them.
+  // First, so that names have this order, which is likely to be the order in documents.
   if (const JsonIndex first = document_.member(at, kProperties); first != 0) {
     keyword_ = kProperties;
     BATON_TRY_STATUS(properties(first));

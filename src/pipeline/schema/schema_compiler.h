@@ -14,22 +14,23 @@
 
 namespace baton::schema {
 
-/// From the text of a schema to its compiled form, subschema by subschema off a list of those still
-/// to do. Lives for one schema.
+/// Compiles the text of a schema, subschema by subschema, from a list of those still to do. Lives
+/// for one schema.
 class SchemaCompiler {
  public:
   Result<std::shared_ptr<const SchemaNodes>> compile(std::string_view text);
 
  private:
   using Handler = Status (SchemaCompiler::*)(JsonIndex value);
-  /// Null when the keyword is not supported.
+  /// Null if the keyword is not supported.
   static Handler handler_of(std::string_view keyword);
 
   Status read_draft();
   Status compile_one(SubschemaId id, JsonIndex at);
   Status compile_members(JsonIndex at);
   Status check_siblings(JsonIndex at);
-  /// The subschema at `at`, to be compiled now or later. Fails unless it is an object or a boolean.
+  /// The subschema at `at`, which is compiled now or later. Fails unless it is an object or a
+  /// boolean.
   Result<SubschemaId> subschema(JsonIndex at);
   Result<std::vector<SubschemaId>> subschemas(JsonIndex array);
 
@@ -64,11 +65,11 @@ class SchemaCompiler {
   template <std::size_t Part>
   Status condition(JsonIndex at);
 
-  /// The place of a name among those that the object's rules speak of.
+  /// The index of a name among the names in the object's rules.
   Result<std::size_t> property(std::string_view name);
   Result<std::vector<std::size_t>> property_list(JsonIndex at);
   Result<Pattern> compile_pattern(std::string_view ecma);
-  /// Fails unless the value at hand is of `kind`.
+  /// Fails unless the value at `at` is of `kind`.
   [[nodiscard]] Status expect(JsonIndex at, JsonKind kind) const;
   template <class Rules>
   static Rules& rules_of(std::unique_ptr<Rules>& rules) {
@@ -79,11 +80,11 @@ class SchemaCompiler {
   Status link_references();
   Result<JsonIndex> resolve(std::string_view reference) const;
   Status refuse_endless_references() const;
-  /// A subschema that only refers to another is passed over from now on.
+  /// Makes references to a subschema that is only a $ref point to its target.
   void inline_references();
 
   [[nodiscard]] const JsonNode& node(JsonIndex at) const { return document_.node(at); }
-  /// An error about the keyword at work.
+  /// An error about the present keyword.
   [[nodiscard]] Error error(std::string_view text) const { return error(at_, keyword_, text); }
   [[nodiscard]] Error error(JsonIndex subschema, std::string_view keyword,
                             std::string_view text) const;
@@ -91,10 +92,10 @@ class SchemaCompiler {
   JsonDocument document_{kSchemaBytesMax};
   std::shared_ptr<SchemaNodes> nodes_ = std::make_shared<SchemaNodes>();
   std::map<JsonIndex, SubschemaId> ids_;
-  std::vector<JsonIndex> places_;  // Where each subschema is; the first `done_` are compiled.
+  std::vector<JsonIndex> places_;  // The place of each subschema; the first `done_` are compiled.
   std::size_t done_ = 0;
   std::size_t patterns_ = 0;
-  bool hides_siblings_ = false;  // Up to draft 7, $ref hides what is beside it.
+  bool hides_siblings_ = false;  // Up to draft 7, $ref hides its siblings.
 
   struct Reference {
     SubschemaId from;
@@ -103,7 +104,7 @@ class SchemaCompiler {
   };
   std::vector<Reference> references_;
 
-  // The subschema and keyword at work.
+  // The present subschema and keyword.
   Subschema out_;
   SubschemaId id_ = 0;
   JsonIndex at_ = 0;

@@ -11,7 +11,7 @@
 
 #include "pipeline/schema/schema_compiler.h"
 
-// What each keyword takes, and what it becomes.
+// Which values each keyword accepts, and what they compile to.
 namespace baton::schema {
 namespace {
 
@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, TypeSet>, 7> kTypes = {{{"null"
                                                                          {"array", kArray},
                                                                          {"object", kObject}}};
 
-/// JSON without the line breaks and the indentation between its values, which errors would quote.
+/// JSON without the line breaks and the indentation between its values, for errors that quote it.
 std::string on_one_line(std::string_view json) {
   std::string out;
   bool in_string = false;
@@ -39,7 +39,7 @@ std::string on_one_line(std::string_view json) {
   return out;
 }
 
-/// No type for a name that is none.
+/// The empty set for an unknown name.
 TypeSet type_of(const JsonNode& node) {
   if (node.kind != JsonKind::string) return 0;
   const auto* const found =
@@ -201,7 +201,7 @@ Status SchemaCompiler::count(JsonIndex at) {
   BATON_TRY_STATUS(expect(at, JsonKind::number));
   const Decimal value = Decimal::parse(node(at).text());
   if (value.negative || !value.is_integer()) return error("must be an integer of 0 or more");
-  // What is past all bounds is as good as any other bound that no document reaches.
+  // A number beyond int64 is as good as any other bound that no document reaches.
   rules_of(out_.*Rules).*Member =
       static_cast<std::size_t>(value.to_int64().value_or(std::numeric_limits<std::int64_t>::max()));
   return {};

@@ -22,7 +22,7 @@ void NameTable::rehash() {
   const std::size_t wanted = std::bit_ceil(names_.size() * 2);
   const bool grown = slots_.size() < wanted;
   if (grown) slots_.assign(wanted, 0);
-  // Only the last one is new, unless the table has grown.
+  // Only the last name is new, unless the table has grown.
   for (std::size_t place = grown ? 0 : names_.size() - 1; place < names_.size(); ++place) {
     std::size_t slot = hashes_[place] & (slots_.size() - 1);
     while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
@@ -32,7 +32,7 @@ void NameTable::rehash() {
 
 ValueSet::ValueSet(std::string_view keyword, std::string values)
     : keyword_(keyword), text_(std::move(values)), document_(kSchemaBytesMax + 2) {
-  // A part of a document that was read before.
+  // The text is a part of a document that was read before.
   const Status read = document_.read(text_);
   BATON_ASSERT(read.has_value() && document_.root().kind == JsonKind::array);
   document_.settle();

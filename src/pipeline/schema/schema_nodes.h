@@ -19,7 +19,7 @@
 /// The compiled form of a schema: what the compiler makes and the validator walks.
 namespace baton::schema {
 
-/// Which subschema. 0 is the schema itself.
+/// Index of a subschema. 0 is the schema itself.
 using SubschemaId = std::uint32_t;
 inline constexpr SubschemaId kNoSubschema = std::numeric_limits<SubschemaId>::max();
 inline constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
@@ -29,21 +29,21 @@ using TypeSet = std::uint8_t;
 inline constexpr TypeSet kNull = 1;
 inline constexpr TypeSet kBoolean = 2;
 inline constexpr TypeSet kInteger = 4;
-inline constexpr TypeSet kFraction = 8;  // A number that is no integer.
+inline constexpr TypeSet kFraction = 8;  // A number that is not an integer.
 inline constexpr TypeSet kString = 16;
 inline constexpr TypeSet kArray = 32;
 inline constexpr TypeSet kObject = 64;
 inline constexpr TypeSet kNumber = kInteger | kFraction;
 inline constexpr TypeSet kAnyType = 127;
 
-/// Names and their places, in the order in which they came. Fixed once the schema is compiled.
+/// Names and their indexes, in the order of adding. Fixed once the schema is compiled.
 class NameTable {
  public:
   static constexpr std::size_t kNone = kUnlimited;
 
-  /// The place of `name`, which may be an old one.
+  /// The index of `name`, new or old.
   std::size_t add(std::string_view name);
-  /// `guess` is looked at first: members of one document come in the order of the last one's.
+  /// `guess` is tried first: members of a document usually come in the order of the last one's.
   [[nodiscard]] std::size_t find(std::string_view name, std::uint64_t hash,
                                  std::size_t guess = kNone) const {
     if (guess < names_.size() && hashes_[guess] == hash && same_name(names_[guess], name))
@@ -63,7 +63,7 @@ class NameTable {
 
   std::vector<std::string> names_;
   std::vector<std::uint64_t> hashes_;
-  std::vector<std::uint32_t> slots_;  // Places + 1; 0 is free. At most half are taken.
+  std::vector<std::uint32_t> slots_;  // Indexes + 1; 0 is free. At most half are used.
 };
 
 /// The values of `enum` or `const`.
@@ -75,7 +75,7 @@ class ValueSet {
   [[nodiscard]] bool contains(const JsonDocument& document, JsonIndex at,
                               std::uint64_t& steps) const;
   [[nodiscard]] std::string_view keyword() const { return keyword_; }
-  /// For an error: as they are written.
+  /// The values as written, for an error.
   [[nodiscard]] std::string_view text() const { return text_; }
   [[nodiscard]] std::string_view first() const { return document_.source(1); }
 
@@ -84,7 +84,7 @@ class ValueSet {
   std::string text_;  // The document points into it, so the object never moves.
   JsonDocument document_;
   NameTable strings_;
-  std::vector<JsonIndex> others_;  // All that are not strings.
+  std::vector<JsonIndex> others_;  // All values that are not strings.
 };
 
 struct Bound {
@@ -113,7 +113,7 @@ struct ArrayRules {
   std::size_t count_max = kUnlimited;
   bool unique = false;
   std::vector<SubschemaId> prefix;
-  SubschemaId items = kNoSubschema;  // Of what is past the prefix.
+  SubschemaId items = kNoSubschema;  // For elements after the prefix.
   SubschemaId contains = kNoSubschema;
   std::size_t contains_min = 1;
   std::size_t contains_max = kUnlimited;
@@ -122,10 +122,10 @@ struct ArrayRules {
 struct ObjectRules {
   std::size_t count_min = 0;
   std::size_t count_max = kUnlimited;
-  NameTable names;                    // All that the rules speak of; places index what follows.
-  std::vector<SubschemaId> declared;  // By `properties`; kNoSubschema for names from elsewhere.
+  NameTable names;                    // All names in the rules; their indexes are used below.
+  std::vector<SubschemaId> declared;  // By `properties`; kNoSubschema for other names.
   std::vector<std::size_t> required;
-  std::vector<std::uint64_t> required_bits;  // The same, by place / 64.
+  std::vector<std::uint64_t> required_bits;  // The same as bits, by index / 64.
   std::vector<std::pair<Pattern, SubschemaId>> patterns;
   SubschemaId additional = kNoSubschema;
   SubschemaId property_names = kNoSubschema;
@@ -133,11 +133,12 @@ struct ObjectRules {
   std::vector<std::pair<std::size_t, SubschemaId>> dependent_schemas;
 };
 
-/// Subschemas for the same value. `all` is $ref as well.
+/// Subschemas for the same value. $ref is `all`, too.
 struct Group {
   enum class Kind : std::uint8_t { all, any, one, none, conditional };
   Kind kind;
-  std::vector<SubschemaId> members;  // conditional: if, then, else; the last two may be none.
+  // conditional: if, then, else; the last two may be kNoSubschema.
+  std::vector<SubschemaId> members;
 };
 
 struct Subschema {

@@ -4,11 +4,11 @@
 
 #include "pipeline/schema/schema_compiler.h"
 
-// $ref: where it leads, that it ends, and that it costs nothing.
+// $ref: resolves it, checks that it ends, and removes its cost.
 namespace baton::schema {
 namespace {
 
-/// The subschemas that look at the same value as `subschema`.
+/// The subschemas that apply to the same value as `subschema`.
 std::vector<SubschemaId> for_same_value(const Subschema& subschema) {
   std::vector<SubschemaId> out;
   for (const Group& group : subschema.groups) {
@@ -22,7 +22,7 @@ std::vector<SubschemaId> for_same_value(const Subschema& subschema) {
   return out;
 }
 
-/// Calls `visit` with each place in `subschema` where the id of another one is.
+/// Calls `visit` with each id of another subschema in `subschema`.
 template <class Visit>
 void for_each_id(Subschema& subschema, Visit visit) {
   for (Group& group : subschema.groups) std::ranges::for_each(group.members, visit);
@@ -40,7 +40,7 @@ void for_each_id(Subschema& subschema, Visit visit) {
   }
 }
 
-/// The only thing that `subschema` says is $ref.
+/// Whether `subschema` consists only of $ref.
 bool is_only_reference(const Subschema& subschema) {
   return !subschema.never && subschema.types == kAnyType && subschema.values.empty() &&
          subschema.number == nullptr && subschema.text == nullptr && subschema.array == nullptr &&
@@ -56,7 +56,7 @@ Status SchemaCompiler::link_references() {
     const JsonIndex from = places_[reference.from];
     const auto target = resolve(written);
     if (!target.has_value()) return error(from, "$ref", target.error().text);
-    // Not every place is a schema: #/properties is none, and neither is a value of an enum.
+    // Not every place is a schema: #/properties is not one, nor is a value of an enum.
     const auto found = ids_.find(*target);
     if (found == ids_.end()) {
       return error(from, "$ref", fmt::format("\"{}\" is not a schema", excerpt(written)));
@@ -88,7 +88,7 @@ Status SchemaCompiler::refuse_endless_references() const {
   enum class Mark : std::uint8_t { fresh, open, done };
   const std::vector<Subschema>& all = nodes_->subschemas;
   std::vector<Mark> marks(all.size(), Mark::fresh);
-  // Each subschema on the way, and those for the same value that are still to be visited.
+  // Each subschema on the path, and those for the same value that are still to be visited.
   std::vector<std::pair<SubschemaId, std::vector<SubschemaId>>> path;
   const auto open = [&](SubschemaId id) {
     marks[id] = Mark::open;
@@ -116,7 +116,7 @@ Status SchemaCompiler::refuse_endless_references() const {
 
 void SchemaCompiler::inline_references() {
   std::vector<Subschema>& all = nodes_->subschemas;
-  // There is no circle of them: refuse_endless_references() has seen to that.
+  // There is no cycle of them: refuse_endless_references() has checked that.
   const auto follow = [&](SubschemaId& id) {
     while (id != kNoSubschema && is_only_reference(all[id])) id = all[id].groups[0].members[0];
   };

@@ -1,8 +1,7 @@
 // The official JSON-Schema-Test-Suite, draft 2020-12: every file of it, in testdata/suite. A schema
-// either compiles, and then every test of its group must come out as the suite says, or it is
-// refused, and then it is listed with the reason in testdata/suite_refused.txt. The few answers
-// that differ on purpose are in testdata/suite_deviations.txt. BATON_RECORD=1 writes both lists
-// anew.
+// either compiles, and then every test of its group must have the suite's result, or it is refused,
+// and then it is listed with the reason in testdata/suite_refused.txt. The few results that differ
+// on purpose are in testdata/suite_deviations.txt. BATON_RECORD=1 writes both lists again.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -31,7 +30,7 @@ std::string read_file(const fs::path& path) {
 
 std::string testdata(std::string_view name) { return fmt::format("{}/{}", BATON_TESTDATA, name); }
 
-/// What docs/pipeline-schema.md says is not supported.
+/// Whether docs/pipeline-schema.md lists it as not supported.
 bool is_listed_reason(std::string_view error) {
   for (const auto* reason :
        {"\"unevaluatedProperties\" is not", "\"unevaluatedItems\" is not", "\"$anchor\" is not",
@@ -87,7 +86,7 @@ class Suite {
     outcome.tests += document.node(tests).count;
     const auto schema = Schema::compile(document.source(document.member(group, "schema")));
     if (!schema.has_value()) {
-      // Recording anew must not hide a schema that is refused for want of something supported.
+      // Recording must not hide a schema that is refused though everything in it is supported.
       EXPECT_TRUE(is_listed_reason(schema.error().text)) << name_ << " " << schema.error().text;
       ++outcome.refused_groups;
       outcome.refused_tests += document.node(tests).count;
@@ -101,7 +100,7 @@ class Suite {
       const bool expected = document.node(document.member(test, "valid")).flag;
       const auto violation = validator.validate(data);
       if (violation.has_value() != expected) continue;
-      // The one difference: formats are checked, and not only noted.
+      // The only difference: formats are checked, not just annotated.
       EXPECT_TRUE(name_ == "format.json" && expected) << name_ << ": " << about << ": " << data;
       outcome.deviations +=
           fmt::format("{}: {}: {}\n    {} should be {}{}\n", name_, about,

@@ -1,6 +1,6 @@
-// Arbitrary documents against fixed schemas: one that uses every keyword, and the orders'. Whatever
-// comes is answered, in bounded time. The reader is checked against simdjson's own, the pointers of
-// violations against the document, and what was mapped against what was read.
+// Arbitrary documents against fixed schemas: one that uses every keyword, and the schema of orders.
+// Every input is answered, in bounded time. The reader is compared with simdjson's own, the
+// pointers of violations with the document, and mapped rows with the document.
 
 #include <simdjson.h>
 
@@ -62,13 +62,14 @@ Mapper make_mapper() {
   return Mapper(*mapping);
 }
 
-/// What simdjson takes we take, and the other way round, but for what we refuse on purpose.
+/// We accept exactly the documents that simdjson accepts, except for those that we refuse on
+/// purpose.
 void compare_with_simdjson(std::string_view bytes, const JsonDocument& ours, bool read) {
   static simdjson::dom::parser parser;
   const simdjson::padded_string padded(bytes);
   const auto code = parser.parse(padded).error();
   if (read && code != simdjson::SUCCESS) {
-    // It knows no integer past 64 bits, and no number past a double.
+    // simdjson has no integers beyond 64 bits, and no numbers beyond a double.
     BATON_ASSERT(code == simdjson::NUMBER_ERROR);
     bool large = false;
     for (JsonIndex at = 0; at < ours.size(); ++at) {
@@ -93,13 +94,13 @@ void check_nodes(const JsonDocument& document) {
     const JsonNode& node = document.node(at);
     BATON_ASSERT(node.next > at && node.next <= document.size());
     if (node.kind == JsonKind::key) continue;
-    // The pointer leads back, and the source reads as the same value.
+    // The pointer finds the value again, and the source reads as the same value.
     JsonDocument part;
     BATON_ASSERT(part.read(document.source(at)).has_value());
     std::uint64_t steps = 1'000'000;
     BATON_ASSERT(equal(document, at, part, 0, steps));
     const std::string pointer = document.pointer(at);
-    if (pointer.find('%') != std::string::npos) continue;  // There it is an escape.
+    if (pointer.find('%') != std::string::npos) continue;  // In a fragment % begins an escape.
     JsonIndex there = 0;
     const auto names = pointer_steps(pointer);
     BATON_ASSERT(names.has_value());
@@ -115,7 +116,7 @@ void check(Validator& validator, std::string_view bytes) {
   if (violation.has_value()) {
     BATON_ASSERT(!violation->keyword.empty() && !violation->text.empty());
   }
-  // The same again, from a validator that has seen something else.
+  // The same result again, from a validator that has seen another document.
   static Validator other = make_validator(baton::orders::order_schema());
   (void)other.validate("[[[[{\"a\":[1,2]}]]]]");
   const auto again = validator.validate(bytes);
@@ -141,7 +142,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   DocumentRows rows;
   const bool valid = !orders.validate(bytes).has_value();
   const bool mapped = mapper.map(orders.document(), rows).has_value();
-  // The schema asks for all that the tables need; only U+0000 is the tables' own concern.
+  // The schema requires all that the tables need; only U+0000 is a limit of the tables.
   BATON_ASSERT(!valid || mapped || bytes.find("\\u0000") != std::string::npos);
   if (mapped) BATON_ASSERT(!is_null(rows.key()));
   return 0;

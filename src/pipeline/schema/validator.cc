@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 
-// The walk: frames and phases. What is checked of one value alone is in validator_checks.cc.
+// The walk: frames and phases. validator_checks.cc has the checks of a single value.
 namespace baton::schema {
 
 std::string to_string(const Violation& violation) {
@@ -49,7 +49,7 @@ bool Validator::enter(SubschemaId id, JsonIndex at) {
   --steps_;
   const Subschema& schema = schema_.nodes().subschemas[id];
   const bool good = check_here(schema, at);
-  if (steps_ == 0) return out_of_steps();  // The answer cannot be trusted.
+  if (steps_ == 0) return out_of_steps();  // The result cannot be trusted.
   if (!good) return failed();
   if (has_more(schema, document_.node(at))) {
     push(schema, at);
@@ -215,7 +215,7 @@ void Validator::begin_children() {
 bool Validator::step_members() {
   const ObjectRules& rules = *frames_.back().schema->object;
   const JsonIndex end = document_.node(frames_.back().at).next;
-  // Until a member needs a frame of its own, or has failed.
+  // Until a member needs its own frame, or has failed.
   for (const std::size_t depth = frames_.size(); frames_.size() == depth;) {
     if (frames_.back().child == end) return end_of_members(rules);
     charge(1);
@@ -224,8 +224,8 @@ bool Validator::step_members() {
   return true;
 }
 
-/// Frame::branch counts what has been asked of the member: 0, nothing; 1, its name; 2 + n, what
-/// `properties` says and n patterns.
+/// Frame::branch counts the checks of the member so far: 0, none; 1, its name; 2 + n, `properties`
+/// and n patterns.
 bool Validator::step_one_member(const ObjectRules& rules) {
   Frame& frame = frames_.back();
   const JsonIndex key = frame.child;
@@ -257,7 +257,7 @@ void Validator::begin_member(const ObjectRules& rules) {
   const JsonNode& key = document_.node(frame.child);
   frame.branch = 1;
   frame.matched = false;
-  // Members mostly come in the order of the schema's.
+  // Members usually come in the order of the schema.
   const std::size_t place = rules.names.find(key.text(), key.word, frame.place + 1);
   if (place == NameTable::kNone) return;
   seen_[frame.seen + place / 64] |= std::uint64_t{1} << (place % 64);
@@ -354,7 +354,7 @@ bool Validator::step_elements() {
   return true;
 }
 
-/// Frame::branch is 1 when an answer is due.
+/// Frame::branch is 1 if an answer is pending.
 bool Validator::step_contains() {
   Frame& frame = frames_.back();
   const ArrayRules& rules = *frame.schema->array;

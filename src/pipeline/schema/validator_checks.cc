@@ -5,7 +5,7 @@
 
 #include "pipeline/schema/validator.h"
 
-// What is checked of one value by itself, without a frame.
+// Checks of a single value, which need no frame.
 namespace baton::schema {
 namespace {
 
@@ -18,7 +18,7 @@ std::string_view keyword_of(Bound::Kind kind) {
   return kKeywords.at(std::to_underlying(kind));
 }
 
-/// What the bound says of a number that breaks it.
+/// The complaint about a number that violates the bound.
 std::string_view complaint_of(Bound::Kind kind) {
   constexpr std::array<std::string_view, 4> kComplaints = {"is less than", "is not greater than",
                                                            "is greater than", "is not less than"};
@@ -36,7 +36,7 @@ bool keeps(Bound::Kind kind, const Number& value, const Number& bound) {
   return false;
 }
 
-/// A code point has one to four bytes: most texts need no counting.
+/// A code point has one to four bytes: most texts need not be counted.
 bool is_shorter(std::string_view text, std::size_t length) {
   if (text.size() < length) return true;
   return length > 1 && text.size() / 4 < length && code_points(text) < length;

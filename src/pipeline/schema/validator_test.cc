@@ -1,4 +1,4 @@
-// What the validator says, keyword by keyword. That it is right is for suite_test.cc to show.
+// The validator's messages, keyword by keyword. suite_test.cc shows that its results are right.
 #include "pipeline/schema/validator.h"
 
 #include <fmt/format.h>
@@ -165,7 +165,8 @@ TEST(Validator, Branches) {
   });
 }
 
-// A branch that fails deep inside must leave nothing behind: not its frames, not what it has seen.
+// A branch that fails deep inside must leave nothing behind: neither its frames nor its bits of
+// seen names.
 TEST(Validator, ABranchThatFailsLeavesNoTrace) {
   constexpr std::string_view kSchema = R"({
     "anyOf": [
@@ -210,7 +211,7 @@ TEST(Validator, ReferencesMayRecur) {
   });
 }
 
-// Members past the first 64, the first 128: the bits of what was seen are many words.
+// Members beyond the first 64 and the first 128: the bits of seen names take several words.
 TEST(Validator, ManyRequiredProperties) {
   std::string names;
   std::string members;
@@ -231,7 +232,7 @@ TEST(Validator, ManyRequiredProperties) {
   }
 }
 
-// Each level tries two branches, and each of them the next level: 2^60 steps, if nobody counted.
+// Each level tries two branches, and each branch the next level: 2^60 steps without a limit.
 TEST(Validator, WorkHasALimit) {
   Validator validator = validator_of(R"({"$ref": "#/$defs/n", "$defs": {"n": {"anyOf": [
     {"properties": {"c": {"$ref": "#/$defs/n"}}, "required": ["x"]},
@@ -243,11 +244,11 @@ TEST(Validator, WorkHasALimit) {
   ASSERT_TRUE(violation.has_value());
   EXPECT_EQ(to_string(*violation),
             "the document: limit: the schema takes too many steps on this document");
-  // And the next document is as good as ever.
+  // The next document is validated as usual.
   EXPECT_FALSE(validator.validate(R"({"x":1})").has_value());
 }
 
-// One value, and schema upon schema for it.
+// One value with a chain of schemas for it.
 TEST(Validator, AChainOfReferencesHasALimit) {
   const auto chain = [](int length) {
     std::string text = R"({"$ref": "#/$defs/d0", "$defs": {)";

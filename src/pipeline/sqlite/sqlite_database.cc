@@ -83,7 +83,7 @@ std::optional<SinkError> SqliteDatabase::open(const std::string& path, Open how,
   const std::string begin =
       fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}; PRAGMA foreign_keys=ON",
                   sync == Sync::every_commit ? "FULL" : "NORMAL");
-  // SQLite does not wait by itself for the one who makes the file at the same time.
+  // SQLite does not wait by itself while another process creates the file.
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMilliseconds);
   auto error = run(begin);
   while (error.has_value() && (sqlite3_errcode(database) & 0xff) == SQLITE_BUSY &&

@@ -13,16 +13,16 @@ struct sqlite3_stmt;
 
 namespace baton::pipeline {
 
-/// A prepared statement. What it is bound to must live until the next step.
+/// A prepared statement. Bound values must live until the next step.
 class SqliteStatement {
  public:
-  SqliteStatement() = default;  // Of nothing, until SqliteDatabase::prepare().
+  SqliteStatement() = default;  // Empty until SqliteDatabase::prepare().
   explicit SqliteStatement(sqlite3_stmt* statement) : statement_(statement) {}
 
-  /// From 1. A string_view without data is NULL.
+  /// `place` counts from 1. A string_view without data is NULL.
   void bind(int place, std::string_view text);
   void bind(int place, std::int64_t number);
-  /// True: there is a row. The error's class tells what it means.
+  /// `row` is true if there is a row. The error's class tells what an error means.
   std::optional<flow::SinkError> step(bool& row);
   [[nodiscard]] std::string_view text(int column) const;
   [[nodiscard]] std::int64_t number(int column) const;
@@ -35,17 +35,17 @@ class SqliteStatement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// A connection. One thread at a time.
+/// A connection. For one thread at a time.
 class SqliteDatabase {
  public:
   enum class Open : std::uint8_t { existing, or_create };
   enum class Sync : std::uint8_t {
     every_commit,
-    checkpoints,  // After a power cut the last commits may be missing, all of them or none of each.
+    checkpoints,  // A power cut may lose the last commits, each of them entirely.
   };
 
-  /// Opens a file, in WAL mode. An existing one only, unless told otherwise: one that was moved
-  /// away is an outage, and not to be replaced by an empty one.
+  /// Opens a file, in WAL mode. By default only an existing one: a file that was moved away is an
+  /// outage, and must not be replaced by an empty one.
   std::optional<flow::SinkError> open(const std::string& path, Open how, Sync sync);
   void close() { database_.reset(); }
   [[nodiscard]] bool is_open() const { return database_ != nullptr; }
@@ -55,7 +55,7 @@ class SqliteDatabase {
   /// Rows that the last statement changed.
   [[nodiscard]] std::int64_t changes() const;
   [[nodiscard]] bool in_transaction() const;
-  /// The file is no longer where it was opened.
+  /// Whether the file is no longer at the path where it was opened.
   [[nodiscard]] bool has_moved() const;
 
  private:

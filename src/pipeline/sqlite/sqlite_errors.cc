@@ -21,8 +21,8 @@ ErrorClass class_of_sqlite(int code) {
   switch (code & kPrimaryMask) {
     case 5:   // BUSY
     case 6:   // LOCKED
-    case 15:  // PROTOCOL: others were quicker at the locks of the WAL.
-    case 17:  // SCHEMA: it is prepared again.
+    case 15:  // PROTOCOL: others got the locks of the WAL first.
+    case 17:  // SCHEMA: the statement is prepared again.
       return ErrorClass::retry;
     case 7:   // NOMEM
     case 8:   // READONLY

@@ -4,7 +4,7 @@
 
 namespace baton::pipeline {
 
-/// What an error means, by SQLite's extended result code.
+/// The class of an error, by SQLite's extended result code.
 flow::ErrorClass class_of_sqlite(int code);
 
 }  // namespace baton::pipeline

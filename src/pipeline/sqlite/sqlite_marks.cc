@@ -56,7 +56,7 @@ SqliteMarks::MaybeError SqliteMarks::read(std::uint32_t partition, std::int64_t 
   }
 }
 
-/// All lanes anew, at one place.
+/// Replaces all lanes' marks, at one offset.
 SqliteMarks::MaybeError SqliteMarks::replace(std::uint32_t partition, std::uint64_t epoch,
                                              std::int64_t next) {
   SqliteStatement remove;

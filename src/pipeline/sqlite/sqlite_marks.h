@@ -29,14 +29,14 @@ class SqliteMarks {
         layout_(layout_of(lanes, by_partition)) {}
 
   void set_origin(std::string origin) { origin_ = std::move(origin); }
-  /// Are there marks of another layout that are not settled? Then claim() would fail.
+  /// Fails if there are marks of another layout that are not settled: claim() would fail, too.
   MaybeError check_layout();
-  /// In a transaction of its own.
+  /// Runs in its own transaction.
   std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition, std::int64_t next);
   MaybeError settle(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
-  /// Within the caller's. `missed`: the first one that is not where it should be.
+  /// Runs within the caller's transaction. `missed`: the first mark that is not where it should be.
   MaybeError move(std::span<const MarkMove> moves, const MarkMove*& missed);
-  /// After the caller has rolled back: why, and what to do about it.
+  /// Called after the caller has rolled back: why, and what to do about it.
   flow::SinkError explain(const MarkMove& missed);
 
  private:
@@ -47,7 +47,7 @@ class SqliteMarks {
     std::int64_t done_below = 0;
   };
 
-  /// `lane` -1: of all lanes, in their order.
+  /// `lane` -1: all lanes, in their order.
   MaybeError read(std::uint32_t partition, std::int64_t lane, std::vector<Row>& rows);
   MaybeError replace(std::uint32_t partition, std::uint64_t epoch, std::int64_t next);
   std::expected<SinkMarks, flow::SinkError> claim_rows(std::uint32_t partition, std::int64_t next);

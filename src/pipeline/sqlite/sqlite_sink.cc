@@ -17,7 +17,7 @@ using schema::ColumnType;
 
 constexpr const char* kSqlError = "1";
 
-/// SQLite has no booleans of its own.
+/// SQLite has no boolean type.
 std::string_view stored(ColumnType type, schema::Cell cell) {
   if (type != ColumnType::boolean || schema::is_null(cell)) return cell;
   return cell == "true" ? "1" : "0";
@@ -49,7 +49,8 @@ std::unique_ptr<LaneWriter> SqliteSink::writer(std::uint32_t /*lane*/) {
   return std::make_unique<Writer>(*this);
 }
 
-/// What a power cut takes of a file, it takes of its marks as well, and the source gives it again.
+/// If a power cut loses rows, it loses their marks as well, and the source delivers the records
+/// again.
 SqliteDatabase::Sync SqliteSink::sync() const {
   return options_.exactly_once ? SqliteDatabase::Sync::checkpoints
                                : SqliteDatabase::Sync::every_commit;
@@ -62,7 +63,7 @@ void SqliteSink::disconnect() {
 }
 
 SqliteSink::MaybeError SqliteSink::connect() {
-  // One would go on writing to a file that nobody can open any more.
+  // Otherwise the sink would go on writing to a file that cannot be opened any more.
   if (database_.is_open() && database_.has_moved()) disconnect();
   if (database_.is_open()) return std::nullopt;
   auto error = database_.open(options_.path, SqliteDatabase::Open::existing, sync());
@@ -101,9 +102,9 @@ SqliteSink::MaybeError SqliteSink::write(std::span<Item> items) {
     return std::nullopt;
   }
   for (Item& item : items) item.fate = Fate::open;
-  // After an error of the disk the connection is worth nothing.
+  // After an error of the disk the connection is unusable.
   if (error->error_class == flow::ErrorClass::outage) disconnect();
-  // The key's own conflicts are no errors here: this is about another column.
+  // Conflicts of the key are not errors here: this one is about another column.
   if (error->error_class == flow::ErrorClass::duplicate) {
     error->error_class = flow::ErrorClass::poison;
   }
@@ -127,7 +128,7 @@ SqliteSink::MaybeError SqliteSink::write_item(Item& item) {
   bool is_first = true;
   for (const schema::DocumentRows::Row& row : rows.rows()) {
     if (auto error = insert(rows, row)) return error;
-    // Somebody had put it in before; then its other rows are there as well.
+    // The row existed before, and so do its rows in other tables.
     if (std::exchange(is_first, false) && database_.changes() == 0) return look_up(item);
   }
   item.fate = Fate::applied;
@@ -148,15 +149,15 @@ SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
   return error;
 }
 
-/// An error of the statement, or of what it computes from this row, in an index, say: the code does
-/// not tell, but one that can be prepared has all that it names.
+/// The error is of the statement itself, or of something computed from this row, for example for an
+/// index. The code does not tell which, but a statement that can be prepared has all that it names.
 void SqliteSink::blame(std::size_t table, SinkError& error) {
   SqliteStatement again;
   if (database_.prepare(sqlite_insert_sql(mapping_, table), again).has_value()) return;
   error.error_class = flow::ErrorClass::unknown;
 }
 
-/// Was it this very record, in a former attempt?
+/// Whether the row is of this very record, from an earlier attempt.
 SqliteSink::MaybeError SqliteSink::look_up(Item& item) {
   if (mapping_.key().empty()) return row_not_taken();
   look_up_.bind(1, rows_of(item).key());
@@ -205,7 +206,7 @@ Result<Findings> SqliteSink::check(bool apply) {
   const std::scoped_lock lock(mutex_);
   disconnect();
   Findings done;
-  std::error_code unknown;  // Then it is as if it were not there.
+  std::error_code unknown;  // On an error the file counts as missing.
   if (!std::filesystem::exists(options_.path, unknown)) {
     const auto folder = std::filesystem::path(options_.path).parent_path();
     if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {

@@ -17,14 +17,14 @@ namespace baton::pipeline {
 struct SqliteSinkOptions {
   std::string path{};
   std::string pipeline{};
-  std::string source{};  // What rows say of where they came from.
+  std::string source{};  // The origin that rows record.
   std::uint32_t lanes = 1;
-  bool by_partition = false;  // What goes through which lane; for the marks.
+  bool by_partition = false;  // How records are spread over lanes; for the marks.
   bool exactly_once = false;
   std::size_t document_bytes_max = std::size_t{1} << 20U;
 };
 
-/// Rows into a SQLite file. SQLite has one writer, so all lanes share a connection.
+/// Writes rows to a SQLite file. SQLite has one writer, so all lanes share a connection.
 class SqliteSink : public Sink {
  public:
   SqliteSink(SqliteSinkOptions options, schema::Schema schema, schema::Mapping mapping);
@@ -62,7 +62,7 @@ class SqliteSink : public Sink {
   schema::Schema schema_;
   schema::Mapping mapping_;
 
-  std::mutex mutex_;  // Of the connection and its statements.
+  std::mutex mutex_;  // Guards the connection and its statements.
   SqliteDatabase database_;
   SqliteMarks marks_;
   std::vector<SqliteStatement> inserts_;  // By table.

@@ -15,7 +15,7 @@
 namespace baton::pipeline {
 namespace {
 
-// Any number of processes may run one config, and all of them may be the first.
+// Any number of processes may run one config, and any of them may be the first.
 TEST(SqliteSink, WhoeverIsFirstMakesTheTables) {
   const std::filesystem::path path =
       std::filesystem::path(::testing::TempDir()) / "whoever_is_first.db";
@@ -43,7 +43,8 @@ TEST(SqliteSink, WhoeverIsFirstMakesTheTables) {
   }
 }
 
-/// What check() says of a table that has `declared` where the mapping has a column of `type`.
+/// The error of check() about a table with the type `declared` where the mapping has a column of
+/// `type`.
 std::string complaint_about(schema::ColumnType type, const std::string& declared) {
   const std::string path = ::testing::TempDir() + "types_of_columns.db";
   for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix);
@@ -66,7 +67,7 @@ std::string complaint_about(schema::ColumnType type, const std::string& declared
   return checked.has_value() ? "" : checked.error().text;
 }
 
-// SQLite would take them, and keep a price as text, or 007 as 7.
+// SQLite would accept them, and store a price as text, or 007 as 7.
 TEST(SqliteSink, AColumnOfAnotherTypeIsNamed) {
   using schema::ColumnType;
   EXPECT_EQ(complaint_about(ColumnType::integer, "TEXT"),
@@ -101,7 +102,8 @@ TEST(SqliteSink, ATypeByAnotherNameIsGood) {
   for (const auto& [type, declared] : kGood) EXPECT_EQ(complaint_about(type, declared), "");
 }
 
-/// A file with the tables of orders, changed by `sql`; orders go in one batch, or one by one.
+/// A file with the tables of orders, changed by `sql`; orders are written in one batch, or one by
+/// one.
 class SqliteOrders {
  public:
   SqliteOrders(const std::string& sql, const schema::RowMapping& mapping)
@@ -118,7 +120,7 @@ class SqliteOrders {
     const auto error = database.run(sql);
     EXPECT_FALSE(error.has_value()) << error->text;
   }
-  /// Orders 0, 1, 2; "class: text" of the error.
+  /// Writes orders 0, 1, 2; returns "class: text" of the error.
   std::string write(Items& items) {
     const auto preparer = sink_.preparer();
     for (std::int64_t number = 0; items.size() < 3; ++number) {
@@ -152,7 +154,7 @@ constexpr const char* kThrowAway =
     "CREATE TRIGGER throw_away BEFORE INSERT ON orders WHEN NEW._offset = 1 "
     "BEGIN SELECT RAISE(IGNORE); END";
 
-// It is nowhere, so that it must not count as one that is there already.
+// The row is nowhere, so it must not count as a duplicate.
 TEST(SqliteSink, ARowThatIsThrownAwayIsNoDuplicate) {
   schema::RowMapping without_key = orders::order_mapping();
   without_key.key.clear();
@@ -171,7 +173,7 @@ TEST(SqliteSink, ARowThatIsThrownAwayIsNoDuplicate) {
   }
 }
 
-// A halt would be for ever: it is one record that cannot be computed with, and not the table.
+// A halt would last for ever, though only one record cannot be indexed and the table is right.
 TEST(SqliteSink, WhatARowMakesOfAnIndexIsNoMistakeOfTheConfig) {
   const std::string index =
       "CREATE INDEX computed ON orders (CASE WHEN _offset = 1 "
@@ -181,7 +183,7 @@ TEST(SqliteSink, WhatARowMakesOfAnIndexIsNoMistakeOfTheConfig) {
   EXPECT_EQ(orders.write(items), "unknown: malformed JSON");
   EXPECT_EQ(orders.write_some(std::span(items).first(1)), "");
   EXPECT_EQ(orders.write_some(std::span(items).subspan(1, 1)), "unknown: malformed JSON");
-  // Every row would meet this.
+  // Every row would meet this error.
   SqliteOrders::run("DROP TABLE items");
   EXPECT_EQ(orders.write_some(std::span(items).subspan(2)), "config: no such table: items");
 }

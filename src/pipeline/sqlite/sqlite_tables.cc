@@ -24,7 +24,7 @@ struct Wanted {
 
 struct Found {
   std::string name{};
-  std::string type{};  // As it was declared.
+  std::string type{};  // As declared.
   bool not_null = false;
   bool fills_itself = false;
 };
@@ -41,11 +41,11 @@ std::string_view sql_type(ColumnType type) {
   return "TEXT";
 }
 
-/// What SQLite makes of a value, by the type that a column was declared with: text that looks like
-/// a number becomes one, or stays text.
+/// What SQLite does with a value, by the declared type of a column: text that looks like a number
+/// becomes a number, or stays text.
 enum class Affinity : std::uint8_t { integer, text, none, real, numeric };
 
-/// The rules of SQLite: the first word that is found counts.
+/// SQLite's rules: the first word that is found counts.
 Affinity affinity_of(std::string_view declared) {
   static constexpr std::array<std::pair<std::string_view, Affinity>, 8> kRules = {{
       {"INT", Affinity::integer},
@@ -65,13 +65,13 @@ Affinity affinity_of(std::string_view declared) {
   return rule == kRules.end() ? Affinity::numeric : rule->second;
 }
 
-/// Values are stored as what they are.
+/// Whether SQLite stores values of this type unchanged.
 bool fits(ColumnType type, Affinity affinity) {
   switch (type) {
     case ColumnType::integer:
     case ColumnType::boolean: return affinity == Affinity::integer || affinity == Affinity::numeric;
     case ColumnType::real: return affinity == Affinity::real || affinity == Affinity::numeric;
-    case ColumnType::timestamp:  // DATETIME is numeric to SQLite, and a date-time is no number.
+    case ColumnType::timestamp:  // DATETIME is numeric for SQLite, and a date-time is not a number.
       return affinity == Affinity::text || affinity == Affinity::none ||
              affinity == Affinity::numeric;
     case ColumnType::text:
@@ -109,11 +109,11 @@ Error wrong(const std::string& table, std::string_view text) {
   return {Errc::failed_precondition, fmt::format("table {}{}", table, text)};
 }
 
-/// Empty: there is no such table.
+/// Empty if the table does not exist.
 Result<std::vector<Found>> found_columns(SqliteDatabase& database, const std::string& table) {
   SqliteStatement statement;
   std::vector<Found> found;
-  // A primary key without an index is the number of the row, which SQLite gives.
+  // A primary key without an index is the row id, which SQLite assigns.
   auto error = database.prepare(
       "SELECT name, type, \"notnull\", dflt_value IS NOT NULL OR (pk > 0 AND NOT EXISTS "
       "(SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')) FROM pragma_table_info(?1)",
@@ -164,7 +164,7 @@ Status compare(const std::string& table, const std::vector<Wanted>& wanted,
   return {};
 }
 
-/// SQLite itself says whether rows can go in: whether the key is unique, above all.
+/// Asks SQLite itself whether rows can be inserted: above all, whether the key is unique.
 Status takes_rows(SqliteDatabase& database, const schema::Mapping& mapping, std::size_t table) {
   SqliteStatement statement;
   const auto error = database.prepare(sqlite_insert_sql(mapping, table), statement);
@@ -194,7 +194,7 @@ std::string create_marks_sql() {
       kMarksTable, columns);
 }
 
-/// What is done about one that is missing.
+/// Handles a missing table.
 Result<Finding> make_missing(SqliteDatabase& database, const std::string& table,
                              const std::string& sql, bool make) {
   if (make) {
@@ -214,7 +214,7 @@ Status look_at_marks(SqliteDatabase& database, bool make, TablesCheck& done) {
   return {};
 }
 
-/// Compares the tables; `make`: makes those that are missing.
+/// Compares the tables; `make`: creates those that are missing.
 Result<TablesCheck> look(SqliteDatabase& database, const schema::Mapping& mapping, bool marks,
                          bool make) {
   TablesCheck done;
@@ -252,7 +252,8 @@ Result<TablesCheck> check_sqlite_tables(SqliteDatabase& database, const schema::
                                         bool marks, bool apply) {
   BATON_TRY(TablesCheck found, look(database, mapping, marks, false));
   if (!apply || found.missing.empty()) return found;
-  // Others may find them missing at the same time: the first one makes them all.
+  // Other processes may find the tables missing at the same time: the first one creates all of
+  // them.
   if (auto error = database.run("BEGIN IMMEDIATE")) return Error{Errc::unavailable, error->text};
   auto made = look(database, mapping, marks, true);
   if (made.has_value()) {

@@ -10,11 +10,11 @@
 
 namespace baton::pipeline {
 
-/// A row of one of the mapping's tables; of the first, where it came from as well.
+/// Inserts a row of one of the mapping's tables; into the first table, with the row's origin.
 std::string sqlite_insert_sql(const schema::Mapping& mapping, std::size_t table);
 
-/// Compares the file with the mapping, and with `marks` their table, too. `apply`: makes the tables
-/// that are missing; nothing else is ever changed. Answers what it made, or would make.
+/// Compares the file with the mapping, and with `marks` also the table of marks. `apply`: creates
+/// missing tables; nothing else is ever changed. Returns what it created or would create.
 Result<TablesCheck> check_sqlite_tables(SqliteDatabase& database, const schema::Mapping& mapping,
                                         bool marks, bool apply);
 
