@@ -18,9 +18,9 @@ constexpr std::chrono::seconds kDeadLetterInterval{5};
 constexpr std::chrono::seconds kGroupInterval{30};
 constexpr std::chrono::seconds kMemoryInterval{10};
 constexpr std::chrono::milliseconds kTick{500};
-// Lines of a kind in one look; the rest is counted.
+// The most lines of a kind in one check; the rest is counted.
 constexpr std::size_t kLinesMax = 20;
-// Streams that have ended before their memory is worth the trouble.
+// How many streams must have ended before giving back their memory is worth the effort.
 constexpr std::uint64_t kStreamsWorthIt = 32;
 
 bool is_due(Clock::time_point& next, Clock::duration interval) {
@@ -103,7 +103,7 @@ void Monitor::give_back_memory() {
   }
   if (ended - streams_ended_ < kStreamsWorthIt) return;
   streams_ended_ = ended;
-  // What many streams have buffered stays with the allocator otherwise.
+  // Otherwise the allocator keeps the buffers of many streams.
   ::malloc_trim(0);
 }
 

@@ -10,8 +10,8 @@
 
 namespace baton {
 
-/// Looks after the broker from time to time, on a thread of its own: logs what an operator would
-/// want to hear of queues and groups, and gives memory back to the system that streams have used.
+/// Checks the broker regularly, on its own thread: logs what an operator wants to know about queues
+/// and groups, and gives memory that streams have used back to the system.
 class Monitor {
  public:
   explicit Monitor(std::shared_ptr<ServerState> state);
@@ -33,7 +33,7 @@ class Monitor {
   std::condition_variable wake_;
   bool stopping_ = false;
 
-  // The thread's own.
+  // Only for the thread.
   DeadLetterWatch dead_letters_;
   std::uint64_t dead_lettered_ = 0;
   GroupWatch groups_;

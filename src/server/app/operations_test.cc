@@ -41,7 +41,7 @@ class OperationsTest : public ServiceTest {
     return row == kOperations.end() ? nullptr : &*row;
   }
 
-  /// Calls the method with an empty request, as a client of any language would, until its end.
+  /// Calls the method with an empty request, as a client in any language would, until its end.
   void call(const MethodDescriptor& method) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds{20});
@@ -57,7 +57,7 @@ class OperationsTest : public ServiceTest {
     const auto stream = stub.PrepareCall(&context, path, &queue);
     stream->StartCall(nullptr);
     done();
-    // An empty message is a request of every kind.
+    // An empty message is valid as a request of every type.
     const grpc::Slice nothing;
     if (!method.client_streaming()) {
       stream->Write(grpc::ByteBuffer(&nothing, 1), nullptr);
@@ -75,7 +75,7 @@ class OperationsTest : public ServiceTest {
     EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << path;
     EXPECT_NE(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << path;
   }
-  /// How often /metrics says that calls of each method have ended.
+  /// How many calls of each method have ended, by /metrics.
   std::map<std::string, int> ended() {
     const std::string text = httplib::Client("127.0.0.1", api_->http_port()).Get("/metrics")->body;
     const std::string line = "\nbaton_api_calls_total{method=\"";
@@ -103,7 +103,7 @@ TEST_F(OperationsTest, EveryMethodOfTheWireIsARowOfTheTable) {
   EXPECT_EQ(named.size(), kOperations.size()) << "a row that no method is for";
 }
 
-// What no RunningOperation stands for is not counted, and would not be asked for a permission.
+// A method without a RunningOperation would not be counted, nor checked for a permission.
 TEST_F(OperationsTest, EveryMethodPassesTheTableUnderItsOwnName) {
   broker_.set_refusing(true);
   std::map<std::string, int> expected;

@@ -26,7 +26,7 @@
 
 namespace baton {
 
-// In the order in which they are made; taken apart in the opposite one.
+// In the order of construction; destroyed in the opposite order.
 struct ApiServer::Parts {
   explicit Parts(std::shared_ptr<ServerState> shared)
       : state(std::move(shared)), queues(state), streams(state), kv(state), admin(state) {}
@@ -40,7 +40,8 @@ struct ApiServer::Parts {
   AdminService admin;
   std::shared_ptr<ServerCertificates> certificates;  // Null without TLS.
   std::unique_ptr<HttpServer> http;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door;  // Into gRPC.
+  // Passes connections to gRPC.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<Monitor> monitor;
@@ -92,10 +93,10 @@ void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // An idle consumer sends no data, and must be pinged for as long as it is idle.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Clients may ping as often as we do; by default gRPC would hang up on them.
+  // Clients may ping as often as the server does; by default gRPC would disconnect them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  // Covers TLS, and in plain text the time until the client's settings have come.
+  // Covers TLS, and in plain text the time until the client's settings arrive.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              static_cast<int>(options.handshake_timeout.count()));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -104,12 +105,12 @@ void configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
-  // Their pollers now and then miss the server's shutdown, and then sleep this long; the default is
-  // ten seconds, which is most of what an operator grants for a shutdown.
+  // Their pollers sometimes miss the server's shutdown, and then sleep this long; the default of
+  // ten seconds is most of the time that an operator allows for a shutdown.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 250);
 }
 
-/// Few, and fewer where descriptors are few.
+/// A small number, and smaller still if there are few descriptors.
 std::size_t http_connections_max(std::size_t connections_max) {
   return std::clamp(connections_max / 8, std::size_t{4}, std::size_t{64});
 }
@@ -121,7 +122,7 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
-/// gRPC listens nowhere by itself: its connections come from the acceptor.
+/// gRPC does not listen itself: its connections come from the acceptor.
 Status ApiServer::Parts::start_grpc(const ServerOptions& options) {
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   grpc::EnableDefaultHealthCheckService(true);
@@ -220,7 +221,7 @@ void ApiServer::shutdown(std::chrono::milliseconds within) {
   stop_accepting();
   const auto deadline = std::chrono::system_clock::now() + within;
   parts_->state->sessions.end_all(shutting_down());
-  // First the sessions, then the connections: or a client may see its connection close before it
+  // Sessions end before connections: otherwise a client might see its connection close before it
   // has read why.
   parts_->state->sessions.wait_until_empty(deadline);
   parts_->acceptor->stop();
@@ -229,7 +230,7 @@ void ApiServer::shutdown(std::chrono::milliseconds within) {
   parts_->state->background.stop();
   parts_->monitor.reset();
   stop_watching_handshakes(parts_->facts->connections);
-  // Last, so that a probe hears "not ready" until the end.
+  // Last, so that a probe gets "not ready" until the end.
   if (parts_->http != nullptr) parts_->http->stop();
 }
 

@@ -2,14 +2,14 @@
 
 #include <cstddef>
 
-/// The bounds of connections and calls.
+/// Limits of connections and calls.
 namespace baton::limits {
 
-// Connections to the gRPC port, unless configured; fewer where the system allows few descriptors.
+// Connections to the gRPC port, unless configured; fewer if the system allows few descriptors.
 inline constexpr std::size_t kConnectionsDefault = 10'000;
 inline constexpr std::size_t kConnectionsMin = 8;
 inline constexpr std::size_t kConnectionsMax = 1'000'000;
-// Calls of one connection that are open at the same time; further ones wait at the client.
+// Open calls of one connection; further calls wait at the client.
 inline constexpr std::size_t kCallsPerConnection = 10'000;
 
 }  // namespace baton::limits

@@ -23,7 +23,7 @@ ServerOptions local() {
   return options;
 }
 
-/// Connected sockets of this process whose own end is `port`, and how many of them are NODELAY.
+/// Connected sockets of this process with the local port `port`, and how many of them have NODELAY.
 std::pair<int, int> count_sockets(int port) {
   int sockets = 0;
   int undelayed = 0;

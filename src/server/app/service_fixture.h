@@ -14,7 +14,7 @@
 
 namespace baton {
 
-/// The real server on a port of its own, over a FakeBroker; for tests only.
+/// For tests only: the real server on its own port, over a FakeBroker.
 class ServiceTest : public testing::Test {
  protected:
   ServiceTest() {
@@ -34,7 +34,7 @@ class ServiceTest : public testing::Test {
   std::shared_ptr<grpc::Channel> make_channel() const {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    // A connection of its own, not one that gRPC shares between channels.
+    // A separate connection, instead of one that gRPC shares between channels.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(api_->grpc_port()),
                                      grpc::InsecureChannelCredentials(), arguments);

@@ -8,10 +8,10 @@
 
 #include "server/shard/broker.h"
 
-/// What the log tells of queues and groups without being asked. Pure.
+/// What is logged about queues and groups without a request. Pure.
 namespace baton {
 
-/// Finds queues whose first message was dead-lettered since the last look.
+/// Finds queues whose first message was dead-lettered since the last check.
 class DeadLetterWatch {
  public:
   /// The names that are new.
@@ -28,8 +28,9 @@ class GroupWatch {
     GroupId group;
     std::uint64_t lag = 0;
   };
-  /// Those that were so at this look and at the one before, each once until it has a consumer again
-  /// or nothing to read: consumers that start again take a moment.
+  /// Groups without a consumer at this check and at the one before. Each is reported once until it
+  /// has a consumer again or nothing to read. Two checks, because restarting consumers take a
+  /// moment.
   std::vector<Alone> look(const std::vector<GroupReport>& groups);
 
  private:

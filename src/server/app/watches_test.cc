@@ -27,7 +27,7 @@ GroupReport report(std::uint64_t lag, bool has_consumer) {
   return out;
 }
 
-// A consumer that is started again is away for a moment: that is not worth a line.
+// A consumer that restarts is away for a moment: that must not be logged.
 TEST(GroupWatch, TellsOnlyWhatLasts) {
   GroupWatch watch;
   EXPECT_TRUE(watch.look({report(7, false)}).empty());

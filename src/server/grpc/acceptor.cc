@@ -24,12 +24,12 @@ namespace {
 constexpr std::chrono::milliseconds kTick{200};
 constexpr std::chrono::seconds kSweepInterval{1};
 constexpr std::chrono::milliseconds kSweepIntervalWhenFull{50};
-// How long accept() rests that found no descriptor.
+// How long accept() pauses after it found no descriptor.
 constexpr std::chrono::milliseconds kAcceptRest{100};
 constexpr std::chrono::seconds kLogInterval{10};
 constexpr int kAcceptsAtOnce = 64;
 constexpr std::size_t kGreetingBytes = 24;
-// What epoll says: the eventfd, a listener, or a silent connection.
+// What an epoll event is for: the eventfd, a listener, or a silent connection.
 constexpr std::uint64_t kWake = 0;
 constexpr std::uint64_t kFirstListener = 1;
 constexpr std::uint64_t kFirstSilent = 1000;
@@ -43,7 +43,7 @@ void add_to(const Descriptor& poll, int descriptor, std::uint64_t number) {
   ::epoll_ctl(poll.number(), EPOLL_CTL_ADD, descriptor, &event);
 }
 
-/// 0 when the descriptor is none, or no socket.
+/// 0 if the descriptor is not open, or not a socket.
 std::uint64_t inode_of(int descriptor) {
   struct stat found{};
   if (::fstat(descriptor, &found) != 0 || !S_ISSOCK(found.st_mode)) return 0;
@@ -161,7 +161,7 @@ void Acceptor::take(Descriptor socket, int listener) {
   if (is_full()) {
     tell_full(socket.number());
     counters_.refused_full_total.fetch_add(1, std::memory_order_relaxed);
-    // A silent connection makes room for one that may talk.
+    // A silent connection is closed to make room for the new one.
     if (silent_.empty()) return;
     silent_.erase(silent_.begin());
   }
@@ -189,7 +189,7 @@ void Acceptor::look_at(std::uint64_t number) {
   const ssize_t length = ::recv(silent.socket.number(), bytes.data(), bytes.size(), MSG_PEEK);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) {
-    // Closed without a byte, as by the probe of a load balancer.
+    // Closed without a byte, for example by the probe of a load balancer.
     silent_.erase(found);
     return;
   }
@@ -201,7 +201,7 @@ void Acceptor::look_at(std::uint64_t number) {
       spdlog::warn("event=handshake_refused peer={} reason={} suppressed={}",
                    log_value(peer_of(silent.socket.number())), log_value(wrong), *more);
     }
-    // gRPC refuses it in the words of its protocol.
+    // gRPC refuses the connection in terms of its protocol.
   }
   ::epoll_ctl(poll_.number(), EPOLL_CTL_DEL, silent.socket.number(), nullptr);
   const int listener = silent.listener;

@@ -18,14 +18,14 @@
 
 namespace baton {
 
-/// Listens for gRPC, and hands over to gRPC the connections that have begun to speak.
+/// Listens for gRPC, and hands connections over to gRPC once they have sent a byte.
 ///
-/// gRPC 1.51 has a listener of its own, which stops for good once accept() finds no free
-/// descriptor. This one goes on; it also holds the number of connections below a limit, so that
-/// descriptors are left for files, and closes those that say nothing: at once the oldest of them,
-/// when a new one finds the limit reached.
+/// gRPC 1.51 has its own listener, which stops for good once accept() finds no free descriptor.
+/// This one goes on. It also keeps the number of connections below a limit, so that descriptors are
+/// left for files, and closes connections that send nothing: after a timeout, or, if a new
+/// connection finds the limit reached, at once, the oldest first.
 ///
-/// One thread of its own, from start() to stop().
+/// Has its own thread, from start() to stop().
 class Acceptor {
  public:
   struct Options {
@@ -38,14 +38,14 @@ class Acceptor {
   /// Takes a connected, non-blocking socket and owns it.
   using HandOver = std::function<void(int listener, int connection)>;
 
-  /// Binds. An error says what stands in the way. `counters` must outlive the acceptor.
+  /// Binds. An error says why it cannot. `counters` must outlive the acceptor.
   static Result<std::unique_ptr<Acceptor>> bind(const Options& options,
                                                 ConnectionCounters& counters);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor();
 
-  /// The port bound, 0 for a unix socket.
+  /// The bound port; 0 for a unix socket.
   [[nodiscard]] int port() const { return port_; }
   void start(HandOver hand_over);
   /// Closes the port and joins the thread. Connections that were handed over stay. Idempotent.
@@ -53,16 +53,16 @@ class Acceptor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A connection that has said nothing yet.
+  /// A connection that has sent nothing yet.
   struct Silent {
     Descriptor socket;
     int listener = -1;
     Clock::time_point deadline;
   };
-  /// Their numbers count up, so that the first is the oldest.
+  /// The numbers count up, so that the first is the oldest.
   using SilentOnes = std::map<std::uint64_t, Silent>;
-  /// A connection that gRPC owns, and whose end nobody tells us: the inode says whether the
-  /// descriptor still stands for it.
+  /// A connection that gRPC owns. gRPC does not report its end, so the inode tells whether the
+  /// descriptor still belongs to it.
   struct Handed {
     int descriptor = -1;
     std::uint64_t inode = 0;
@@ -75,13 +75,13 @@ class Acceptor {
   void accept_from(int listener);
   void take(Descriptor socket, int listener);
   void prepare(int socket) const;
-  /// Looks what a silent connection has to say.
+  /// Reads what a silent connection has sent.
   void look_at(std::uint64_t number);
   void close_overdue();
   [[nodiscard]] bool is_full() const {
     return silent_.size() + handed_.size() >= options_.connections_max;
   }
-  /// Forgets connections that have ended. Asks the system for each, so not too often.
+  /// Forgets connections that have ended. Asks the system for each, so it is not called too often.
   void sweep();
   void tell_full(int socket);
 
@@ -94,7 +94,7 @@ class Acceptor {
   Descriptor wake_;
   std::thread thread_;
 
-  // The thread's own.
+  // Only for the thread.
   SilentOnes silent_;
   std::uint64_t next_number_ = 0;
   std::vector<Handed> handed_;

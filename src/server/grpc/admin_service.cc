@@ -23,7 +23,7 @@ void show(const ShardInspection& in, v1::InspectResponse::Shard& out) {
   out.set_journal_bytes(in.journal_bytes);
 }
 
-/// Calls that wait or are at work at a time.
+/// The most calls that wait or run at a time.
 constexpr std::size_t kCallsMax = 16;
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 namespace baton {
 
-/// `baton.v1.AdminService`. Its calls wait for the disk, one after the other on a thread of their
-/// own: they hold up no thread of gRPC.
+/// `baton.v1.AdminService`. Its calls wait for the disk, one after the other on their own thread,
+/// so that they block no thread of gRPC.
 class AdminService final : public v1::AdminService::CallbackService {
  public:
   explicit AdminService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
@@ -28,12 +28,13 @@ class AdminService final : public v1::AdminService::CallbackService {
                       v1::CheckpointResponse* response) override;
 
  private:
-  /// Does `work` on the thread, and ends the call with what it answers.
+  /// Runs `work` on the thread, and ends the call with its result.
   Reactor* run_slowly(const UnaryCall& call, std::function<Status()> work);
 
   std::shared_ptr<ServerState> state_;
-  std::atomic<std::size_t> waiting_{0};  // Calls, with the one at work.
-  TaskThread thread_;                    // Last: it is stopped before the rest goes.
+  std::atomic<std::size_t> waiting_{0};  // Calls, including the one that runs.
+  // Last: it is stopped before the other members are destroyed.
+  TaskThread thread_;
 };
 
 }  // namespace baton

@@ -11,14 +11,14 @@
 namespace baton {
 namespace {
 
-/// gRPC's question before each handshake.
+/// Called by gRPC before each handshake.
 grpc_ssl_certificate_config_reload_status fetch(void* certificates,
                                                 grpc_ssl_server_certificate_config** config) {
   const auto pem = static_cast<ServerCertificates*>(certificates)->take_new();
   if (!pem.has_value()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   grpc_ssl_pem_key_cert_pair pair{.private_key = pem->key.c_str(),
                                   .cert_chain = pem->certificate.c_str()};
-  // gRPC 1.51 insists on authorities; it looks at them only where clients are checked.
+  // gRPC 1.51 requires authorities, but uses them only if clients are checked.
   const std::string& authorities = pem->ca.empty() ? pem->certificate : pem->ca;
   *config = grpc_ssl_server_certificate_config_create(authorities.c_str(), &pair, 1);
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
@@ -40,7 +40,7 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
 
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/) override {
-    BATON_ASSERT(false);  // Nobody asks for one.
+    BATON_ASSERT(false);  // gRPC asks only for server credentials.
   }
 
  private:

@@ -15,20 +15,20 @@ namespace baton {
 
 /// The certificate that the gRPC port shows, and the authority that its clients are checked
 /// against. gRPC asks for them before every handshake, so both can change while the broker serves;
-/// connections that are open stay. Thread-safe; gRPC's credentials hold it.
+/// open connections stay. Thread-safe; gRPC's credentials hold it.
 class ServerCertificates : public std::enable_shared_from_this<ServerCertificates> {
  public:
-  /// Reads the files and makes sure that they can be used. An error names the file. Without a
-  /// `ca_file` clients need no certificate.
+  /// Reads the files and checks that they are usable. An error names the file. Without a `ca_file`
+  /// clients need no certificate.
   static Result<std::shared_ptr<ServerCertificates>> load(const client::TlsOptions& files);
 
-  /// Reads these files from now on. On an error, which names the file, everything stays as it was.
-  /// Whether clients need a certificate cannot change.
+  /// Reads these files from now on. On an error, which names the file, nothing changes. Whether
+  /// clients need a certificate cannot change.
   Status reload(const client::TlsOptions& files);
 
   std::shared_ptr<grpc::ServerCredentials> credentials();
 
-  /// For gRPC: what is new since the last call, if anything is.
+  /// For gRPC: what has changed since the last call; nullopt if nothing has.
   std::optional<secure::Pem> take_new();
 
  private:

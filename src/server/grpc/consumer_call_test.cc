@@ -12,8 +12,8 @@
 namespace baton::consumer_test {
 namespace {
 
-// A first message that overtook the registration would reach a consumer that does not know its
-// name.
+// A first message that overtook the registration would reach a consumer that does not know its id
+// yet.
 TEST_F(ConsumerStreamTest, TheRegistrationComesFirstAndThenMessagesWithAllTheirFields) {
   grpc::ClientContext context;
   v1::LeaseRequest request;
@@ -73,7 +73,7 @@ TEST_F(ConsumerStreamTest, ABrokerThatDropsTheRegistrationIsUnavailable) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// An ended stream would give the leases back before anybody could ack them.
+// A stream that ended would give the leases back before the client could ack them.
 TEST_F(ConsumerStreamTest, ALeaseAsksForNoMoreThanMaxMessagesAndStaysOpen) {
   grpc::ClientContext context;
   v1::LeaseRequest request;
@@ -98,7 +98,7 @@ TEST_F(ConsumerStreamTest, ALeaseAsksForNoMoreThanMaxMessagesAndStaysOpen) {
   EXPECT_TRUE(detaches[0].unwritten.empty());
 }
 
-// A delivery that crosses with the consumer's leaving never reached the network either.
+// A delivery that crosses with the consumer's departure never reached the network either.
 TEST_F(ConsumerStreamTest, WhatArrivesWhileTheConsumerLeavesIsUnwrittenToo) {
   broker_.hold_quiesces();
   grpc::ClientContext context;
@@ -127,7 +127,7 @@ TEST_F(ConsumerStreamTest, ACancelledStreamNamesWhatItNeverWrote) {
   const std::shared_ptr<ConsumerSink> sink = accept();
   v1::LeaseResponse response;
   ASSERT_TRUE(stream->Read(&response));
-  // More than HTTP/2's windows take from a client that does not read.
+  // More than HTTP/2's windows accept for a client that does not read.
   std::vector<Delivery> deliveries;
   for (std::uint64_t i = 1; i <= kMessages; ++i) deliveries.push_back(delivery(i, limits::kMiB));
   deliver(sink, deliveries);
@@ -156,7 +156,7 @@ TEST_F(ConsumerStreamTest, AClientThatLeavesBeforeItIsRegisteredIsDetachedAfterw
 
   const std::shared_ptr<ConsumerSink> sink = accept(std::move(call));
   EXPECT_EQ(broker_.detaches(1)[0].consumer, consumer_);
-  // A round that was under way may still deliver; nobody is there to take it.
+  // A round under way may still deliver, though the client is gone.
   deliver(sink, {delivery(1)});
 }
 
@@ -206,7 +206,7 @@ TEST_F(ConsumerStreamTest, ResultsComeInTheOrderOfTheItemsAcrossRequests) {
   EXPECT_EQ(all.extends(0).error().text(), "5");
 }
 
-// An ack that was sent is answered, even when the client has nothing more to say.
+// An ack that was sent is answered, even if the client has closed its side.
 TEST_F(ConsumerStreamTest, AHalfClosedStreamFinishesItsAcksThenDetachesThenEnds) {
   grpc::ClientContext context;
   auto stream = open(context);
@@ -223,7 +223,7 @@ TEST_F(ConsumerStreamTest, AHalfClosedStreamFinishesItsAcksThenDetachesThenEnds)
   EXPECT_EQ(response.acks_size(), 1);
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_TRUE(stream->Finish().ok());
-  // The end of the stream says that everything is given back.
+  // The end of the stream proves that everything is given back.
   EXPECT_EQ(broker_.detach_count(), 1U);
 }
 
@@ -283,7 +283,7 @@ TEST_F(ConsumerStreamTest, AQuiesceIsToldBehindTheLastMessage) {
   ASSERT_TRUE(stream->Write(request));
   std::unique_ptr<Call> quiesce = broker_.take<QuiesceCommand>();
   EXPECT_EQ(FakeBroker::of<QuiesceCommand>(quiesce).consumer, consumer_);
-  // More than HTTP/2's windows take from a client that does not read: most of them wait.
+  // More than HTTP/2's windows accept for a client that does not read: most of them wait.
   std::vector<Delivery> deliveries;
   for (std::uint64_t i = 1; i <= 64; ++i) deliveries.push_back(delivery(i, limits::kMiB));
   deliver(sink_, deliveries);
@@ -318,7 +318,7 @@ TEST_F(ConsumerStreamTest, MarksGoToTheShardAndThoseThatNameNoLeaseAreLeftOut) {
   EXPECT_EQ(begun[0].consumer, consumer_);
   EXPECT_EQ(begun[0].tokens,
             (std::vector<LeaseToken>{{.boot = 4, .number = 1}, {.boot = 4, .number = 2}}));
-  // Many more than the stream takes unanswered: marks need no answer, and do not fill it up.
+  // Many more than the limit of unanswered requests: marks need no answer, and do not count.
   for (std::size_t i = 0; i < 3 * limits::kStreamBatches; ++i) ASSERT_TRUE(stream->Write(marks));
   EXPECT_EQ(broker_.begun(3 * limits::kStreamBatches + 1).size(), 3 * limits::kStreamBatches + 1);
   stream->WritesDone();
@@ -329,7 +329,7 @@ TEST_F(ConsumerStreamTest, MarksGoToTheShardAndThoseThatNameNoLeaseAreLeftOut) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
-// Only a consumer that dies may have died of a message.
+// Only a consumer that dies may have been killed by a message.
 TEST_F(ConsumerStreamTest, ADetachSaysWhetherTheEndWasOrderly) {
   v1::ConsumeResponse response;
   {
@@ -405,7 +405,8 @@ TEST_F(ConsumerStreamTest, AShutdownDetachesAndSaysSo) {
   down.get();
 }
 
-// A consumer whose requests pile up is not read: its calls are admitted to a full shard.
+// The requests of a consumer with too many unanswered ones are not read, because a full shard
+// admits its calls.
 TEST_F(ConsumerStreamTest, UnansweredRequestsAreBounded) {
   grpc::ClientContext context;
   auto stream = open(context);
@@ -416,7 +417,7 @@ TEST_F(ConsumerStreamTest, UnansweredRequestsAreBounded) {
   std::vector<std::unique_ptr<Call>> calls;
   for (std::size_t i = 0; i < limits::kStreamBatches; ++i)
     calls.push_back(broker_.take<AckCommand>());
-  // Round trips, so that the server has done whatever it had ready to do.
+  // Round trips, so that the server has done everything that it had ready.
   for (int i = 0; i < 10; ++i) {
     grpc::ClientContext probe;
     v1::EnqueueResponse response;

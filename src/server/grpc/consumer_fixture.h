@@ -9,20 +9,20 @@
 
 #include "server/app/service_fixture.h"
 
-/// Consume and Lease calls on a real server, over a FakeBroker; for tests only.
+/// For tests only: Consume and Lease calls on a real server, over a FakeBroker.
 namespace baton::consumer_test {
 
 class ConsumerStreamTest : public ServiceTest {
  protected:
   using Consume = grpc::ClientReaderWriter<v1::ConsumeRequest, v1::ConsumeResponse>;
 
-  // Whatever the test did: each attach that succeeded had its one detach.
+  // In every test each successful attach must have exactly one detach.
   void TearDown() override {
     api_->shutdown(std::chrono::seconds{20});
     EXPECT_EQ(broker_.detach_count(), attached_);
   }
 
-  /// Lets the attach that waits succeed; the sink is then registered.
+  /// Completes the waiting attach; the sink is then registered.
   std::shared_ptr<ConsumerSink> accept() {
     std::unique_ptr<Call> call = broker_.take<AttachCommand>();
     return accept(std::move(call));
@@ -75,7 +75,7 @@ class ConsumerStreamTest : public ServiceTest {
   void finish_acks(std::unique_ptr<Call> call) {
     auto& command = FakeBroker::of<AckCommand>(call);
     for (const LeaseToken& each : command.tokens) {
-      // Even numbers have lost their lease, so that results can be told apart.
+      // Even numbers have lost their lease, so that results differ.
       ItemOutcome outcome;
       if (each.number % 2 == 0) outcome = Error{Errc::lease_lost, std::to_string(each.number)};
       command.outcomes.push_back(std::move(outcome));

@@ -12,7 +12,7 @@
 namespace baton::consumer_test {
 namespace {
 
-/// Stands where gRPC does, so that a test decides how each write ends.
+/// Takes the place of gRPC, so that a test decides how each write ends.
 class FakePort final : public StreamPort {
  public:
   void read() override {}
@@ -50,7 +50,7 @@ class FakePort final : public StreamPort {
 
 class ConsumerPortTest : public ConsumerStreamTest {
  protected:
-  /// A consumer on a FakePort, registered, with its first response written.
+  /// A registered consumer on a FakePort, with its first response written.
   std::shared_ptr<ConsumerCall> registered(FakePort& port) {
     auto stream =
         std::make_shared<ConsumerCall>(std::make_shared<ServerState>(broker_, std::uint64_t{1}));
@@ -65,7 +65,7 @@ class ConsumerPortTest : public ConsumerStreamTest {
   }
 };
 
-// A write that failed may not have reached the network: its messages count no attempt.
+// A failed write may not have reached the network: its messages count no attempt.
 TEST_F(ConsumerPortTest, WhatAFailedWriteHeldIsUnwrittenAndSoIsWhatWaitedBehindIt) {
   FakePort port;
   const auto stream = registered(port);
@@ -86,7 +86,7 @@ TEST_F(ConsumerPortTest, WhatAFailedWriteHeldIsUnwrittenAndSoIsWhatWaitedBehindI
   EXPECT_EQ(port.finishes(), 1);
 }
 
-// A client that sees the end of its stream may count on its messages being free for others.
+// A client that sees the end of its stream may rely on its messages being free for others.
 TEST_F(ConsumerPortTest, TheEndIsNotToldBeforeTheDetachIsDone) {
   FakePort port;
   broker_.hold_detaches();

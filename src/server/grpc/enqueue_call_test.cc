@@ -15,7 +15,7 @@ namespace {
 
 class EnqueueStreamTest : public ServiceTest {
  protected:
-  /// A whole call, there and back: whatever the server had ready to do before it, it has done.
+  /// A complete call: after it, the server has done everything that it had ready before.
   void round_trip() {
     v1::EnqueueRequest request = enqueue_request(1);
     request.mutable_messages(0)->set_delay_ms(~0ULL);
@@ -25,7 +25,7 @@ class EnqueueStreamTest : public ServiceTest {
   }
 };
 
-// A producer matches confirmations to batches by their order alone.
+// A producer matches confirmations to batches only by their order.
 TEST_F(EnqueueStreamTest, ConfirmationsComeInTheOrderOfRequests) {
   grpc::ClientContext context;
   auto stream = stub_->EnqueueStream(&context);
@@ -77,7 +77,7 @@ TEST_F(EnqueueStreamTest, BadItemsAndBadBatchesGetTheirErrorsAndTheStreamLivesOn
   EXPECT_TRUE(stream->Finish().ok());
 }
 
-// Nothing else holds a producer back: its calls are admitted to a full shard.
+// Nothing else holds a producer back, because a full shard admits its calls.
 TEST_F(EnqueueStreamTest, AStreamIsNotReadWhileEnoughBatchesAreUnderWay) {
   constexpr std::size_t kBatches = limits::kStreamBatches;
   grpc::ClientContext context;
@@ -106,7 +106,7 @@ TEST_F(EnqueueStreamTest, AShutdownLetsPendingConfirmationsThrough) {
   ASSERT_TRUE(stream->Write(enqueue_request(1)));
   std::unique_ptr<Call> call = broker_.take<EnqueueCommand>();
   auto down = std::async(std::launch::async, [&] { api_->shutdown(std::chrono::seconds{20}); });
-  // The shutdown has begun when new calls are refused.
+  // The shutdown has begun once new calls are refused.
   while (true) {
     grpc::ClientContext probe;
     v1::EnqueueResponse refused;

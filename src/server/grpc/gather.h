@@ -15,7 +15,7 @@
 
 namespace baton {
 
-/// The answers of all shards to one question, as they come in. Thread-safe.
+/// Collects the answers of all shards to one question. Thread-safe.
 template <class Wanted>
 class Gathered {
  public:
@@ -31,7 +31,7 @@ class Gathered {
     }
     return --missing_ == 0;
   }
-  /// All answers, in the order in which they came; null if a shard has none. After the last add().
+  /// All answers, in the order of arrival; null if a shard has none. Called after the last add().
   std::vector<Wanted>* answers() { return complete_ ? &answers_ : nullptr; }
 
  private:
@@ -41,8 +41,9 @@ class Gathered {
   std::vector<Wanted> answers_;
 };
 
-/// Asks every shard the same, and ends the call once, when all have answered: with `reply`, given
-/// their answers in the order in which they came, or with UNAVAILABLE when one did not take it.
+/// Asks every shard the same question, and ends the call once, when all have answered: with
+/// `reply`, given their answers in the order of arrival, or with UNAVAILABLE if one did not take
+/// it.
 template <class Wanted, class Reply>
 grpc::ServerUnaryReactor* ask_all_shards(const UnaryCall& call, const Result<Wanted>& wanted,
                                          Reply reply) {
@@ -63,7 +64,7 @@ grpc::ServerUnaryReactor* ask_all_shards(const UnaryCall& call, const Result<Wan
   };
   for (std::size_t shard = 0; shard < shards; ++shard) {
     std::unique_ptr<Call> part = std::make_unique<CallThen<decltype(add)>>(*wanted, add);
-    // Not taken: the part is still ours, and its end says so.
+    // Not taken: the part is destroyed here, which calls its end.
     if (!broker.submit_to(shard, part, Broker::Admission::bounded)) part.reset();
   }
   return call.reactor();
@@ -79,8 +80,8 @@ grpc::ServerUnaryReactor* ask_for_page(const UnaryCall& call, const Result<Paged
       [page, reply](std::vector<Wanted>& answers) { reply(answers, page); });
 }
 
-/// Fills `out` with items, by `show(item, wire)`: with as many as a page has bytes for, and at
-/// least one. Returns the token for the next page; empty: there is none.
+/// Fills `out` with items, by `show(item, wire)`: as many as fit into the bytes of a page, and at
+/// least one. Returns the token for the next page; empty if there is none.
 template <class Item, class Wire, class Key, class Show>
 std::string fill_page(const Page& page, const Listed<Item>& listed,
                       google::protobuf::RepeatedPtrField<Wire>& out, Key key, Show show) {

@@ -4,10 +4,10 @@
 
 namespace baton {
 
-/// From now on TLS handshakes that fail are logged, rate-limited, and counted in `counters`. gRPC
-/// tells nobody of them but its own log, which is one for the whole process.
+/// From now on failed TLS handshakes are logged, rate-limited, and counted in `counters`. gRPC
+/// reports them only in its own log, of which a process has one.
 void watch_handshakes(ConnectionCounters& counters);
-/// Before `counters` end.
+/// Must be called before `counters` is destroyed.
 void stop_watching_handshakes(ConnectionCounters& counters);
 
 }  // namespace baton

@@ -24,7 +24,7 @@ class WatchCall final : public StreamCall {
   std::string next_frame(Lock& lock) override;
 
   WatchSession& session_;
-  v1::WatchKeysRequest request_;  // Used again and again.
+  v1::WatchKeysRequest request_;  // Reused for every request.
 };
 
 }  // namespace baton

@@ -28,7 +28,7 @@ std::optional<Revision> expected(const Request& request) {
   return Revision{request.expected_revision()};
 }
 
-/// What the tokens of such a list are good for.
+/// The name of the list that its tokens are valid for.
 std::string list_of_keys(const std::string& bucket, const std::string& prefix) {
   return fmt::format("keys {} {}", bucket, prefix);
 }

@@ -10,8 +10,8 @@
 #include "server/session/watch_session.h"
 #include "server/shard/kv_commands.h"
 
-/// Requests of the Kv service as commands, and outcomes as responses. Pure. Whatever comes from
-/// outside is checked here or by the machine it goes to; an error names the field and the limit.
+/// Converts requests of the Kv service to commands, and outcomes to responses. Pure. Input from
+/// clients is checked here or by the machine that gets it; an error names the field and the limit.
 namespace baton {
 
 Result<CreateBucketCommand> convert(const v1::CreateBucketRequest& request);

@@ -1,5 +1,5 @@
-// Every request of the Kv service as it may come from outside: whatever the bytes, the conversion
-// answers with a command within the limits, or an error that says something.
+// Every request of the Kv service with arbitrary bytes: the conversion returns a command within the
+// limits, or an error with a text.
 
 #include <baton/v1/kv.pb.h>
 

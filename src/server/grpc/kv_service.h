@@ -9,7 +9,7 @@
 
 namespace baton {
 
-// As for streams: the watch takes and gives raw bytes, the others messages.
+// As for streams: the watch uses raw bytes, the other methods messages.
 using KvBuckets = v1::KvService::WithCallbackMethod_CreateBucket<
     v1::KvService::WithCallbackMethod_DeleteBucket<v1::KvService::WithCallbackMethod_ListBuckets<
         v1::KvService::WithCallbackMethod_DescribeBucket<v1::KvService::Service>>>>;
@@ -18,7 +18,7 @@ using KvUnary = v1::KvService::WithCallbackMethod_GetKey<
         v1::KvService::WithCallbackMethod_ListKeys<KvBuckets>>>>;
 using KvBase = v1::KvService::WithRawCallbackMethod_WatchKeys<KvUnary>;
 
-/// baton.v1.KvService of one server. As QueueService, it never blocks a thread of gRPC.
+/// baton.v1.KvService of one server. Like QueueService, it never blocks a thread of gRPC.
 class KvService final : public KvBase {
  public:
   explicit KvService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}

@@ -211,7 +211,7 @@ TEST_F(KvServiceTest, ListsKeysInPages) {
   EXPECT_EQ(list("", "", 0).entries_size(), 4);
 }
 
-// Not even a client with gRPC's default bound of 4 MiB may be sent a page that it cannot take.
+// A page must fit into gRPC's default limit of 4 MiB at the client.
 TEST_F(KvServiceTest, APageIsNeverTooLarge) {
   ASSERT_TRUE(create("b").ok());
   for (int i = 0; i < 8; ++i) put(fmt::format("k{}", i), std::string(limits::kMiB, 'x'));
@@ -230,7 +230,7 @@ TEST_F(KvServiceTest, BucketsAreMadeShownAndDeleted) {
   v1::BucketSettings settings;
   settings.set_keys_max(2);
   ASSERT_TRUE(create("b", settings).ok());
-  ASSERT_TRUE(create("b", settings).ok());  // Again is fine.
+  ASSERT_TRUE(create("b", settings).ok());  // Creating it again is fine.
   ASSERT_TRUE(create("a").ok());
   put("k", "12345");
   v1::DescribeBucketRequest describe;
@@ -344,7 +344,7 @@ TEST_F(KvServiceTest, ABrokerThatTakesNothingSaysUnavailable) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// The connection itself breaks, as when the process behind it is killed.
+// The connection itself breaks, as when its process is killed.
 TEST_F(KvServiceTest, AConnectionThatBreaksTellsTheOthersOfItsSession) {
   ASSERT_TRUE(create("b").ok());
   put("me", "1");

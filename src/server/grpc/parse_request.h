@@ -8,7 +8,7 @@
 
 namespace baton {
 
-/// Reads the message of a raw request; an error that names its type when it is not one.
+/// Parses the message of a raw request; the error names its type.
 template <class Message>
 Status parse_request(grpc::ByteBuffer& request, Message& message) {
   if (grpc::SerializationTraits<Message>::Deserialize(&request, &message).ok()) return {};

@@ -11,8 +11,8 @@
 namespace baton {
 namespace {
 
-/// The batch that `request` holds. What is wrong with all of it is wrong with each of its messages:
-/// the call lives on.
+/// The batch in `request`. An error of the whole request becomes the error of each message: the
+/// call continues.
 Batch<EnqueueCommand> convert_batch(v1::EnqueueRequest& request) {
   const auto items = static_cast<std::size_t>(request.messages_size());
   Result<Batch<EnqueueCommand>> batch = convert(request);
@@ -29,7 +29,7 @@ Status EnqueueCall::take(grpc::ByteBuffer& request) {
   const std::size_t bytes = request.Length();
   BATON_TRY_STATUS(parse_request(request, request_));
   Batch<EnqueueCommand> batch = convert_batch(request_);
-  // What a refused or an unusually large batch leaves behind is not kept for the life of the call.
+  // Memory of a refused or an unusually large batch is not kept for the life of the call.
   if (!batch.refused.empty() || batch.items > limits::kFrameMessages * 4) request_ = {};
   session_.take(std::move(batch), bytes);
   return {};
@@ -60,7 +60,7 @@ Status ConsumerCall::take(grpc::ByteBuffer& request) {
   if (request_.has_heartbeat()) wanted.heartbeat = request_.heartbeat().number();
   if (request_.has_start()) {
     BATON_TRY(wanted.start, convert(*request_.mutable_start()));
-    // A second start is refused by the session.
+    // The session refuses a second start.
     if (queue_.empty()) use_tokens_of(wanted.start->queue);
   }
   BATON_TRY(wanted.items, convert_items(request_, queue_, tokens_));

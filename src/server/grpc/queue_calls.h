@@ -26,10 +26,10 @@ class EnqueueCall final : public StreamCall {
   std::string next_frame(Lock& lock) override;
 
   EnqueueSession& session_;
-  v1::EnqueueRequest request_;  // Used again and again: its parts keep their memory.
+  v1::EnqueueRequest request_;  // Reused, so that its parts keep their memory.
 };
 
-/// Lease and Consume: the responses of both have the same fields.
+/// Lease and Consume, whose responses have the same fields.
 class ConsumerCall final : public StreamCall {
  public:
   explicit ConsumerCall(std::shared_ptr<ServerState> state)
@@ -49,8 +49,8 @@ class ConsumerCall final : public StreamCall {
 
   std::shared_ptr<ServerState> state_;
   ConsumerSession& session_;
-  v1::ConsumeRequest request_;  // Used again and again.
-  // Of the start, and constant from then on: frames are encoded while requests are taken.
+  v1::ConsumeRequest request_;  // Reused for every request.
+  // Set by the start, and constant after that: frames are encoded while requests are taken.
   std::string queue_;
   QueueTokens tokens_;
 };

@@ -62,7 +62,7 @@ Result<ExtendItem> convert_item(v1::ExtendItem& in, const QueueTokens& tokens) {
   return out;
 }
 
-/// Sorts the items of a request into good ones and refused ones.
+/// Sorts the items of a request into valid and refused ones.
 template <class Command, class In, class Out, class Convert>
 Batch<Command> sort_items(std::string queue, Repeated<In>& in, std::vector<Out> Command::* good,
                           Convert convert_one) {
@@ -82,7 +82,7 @@ Batch<Command> sort_items(std::string queue, Repeated<In>& in, std::vector<Out> 
   return batch;
 }
 
-/// For items that show a token of the queue.
+/// For items that contain a token of the queue.
 template <class Command, class In, class Out>
 Batch<Command> sort_leases(const std::string& queue, Repeated<In>& in,
                            std::vector<Out> Command::* good, const QueueTokens& tokens) {
@@ -230,7 +230,7 @@ Result<RedriveCommand> convert(v1::RedriveRequest& request) {
 
 Result<AttachCommand> convert(v1::LeaseRequest& request) {
   BATON_TRY(AttachCommand out, convert_attach(request));
-  // The broker never leases more than the stream will carry.
+  // The broker never leases more than the stream delivers.
   if (request.messages_max() != 0) out.credit = request.messages_max();
   return out;
 }
@@ -252,7 +252,7 @@ Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::stri
   if (request.nacks_size() != 0) out.nacks = sort(queue, *request.mutable_nacks(), tokens);
   if (request.extends_size() != 0) out.extends = sort(queue, *request.mutable_extends(), tokens);
   for (const std::string& shown : request.begun()) {
-    // A mark of a lease that is over has no effect, so it needs no error.
+    // A mark of a lease that has ended has no effect, so it needs no error.
     if (const Result<LeaseToken> token = tokens.open(shown); token.has_value()) {
       out.begun.push_back(*token);
     }

@@ -13,7 +13,7 @@
 #include "server/session/consumer_session.h"
 #include "server/session/page.h"
 
-/// Requests to commands. Pure, and the place where what comes from outside is checked: an error
+/// Converts requests to commands. Pure, and the place where input from clients is checked: an error
 /// names the field and its limit. A conversion that takes its request by non-const reference moves
 /// strings out of it instead of copying them.
 namespace baton {
@@ -33,7 +33,7 @@ Result<PurgeCommand> convert(v1::PurgeRequest& request);
 Result<Batch<CancelCommand>> convert(v1::CancelRequest& request);
 Result<RedriveCommand> convert(v1::RedriveRequest& request);
 
-/// Number and sink are still to be filled in, and the consumer's id when it is empty.
+/// The caller fills in number and sink, and the consumer's id if it is empty.
 Result<AttachCommand> convert(v1::LeaseRequest& request);
 Result<AttachCommand> convert(v1::ConsumeStart& start);
 /// Every request of a Consume stream, without its start. `queue` and `tokens` are the stream's.

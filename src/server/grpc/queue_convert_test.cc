@@ -46,7 +46,8 @@ TEST(Convert, AQueueNameIsCheckedInEveryRequest) {
   }
 }
 
-// Multiplied without a check, an absurd number of milliseconds becomes a small one of nanoseconds.
+// Multiplied without a check, a huge number of milliseconds would become a small one of
+// nanoseconds.
 TEST(Convert, AbsurdDurationsAreRefusedByName) {
   v1::CreateQueueRequest request;
   request.set_name("orders");

@@ -37,7 +37,7 @@ const Error* error_of(const ItemOutcome& outcome) {
   return outcome.has_value() ? &*outcome : nullptr;
 }
 
-/// The whole call's failure, if every item failed because there is no such queue.
+/// The failure of the whole call, if every item failed because the queue does not exist.
 template <class Outcome>
 grpc::Status status_of(const Results<Outcome>& results) {
   if (results.outcomes.empty() || !results.refused.empty()) return {};

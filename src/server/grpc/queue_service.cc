@@ -132,7 +132,7 @@ Reactor* QueueService::Redrive(Context* context, const v1::RedriveRequest* reque
   };
   Result<RedriveCommand> command = convert(own(request));
   if (!command.has_value() || command->to.empty()) return run(call, std::move(command), reply_to);
-  // The target may be in another shard, which makes a queue of what arrives there.
+  // The target may be in another shard, which creates the queue when a message arrives there.
   DescribeQueueCommand target;
   target.queue = command->to;
   submit(state_->broker, std::move(target), Broker::Admission::bounded,

@@ -8,8 +8,8 @@
 
 namespace baton {
 
-// The streaming methods take and give raw bytes (see stream_port.h), the others messages. gRPC's
-// generated code asks for one layer per method.
+// The streaming methods use raw bytes (see stream_port.h), the others messages. gRPC's generated
+// code needs one layer per method.
 using QueuesOperating = v1::QueueService::WithCallbackMethod_Peek<
     v1::QueueService::WithCallbackMethod_Purge<v1::QueueService::WithCallbackMethod_Cancel<
         v1::QueueService::WithCallbackMethod_Redrive<v1::QueueService::Service>>>>;
@@ -29,9 +29,9 @@ using QueuesBase = v1::QueueService::WithRawCallbackMethod_EnqueueStream<
 /// `baton.v1.QueueService`. Owned by the ApiServer. Called by gRPC's threads, and never blocks one:
 /// a unary call becomes a Call of the broker, which answers it from the shard's thread.
 ///
-/// A unary call's reactor, request and response are gRPC's; they stay until Finish(), and CallThen
-/// sees to it that Finish() is called exactly once, whatever becomes of the client or the broker. A
-/// call that was cancelled or timed out before it is handed over is not done.
+/// A unary call's reactor, request and response belong to gRPC; they live until Finish(), and
+/// CallThen ensures that Finish() is called exactly once, whatever happens to the client or the
+/// broker. A call that was cancelled or timed out before it is submitted is not executed.
 class QueueService final : public QueuesBase {
  public:
   explicit QueueService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}

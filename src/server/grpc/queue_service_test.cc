@@ -14,7 +14,7 @@ namespace {
 
 using QueueServiceTest = ServiceTest;
 
-// A bad message must not take its neighbours with it, nor shift their results.
+// An invalid message must not fail its neighbours, nor shift their results.
 TEST_F(QueueServiceTest, InvalidMessagesGetTheirErrorInPlace) {
   v1::EnqueueRequest request = enqueue_request(4);
   request.mutable_messages(0)->set_delay_ms(~0ULL);
@@ -74,7 +74,7 @@ TEST_F(QueueServiceTest, AnUnknownQueueFailsTheUnaryCall) {
   EXPECT_TRUE(status.error_message().starts_with("queue_not_found")) << status.error_message();
 }
 
-// A full shard turns enqueues away with a delay, and still takes acks: they make room.
+// A full shard refuses enqueues with a delay, and still takes acks: they make room.
 TEST_F(QueueServiceTest, AFullBrokerAnswersUnavailableWithADelayAndTakesAcks) {
   broker_.set_full(true);
   grpc::ClientContext context;
@@ -160,7 +160,7 @@ TEST_F(QueueServiceTest, AListIsPutTogetherFromAllShardsAndSorted) {
   EXPECT_EQ(names, "abcd");
 }
 
-// "b" of the first shard is not shown before the second shard has told what comes between.
+// "b" of the first shard is not shown before the second shard has answered what comes before it.
 TEST_F(QueueServiceTest, APageEndsWhereAShardHasMore) {
   v1::ListQueuesRequest request;
   request.set_page_size(3);
@@ -197,7 +197,7 @@ TEST_F(QueueServiceTest, APageEndsWhereAShardHasMore) {
   EXPECT_EQ(next.get().next_page_token(), "");
 }
 
-// 1 000 queues with 100 weights each are more than any client takes in one message by default.
+// 1 000 queues with 100 weights each exceed what a client accepts in one message by default.
 TEST_F(QueueServiceTest, APageIsCutBeforeItIsTooLarge) {
   auto answer = std::async(std::launch::async, [&] {
     grpc::ClientContext context;
@@ -239,8 +239,7 @@ TEST_F(QueueServiceTest, ABadPageIsRefusedBeforeAShardIsAsked) {
   EXPECT_EQ(broker_.seen(), 0U);
 }
 
-// The shard answers when it answers; the client may be long gone. (ASan sees a use after free
-// here.)
+// The client may be long gone when the shard answers. (ASan would find a use after free here.)
 TEST_F(QueueServiceTest, AClientThatIsGoneDoesNotDisturbTheCompletion) {
   grpc::ClientContext context;
   auto answer = std::async(std::launch::async, [&] {

@@ -13,7 +13,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-// The longest time a field may name before a queue's own rules look at it.
+// The longest duration in a field before the queue's own rules are checked.
 constexpr Duration kAnySetting = limits::kRetentionMax;
 
 /// The field of one setting, in one message.

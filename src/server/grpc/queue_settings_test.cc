@@ -10,8 +10,7 @@
 namespace baton {
 namespace {
 
-// A setting of core's table without a field, or a field without a setting, would be lost in
-// silence.
+// A setting of core's table without a field, or a field without a setting, would be lost silently.
 TEST(QueueSettingsOnTheWire, EverySettingHasItsFieldAndEveryFieldItsSetting) {
   std::set<int> numbers{14, 15};  // Weights and throttles are maps.
   for_each_queue_setting([&]<class T>(const QueueSetting<T>& setting) {

@@ -51,7 +51,7 @@ std::size_t header_bytes(std::string_view name, std::string_view value) {
   return blob_bytes(name.size()) + blob_bytes(value.size());
 }
 
-// What stands between the field's key and length, and the end of the message.
+// The bytes after the field's key and length, up to the end of the message.
 std::size_t body_bytes(const Delivery& delivery, const QueueTokens& tokens) {
   const Message& message = *delivery.message;
   std::size_t size = blob_bytes(kUuidText) + blob_bytes(message.payload().size()) +
@@ -80,7 +80,7 @@ std::string error_field(unsigned number, const Error& error) {
 }  // namespace
 
 std::size_t delivery_bytes(const Delivery& delivery) {
-  // Keys, lengths and numbers are some 80 bytes; the message's own buffer holds the rest.
+  // Keys, lengths and numbers are some 80 bytes; the message's own buffer has the rest.
   return delivery.message->bytes().size() + 80;
 }
 
@@ -137,7 +137,7 @@ void append_results(std::string& frame, ResultField field, const Results<ItemOut
     const Error* error = refused;
     if (outcome != nullptr && outcome->has_value()) error = &**outcome;
     if (error == nullptr) {
-      // An empty ItemResult: done.
+      // An empty ItemResult: success.
       frame.push_back(bytes_field(number));
       frame.push_back(0);
     } else {

@@ -8,15 +8,16 @@
 #include "core/queue/token.h"
 #include "server/session/batch.h"
 
-/// The hot responses, encoded by hand: a payload is copied once, from the message's buffer into the
-/// frame that the socket sends, and nothing is allocated per message or per result. Field numbers
-/// are the generated constants; queue_wire_test.cc reads every frame back with the generated code.
+/// The most frequent responses, encoded by hand: a payload is copied once, from the message's
+/// buffer into the frame that the socket sends, and nothing is allocated per message or per result.
+/// Field numbers are the generated constants; queue_wire_test.cc reads every frame back with the
+/// generated code.
 namespace baton {
 
-/// The fields of a response that hold one result per item.
+/// The fields of a response with one result per item.
 enum class ResultField : std::uint8_t { acks, nacks, extends };
 
-/// About what append_delivery() will add.
+/// The approximate bytes that append_delivery() will add.
 std::size_t delivery_bytes(const Delivery& delivery);
 /// Field `messages` of LeaseResponse and ConsumeResponse, which has the same number in both.
 void append_delivery(std::string& frame, const Delivery& delivery, const QueueTokens& tokens);

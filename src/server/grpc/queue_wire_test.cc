@@ -22,7 +22,7 @@ Delivery some_delivery(const NewMessage& message) {
           .deadline = Instant::never()};
 }
 
-// The generated code is the judge of what was encoded by hand.
+// The generated code verifies what was encoded by hand.
 TEST(Wire, ADeliveryReadsBackAsItWas) {
   for (const std::size_t size : {0U, 1U, 127U, 128U, 100'000U}) {
     NewMessage message;

@@ -74,7 +74,7 @@ TEST_F(ReadCallTest, ReadsARangeAndEnds) {
   EXPECT_TRUE(reading.port->wait_for_end().ok());
   EXPECT_EQ(offsets(reading.port->now()).size(), 6U);
   EXPECT_EQ(reading.port->now().back().end_offset(), 6);
-  // An empty range is one, too.
+  // An empty range is valid, too.
   reading = read(records(at(6)));
   EXPECT_TRUE(reading.port->wait_for_end().ok());
   EXPECT_TRUE(reading.port->now().empty());
@@ -139,14 +139,14 @@ TEST_F(ReadCallTest, ASlowClientDoesNotHoldUpRetention) {
   for (int i = 0; i < 20; ++i) append(0, 1, 2000);
   Reading reading = read(records({}), true);
   reading.port->wait_for([](const Responses& all) { return !all.empty(); });
-  // The write under way never ends; the piece behind it is read soon.
+  // The write under way never ends; the chunk behind it is read soon.
   let_background_finish();
   run_retention();
   EXPECT_GT(first_offset(), Offset{10});
   reading.port->cancel();
 }
 
-// A partition that does not grow would remember its waiting readers forever.
+// A partition that does not grow would remember its waiting readers for ever.
 TEST_F(ReadCallTest, ReadersThatAreGoneAreForgotten) {
   create(1);
   ReadSession::Wanted wanted = records({});

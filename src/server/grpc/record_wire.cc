@@ -16,7 +16,7 @@ std::string encode_header(const RecordHeader& header) {
   return out;
 }
 
-/// A ReadRecord, as `field` of its response.
+/// Appends a ReadRecord as `field` of its response.
 void append_record(std::string& out, unsigned field, RecordView record) {
   using Fields = v1::Record;
   std::string body;

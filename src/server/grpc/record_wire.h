@@ -4,7 +4,7 @@
 
 #include "core/stream/records.h"
 
-/// Records, decoded, as fields of a response: for clients that do not read batches. See
+/// Encodes decoded records as fields of a response: for clients that do not read batches. See
 /// RecordEncoder.
 namespace baton {
 

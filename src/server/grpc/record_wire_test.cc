@@ -52,7 +52,7 @@ void check(const google::protobuf::RepeatedPtrField<v1::Record>& records) {
   EXPECT_TRUE(records[1].headers(0).has_value());
 }
 
-// Absent and empty stay apart, in both responses that records are fields of.
+// Absent and empty stay distinct, in both responses that have records as fields.
 TEST(RecordWire, RecordsReadBackAsTheyWere) {
   v1::ReadResponse read;
   ASSERT_TRUE(read.ParseFromString(encode_with(append_read_record)));

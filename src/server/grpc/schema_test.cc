@@ -1,4 +1,4 @@
-// Rules of the wire schema that no linter knows.
+// Rules of the wire schema that no linter checks.
 
 #include <baton/v1/admin.pb.h>
 #include <baton/v1/error.pb.h>
@@ -28,7 +28,7 @@ std::vector<const FileDescriptor*> files() {
           v1::Stream::descriptor()->file()};
 }
 
-/// Every message of the schema, with those inside of others.
+/// Every message of the schema, including nested ones.
 std::vector<const Descriptor*> messages() {
   std::vector<const Descriptor*> all;
   for (const FileDescriptor* file : files()) {
@@ -45,7 +45,7 @@ std::string type_of(const Descriptor& message, const char* field) {
   return found == nullptr ? "none" : found->type_name();
 }
 
-// Without these a client cannot be generated in some languages, or only with flags.
+// Without these options a client cannot be generated in some languages, or only with flags.
 TEST(Schema, EveryFileSaysWhereItsCodeBelongs) {
   for (const FileDescriptor* file : files()) {
     const auto& options = file->options();
@@ -58,7 +58,7 @@ TEST(Schema, EveryFileSaysWhereItsCodeBelongs) {
   }
 }
 
-// A list without pages grows beyond what a client takes in one message.
+// A list without pages can grow beyond what a client accepts in one message.
 TEST(Schema, EveryListHasPages) {
   int lists = 0;
   for (const FileDescriptor* file : files()) {
@@ -77,7 +77,7 @@ TEST(Schema, EveryListHasPages) {
   EXPECT_EQ(lists, 5);
 }
 
-// Integers are for what goes over the wire once for each message or record.
+// Integers are for fields that go over the wire once for each message or record.
 TEST(Schema, TimesAreWellKnownTypesButForTheHotPath) {
   const std::set<std::string> hot{"NewMessage", "LeasedMessage", "NackItem",
                                   "ExtendItem", "NewRecord",     "Record"};
@@ -99,7 +99,7 @@ TEST(Schema, BoundsEndInMax) {
   }
 }
 
-// Tools read the details of a status as this message; ours must be the same on the wire.
+// Tools read the details of a status as this message; Baton's must be the same on the wire.
 TEST(Schema, ACallStatusIsLikeGoogleRpcStatus) {
   const Descriptor& status = *v1::CallStatus::descriptor();
   ASSERT_EQ(status.field_count(), 3);

@@ -21,7 +21,7 @@ grpc::StatusCode status_code(Errc code) {
     case Errc::queue_exists:
     case Errc::bucket_exists:
     case Errc::stream_exists: return grpc::StatusCode::ALREADY_EXISTS;
-    // RESOURCE_EXHAUSTED is for configured limits; a full disk is a state that passes.
+    // RESOURCE_EXHAUSTED is for configured limits; a full disk is a temporary state.
     case Errc::journal_full:
     case Errc::disk_full:
     case Errc::unavailable: return grpc::StatusCode::UNAVAILABLE;
@@ -44,7 +44,7 @@ grpc::StatusCode status_code(Errc code) {
 }
 
 grpc::Status to_status(const Error& error) {
-  // gRPC knows fewer codes than we do: the details carry ours.
+  // gRPC has fewer codes than Baton: the details carry Baton's code.
   const grpc::StatusCode code = status_code(error.code);
   v1::CallStatus details;
   details.set_code(code);

@@ -5,7 +5,7 @@
 namespace baton {
 namespace {
 
-/// Hands the frame to gRPC without a copy.
+/// Passes the frame to gRPC without a copy.
 grpc::ByteBuffer to_buffer(std::string frame) {
   auto owner = std::make_unique<std::string>(std::move(frame));
   std::string* const bytes = owner.release();

@@ -12,7 +12,7 @@
 
 namespace baton {
 
-/// What a StreamCall may do to its gRPC call. Owned by gRPC, gone some time after finish().
+/// What a StreamCall may do with its gRPC call. Owned by gRPC, destroyed some time after finish().
 class StreamPort {
  public:
   StreamPort() = default;
@@ -27,18 +27,18 @@ class StreamPort {
   [[nodiscard]] virtual bool is_cancelled() const { return false; }
 };
 
-/// A streaming call of gRPC: the codec between a Session, which knows structs, and frames of bytes.
-/// Holds no state but that of the conversion.
+/// A streaming call of gRPC: the codec between a Session, which uses structs, and frames of bytes.
+/// Has no state except that of the conversion.
 ///
-/// Owned by gRPC's reactor, and so at least until the session has called finish() on it.
+/// Owned by gRPC's reactor, and so lives at least until the session has called finish() on it.
 class StreamCall : public SessionPort {
  public:
   explicit StreamCall(std::shared_ptr<Session> session) : session_(std::move(session)) {}
 
-  /// Begins work on `port`; reads requests when `reads`.
+  /// Begins to work on `port`; reads requests if `reads`.
   void open(StreamPort& port, bool reads);
 
-  // From gRPC.
+  // Called by gRPC.
   /// `request` is null if the client has closed its side, or is gone.
   void on_read(grpc::ByteBuffer* request);
   void on_written(bool ok) { session_->on_written(ok); }
@@ -46,7 +46,7 @@ class StreamCall : public SessionPort {
 
   [[nodiscard]] const std::shared_ptr<Session>& session() const { return session_; }
 
-  // From the session.
+  // Called by the session.
   void read() override { port_->read(); }
   void write(Lock& lock) override;
   void finish(const Status& status) override { port_->finish(to_grpc(status)); }
@@ -54,9 +54,9 @@ class StreamCall : public SessionPort {
   [[nodiscard]] bool is_cancelled() const override { return port_->is_cancelled(); }
 
  protected:
-  /// Gives the session what a request asks for; an error ends the call.
+  /// Gives the contents of a request to the session; an error ends the call.
   virtual Status take(grpc::ByteBuffer& /*request*/) { return {}; }
-  /// Takes the session's next output, with the lock, and encodes it, without.
+  /// Takes the session's next output, with the lock held, and encodes it, without the lock.
   virtual std::string next_frame(Lock& lock) = 0;
   [[nodiscard]] virtual grpc::Status to_grpc(const Status& status) const;
 

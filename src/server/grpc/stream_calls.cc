@@ -15,7 +15,7 @@ namespace {
 
 std::uint64_t to_unsigned(Offset offset) { return static_cast<std::uint64_t>(offset.value); }
 
-/// What is wrong with all of a request is wrong with each of its items: the call lives on.
+/// An error of the whole request becomes the error of each item: the call continues.
 AppendOutcomes refused(const v1::AppendRequest& request, const Error& error) {
   AppendOutcomes outcomes;
   outcomes.batches.resize(static_cast<std::size_t>(request.batches_size()));
@@ -36,7 +36,7 @@ std::string encode_chunk(const Chunk& chunk) {
   return frame;
 }
 
-/// Replaces what `out` holds; its parts keep their memory.
+/// Replaces the contents of `out`; its parts keep their memory.
 void fill(subscription::Request& out, const v1::SubscribeRequest& request) {
   out.clear();
   if (request.has_heartbeat()) out.heartbeat = request.heartbeat().number();
@@ -69,7 +69,7 @@ void fill(subscription::Request& out, const v1::SubscribeRequest& request) {
 }
 
 // Fields of a SubscribeResponse, one after the other. A client that parses a response takes its
-// fields in the order of their numbers, which is that of the kinds in subscription::Said.
+// fields in the order of their numbers, which is the order of the kinds in subscription::Said.
 using Response = v1::SubscribeResponse;
 static_assert(int{Response::kStartedFieldNumber} < int{Response::kUpdatesFieldNumber} &&
               int{Response::kUpdatesFieldNumber} < int{Response::kBatchesFieldNumber} &&
@@ -96,7 +96,7 @@ void append(std::string& frame, const subscription::Update& said) {
   append_blob(frame, Response::kUpdatesFieldNumber, update.SerializeAsString());
 }
 
-/// By hand: the bytes of the batches are copied once, into the frame, and nothing else is
+/// Encoded by hand: the bytes of the batches are copied once, into the frame, and nothing else is
 /// allocated.
 void append(std::string& frame, const subscription::Batch& said) {
   using Fields = v1::SubscribeResponse::Batch;

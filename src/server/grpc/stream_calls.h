@@ -53,10 +53,10 @@ class SubscribeCall final : public StreamCall {
   std::string next_frame(Lock& lock) override;
 
   SubscriptionSession& session_;
-  // Used again and again: their parts keep their memory. Of the one read under way,
+  // Reused, so that their parts keep their memory. For the read under way,
   v1::SubscribeRequest request_;
   subscription::Request wanted_;
-  // and of the one write.
+  // and for the write.
   subscription::Output output_;
 };
 

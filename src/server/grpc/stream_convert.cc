@@ -29,7 +29,7 @@ Result<FsyncMode> convert_fsync(const v1::StreamSettings::Fsync& in) {
   FsyncMode mode{.kind = FsyncMode::Kind::interval, .interval = {}};
   BATON_TRY(mode.interval,
             convert_duration("fsync.interval", in.interval(), limits::kRetentionMax));
-  // The limits of the interval are those of its text.
+  // The limits of the interval are those of its text form.
   return parse_fsync_mode(to_string(mode));
 }
 

@@ -12,8 +12,8 @@
 #include "server/session/subscription_talk.h"
 #include "server/shard/stream_commands.h"
 
-/// Requests of the Streams service as commands, and outcomes as responses. Whatever comes from
-/// outside is checked here or by the machine it goes to; an error names the field and the limit.
+/// Converts requests of the Streams service to commands, and outcomes to responses. Input from
+/// clients is checked here or by the machine that gets it; an error names the field and the limit.
 namespace baton {
 
 Result<CreateStreamCommand> convert(const v1::CreateStreamRequest& request);

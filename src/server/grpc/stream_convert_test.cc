@@ -96,7 +96,7 @@ TEST(StreamConvert, ARequestWithTooManyItemsIsRefused) {
   EXPECT_FALSE(convert(request).has_value());
 }
 
-// A refused record names no offset; a duplicate too old to know neither.
+// A refused record has no offset; nor has a duplicate that is too old to know.
 TEST(StreamConvert, OutcomesAreToldAsTheyAre) {
   AppendOutcomes done;
   done.batches.push_back(

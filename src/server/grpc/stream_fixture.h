@@ -19,7 +19,7 @@
 
 namespace baton {
 
-/// The client's end of a StreamCall, without gRPC in between.
+/// The client's side of a StreamCall, without gRPC in between.
 template <class Response>
 class TestPort final : public StreamPort {
  public:
@@ -29,7 +29,7 @@ class TestPort final : public StreamPort {
   }
   TestPort(const TestPort&) = delete;
   TestPort& operator=(const TestPort&) = delete;
-  /// As gRPC's reactor, it lives until the stream has finished it.
+  /// Like gRPC's reactor, it lives until the stream has finished it.
   ~TestPort() override {
     set_slow(false);
     call_->on_cancel();
@@ -75,7 +75,7 @@ class TestPort final : public StreamPort {
     ASSERT_TRUE(grpc::SerializationTraits<Request>::Serialize(request, &buffer, &own).ok());
     call_->on_read(&buffer);
   }
-  /// The client has said all it had to say.
+  /// The client closes its side.
   void half_close() {
     wait([this] { return reading_; }, "nobody reads");
     call_->on_read(nullptr);
@@ -90,7 +90,7 @@ class TestPort final : public StreamPort {
     call_->on_cancel();
     if (due) call_->on_written(false);
   }
-  /// From now on a write takes until the client says so.
+  /// From now on a write lasts until the client ends it.
   void set_slow(bool slow) {
     bool due = false;
     {
@@ -101,7 +101,7 @@ class TestPort final : public StreamPort {
     if (due) call_->on_written(true);
   }
 
-  /// Lets the broker work until `enough` of the responses; answers them.
+  /// Lets the broker work until there are `enough` responses; returns them.
   template <class Enough>
   std::vector<Response> wait_for(Enough enough) {
     wait([&] { return enough(responses_); }, "the responses did not come");
@@ -147,7 +147,7 @@ class TestPort final : public StreamPort {
   bool unwritten_ = false;
 };
 
-/// Streams of the api over a TurnBroker; for tests only.
+/// For tests only: streaming calls over a TurnBroker.
 class StreamTest : public testing::Test {
  protected:
   void TearDown() override { state_->background.stop(); }
@@ -174,7 +174,7 @@ class StreamTest : public testing::Test {
       ASSERT_FALSE(outcome.error.has_value()) << to_string(*outcome.error);
     }
   }
-  /// Small segments, of which retention keeps the last ones; `pass` lets it look.
+  /// Small segments, of which retention keeps the last ones; `pass` runs the retention.
   static StreamSettingsPatch few_segments() {
     StreamSettingsPatch settings;
     settings.segment_bytes = 4096;
@@ -185,7 +185,7 @@ class StreamTest : public testing::Test {
     broker_.pass(std::chrono::seconds{11});
     broker_.turn();
   }
-  /// Whatever the background does for nobody else has been done after this.
+  /// After this, the background has done everything that was posted before.
   void let_background_finish() {
     for (int i = 0; i < 20; ++i) {
       std::mutex mutex;

@@ -14,8 +14,8 @@ namespace baton {
 
 /// The gRPC side of a StreamCall. gRPC owns it until OnDone, where it deletes itself.
 ///
-/// Requests and responses are raw bytes: the hot responses are encoded by hand (queue_wire.h), and
-/// the requests are parsed by the call into a message that it uses again and again.
+/// Requests and responses are raw bytes: the most frequent responses are encoded by hand
+/// (queue_wire.h), and the call parses requests into a message that it reuses.
 template <class Reactor>
 class StreamReactor : public Reactor, public StreamPort {
  public:
@@ -26,7 +26,7 @@ class StreamReactor : public Reactor, public StreamPort {
         running_(std::move(state), operation, call_->session()) {}
 
   void write(grpc::ByteBuffer frame) override {
-    // Kept until OnWriteDone, as gRPC asks.
+    // Kept until OnWriteDone, as gRPC requires.
     frame_.Swap(&frame);
     Reactor::StartWrite(&frame_);
   }

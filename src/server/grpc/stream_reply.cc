@@ -5,7 +5,7 @@
 #include "server/grpc/stream_convert.h"
 #include "server/grpc/times.h"
 
-/// Outcomes of the Streams service as responses.
+/// Converts outcomes of the Streams service to responses.
 namespace baton {
 namespace {
 

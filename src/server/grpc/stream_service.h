@@ -9,7 +9,7 @@
 
 namespace baton {
 
-// As for queues: the streaming methods take and give raw bytes, the others messages.
+// As for queues: the streaming methods use raw bytes, the others messages.
 using StreamsNamed = v1::StreamService::WithCallbackMethod_CreateStream<
     v1::StreamService::WithCallbackMethod_UpdateStream<
         v1::StreamService::WithCallbackMethod_DeleteStream<
@@ -28,7 +28,7 @@ using StreamsBase = v1::StreamService::WithRawCallbackMethod_AppendStream<
     v1::StreamService::WithRawCallbackMethod_Read<
         v1::StreamService::WithRawCallbackMethod_Subscribe<StreamsUnary>>>;
 
-/// baton.v1.StreamService of one server. As QueueService, it never blocks a thread of gRPC.
+/// baton.v1.StreamService of one server. Like QueueService, it never blocks a thread of gRPC.
 class StreamService final : public StreamsBase {
  public:
   explicit StreamService(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}

@@ -61,7 +61,7 @@ TEST_F(SubscribeCallTest, CreditOfBytesIsSpentAsWell) {
   client.port->send(request);
   client.port->wait_for(batches_at_least(2));
   let_background_finish();
-  // Two fit; a third may be begun with what is left of the credit.
+  // Two fit; a third may be begun with the rest of the credit.
   EXPECT_LE(batch_count(client.port->now()), 3U);
   v1::SubscribeRequest more = credit(0);
   more.mutable_credits(0)->set_bytes(1 << 20);
@@ -153,7 +153,7 @@ TEST_F(SubscribeCallTest, ADeletedStreamClosesItsSubscriptions) {
   seat.port->cancel();
 }
 
-// `next` is the end when the subscription started, not when the client got round to credit.
+// `next` is the end when the subscription started, not when the client first gave credit.
 TEST_F(SubscribeCallTest, FromNextMissesNothingThatCameAfterStarted) {
   create(1);
   append(0);
@@ -188,7 +188,7 @@ TEST_F(SubscribeCallTest, AGapClosesTheSubscriptionOrIsSkipped) {
   lenient.port->send(request);
   const Responses all = lenient.port->wait_for(batches_at_least(1));
   EXPECT_EQ(batches(all).at(0).records(0).offset(), first.value);
-  // Past the end there is no gap to skip.
+  // Beyond the end there is no gap to skip.
   Client beyond = connect();
   request.mutable_starts(0)->mutable_from()->set_offset(1'000'000);
   beyond.port->send(request);
@@ -221,7 +221,7 @@ TEST_F(SubscribeCallTest, ASlowClientIsReadForOnlyUpToTheOutputBound) {
   let_background_finish();
   client.port->send(unsubscribe());
   client.port->set_slow(false);
-  // All that was read and not sent is dropped with the subscription.
+  // Everything that was read and not sent is dropped with the subscription.
   const Responses all = client.port->wait_for(closed_at_least(1));
   EXPECT_LE(batch_count(all), 1U);
   client.port->cancel();
@@ -255,7 +255,7 @@ TEST_F(SubscribeCallTest, ARequestWithTooManyItemsEndsTheStream) {
   EXPECT_EQ(client.port->wait_for_end().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// Two feeds with much to catch up on would otherwise have all the threads there are.
+// Otherwise two feeds with much to catch up on would use all threads.
 TEST_F(SubscribeCallTest, FeedsThatCatchUpTakeTurns) {
   create(3);
   for (std::uint32_t partition = 0; partition < 3; ++partition) {
@@ -264,7 +264,7 @@ TEST_F(SubscribeCallTest, FeedsThatCatchUpTakeTurns) {
   v1::SubscribeRequest request = start("", false);
   request.mutable_starts(0)->mutable_credit()->set_bytes(1 << 30);
   std::size_t soonest = 18;
-  // The system may stop a thread in the middle of a read: now and then that is bad luck.
+  // The system may suspend a thread in the middle of a read, so a single attempt may be late.
   for (int attempt = 0; attempt < 10 && soonest >= 8; ++attempt) {
     Client client = connect();
     client.port->send(request);

@@ -12,7 +12,7 @@
 #include "server/grpc/stream_calls.h"
 #include "server/grpc/stream_fixture.h"
 
-/// Subscribe calls over a real shard; for tests only.
+/// For tests only: Subscribe calls over a real shard.
 namespace baton::subscribe_test {
 
 using Responses = std::vector<v1::SubscribeResponse>;

@@ -1,4 +1,4 @@
-// The lease of a Subscribe call, as the broker keeps it.
+// The lease of a Subscribe call, on the broker's side.
 #include "server/grpc/stream_calls.h"
 
 #include <google/protobuf/util/time_util.h>
@@ -71,7 +71,7 @@ class SubscriptionLeaseTest : public StreamTest {
   }
 };
 
-// A client that hears of a seat must know by then whether it has a lease.
+// A client that gets a seat must know by then whether it has a lease.
 TEST_F(SubscriptionLeaseTest, TheFirstWordIsTheAnswerWithTheTerms) {
   create(1);
   const auto port = connect();
@@ -87,7 +87,7 @@ TEST_F(SubscriptionLeaseTest, TheFirstWordIsTheAnswerWithTheTerms) {
   EXPECT_EQ(group().description.members.at(0).lease_until, broker_.now() + seconds{5});
 }
 
-// The promise: not before the lease is over, although nothing is heard of it, and then at once.
+// The promise: a silent client keeps its seat until its lease ends, and loses it at once then.
 TEST_F(SubscriptionLeaseTest, ASilentClientKeepsItsSeatUntilItsLeaseIsOver) {
   create(1);
   const auto silent = connect();
@@ -108,7 +108,7 @@ TEST_F(SubscriptionLeaseTest, ASilentClientKeepsItsSeatUntilItsLeaseIsOver) {
   EXPECT_EQ(silent->wait_for_end().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Also when what was being written to it will never arrive.
+// Also if a write to the client never ends.
 TEST_F(SubscriptionLeaseTest, AWriteThatNeverEndsDoesNotKeepTheSeat) {
   create(1);
   const auto silent = connect();
@@ -135,7 +135,7 @@ TEST_F(SubscriptionLeaseTest, AClientWithoutHeartbeatsHasNoLease) {
   broker_.pass(seconds{100});
   let_background_finish();
   EXPECT_FALSE(plain->finished());
-  // It cannot begin in the middle: nobody would know under which rules it got its seat.
+  // A lease cannot begin later: it would be unknown under which rules the client got its seat.
   plain->send(heartbeat(1));
   EXPECT_EQ(plain->wait_for_end().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
@@ -159,7 +159,7 @@ TEST_F(SubscriptionLeaseTest, AStrictGroupWaitsForTheRestOfTheLease) {
   first->wait_for(is_active);
   const auto other = connect();
   broker_.pass(seconds{2});
-  other->send(start(1));  // As the group does.
+  other->send(start(1));  // Like the group.
   other->wait_for(answered(1));
   first->cancel();
   first->wait_for_end();
@@ -176,7 +176,7 @@ TEST_F(SubscriptionLeaseTest, AStrictGroupWaitsForTheRestOfTheLease) {
   EXPECT_EQ(group().description.members.size(), 1U);
 }
 
-// A consumer that says that it leaves has stopped its work.
+// A consumer that unsubscribes has stopped its work.
 TEST_F(SubscriptionLeaseTest, AStrictGroupDoesNotWaitForWhoUnsubscribes) {
   create(1);
   const auto first = connect();

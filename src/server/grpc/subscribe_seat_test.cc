@@ -1,4 +1,4 @@
-// The seat of a single-active group, as a Subscribe call has it.
+// The seat of a single-active group, in a Subscribe call.
 #include "server/grpc/stream_calls.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A consumer that gets its seat back begins at the group's stored offset, however it left before.
+// A consumer that gets its seat back begins at the group's stored offset, however it lost the seat.
 TEST_F(SubscribeCallTest, ASeatThatComesBackAtTheEndDeliversFromTheStoredOffset) {
   create(2);
   append(1, 1);
@@ -34,7 +34,7 @@ TEST_F(SubscribeCallTest, ASeatThatComesBackAtTheEndDeliversFromTheStoredOffset)
   ASSERT_EQ(told.back().partition(), 1U);
   first.port->send(reply_to(told.back()));
   second.port->wait_for(batches_at_least(2));
-  // Nothing was stored and nothing was appended: it comes back to the same two batches.
+  // Nothing was stored or appended: it gets the same two batches again.
   second.port->cancel();
   const Responses all = first.port->wait_for(batches_at_least(4));
   EXPECT_EQ(batches(all).back().next_offset(), 2);
@@ -42,7 +42,7 @@ TEST_F(SubscribeCallTest, ASeatThatComesBackAtTheEndDeliversFromTheStoredOffset)
   first.port->cancel();
 }
 
-// A batch that was taken back before it was sent is one the client can give no credit for.
+// The client cannot give back credit for a batch that was taken back before it was sent.
 TEST_F(SubscribeCallTest, AStepDownGivesBackTheCreditOfWhatWasNotSent) {
   create(2);
   for (int i = 0; i < 3; ++i) append(1);
@@ -115,7 +115,7 @@ TEST_F(SubscribeCallTest, AClientThatDoesNotAnswerAStepDownIsEndedInTime) {
   second.port->cancel();
 }
 
-// Otherwise the group would wait for ever for somebody who is not there.
+// Otherwise the group would wait for ever for a consumer that does not exist.
 TEST_F(SubscribeCallTest, AStartUnderWayWhenTheConnectionEndsLeavesNobodyBehind) {
   create(1);
   Client client = connect();
@@ -123,7 +123,7 @@ TEST_F(SubscribeCallTest, AStartUnderWayWhenTheConnectionEndsLeavesNobodyBehind)
   client.port->wait_for(has_started);
   v1::SubscribeRequest request = start("g", true);
   request.mutable_starts(0)->set_id(2);
-  client.port->send(request);  // The broker has not looked at it yet.
+  client.port->send(request);  // The broker has not handled it yet.
   client.port->cancel();
   EXPECT_EQ(broker_.connections_down(), 0U) << "it would overtake the Start";
   broker_.turn();

@@ -29,7 +29,7 @@ Result<Duration> convert_duration(std::string_view field, const google::protobuf
                  fmt::format("{} is {} s and {} ns; it must be 0 or more, in whole milliseconds",
                              field, in.seconds(), in.nanos())};
   }
-  // Checked before the multiplication, so that an absurd number is an error and not a small one.
+  // Checked before the multiplication, so that a huge number is an error and does not overflow.
   const std::chrono::seconds most = std::chrono::floor<std::chrono::seconds>(limit);
   if (in.seconds() > most.count() ||
       std::chrono::seconds{in.seconds()} + Duration{in.nanos()} > limit) {

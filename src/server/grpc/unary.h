@@ -15,7 +15,7 @@
 namespace baton {
 
 /// One unary call, from its request to its Finish(). A handle of a few pointers, copied into the
-/// Call; what it points to is gRPC's, and stays until finish(), which is called once.
+/// Call; gRPC owns what it points to, until finish(), which is called once.
 class UnaryCall {
  public:
   UnaryCall(grpc::CallbackServerContext* context, std::shared_ptr<ServerState> state,
@@ -27,7 +27,7 @@ class UnaryCall {
   [[nodiscard]] grpc::ServerUnaryReactor* reactor() const { return reactor_; }
   [[nodiscard]] ServerState& state() const { return running_.state(); }
 
-  /// Why the call is not to be handed over any more, if so. See RunningOperation::admit().
+  /// Fails if the call must not be submitted any more. See RunningOperation::admit().
   [[nodiscard]] Status alive(bool late) const {
     BATON_TRY_STATUS(running_.admit(late));
     if (context_->IsCancelled()) return Error{Errc::cancelled, "before the broker began with it"};
@@ -37,7 +37,7 @@ class UnaryCall {
     return {};
   }
 
-  /// Tells the log of a call that has changed what there is.
+  /// Logs a call that has changed something.
   template <class Wanted>
   void log_change(const Wanted& done) const {
     running_.log_change(done, [this] { return context_->peer(); });
@@ -55,14 +55,15 @@ class UnaryCall {
   RunningOperation running_;
 };
 
-/// gRPC's own copy of a request. Nothing reads it after us, so its strings may be moved out of it.
+/// gRPC's own copy of a request. Nothing reads it afterwards, so its strings may be moved out of
+/// it.
 template <class Request>
 Request& own(const Request* request) {
   return const_cast<Request&>(*request);  // NOLINT: gRPC made it non-const.
 }
 
-/// Runs a call that asks one thing. `reply(command)` fills in the response; the command's error, if
-/// there is one, is the call's.
+/// Runs a call with a single command. `reply(command)` fills in the response; the command's error,
+/// if there is one, is the call's.
 template <class Wanted, class Reply>
 grpc::ServerUnaryReactor* run(UnaryCall call, Result<Wanted> command, Reply reply) {
   grpc::ServerUnaryReactor* const reactor = call.reactor();
@@ -84,7 +85,7 @@ grpc::ServerUnaryReactor* run(UnaryCall call, Result<Wanted> command, Reply repl
   return reactor;
 }
 
-/// Runs a call of many items. `reply(results)` fills in the response and says how the call ends.
+/// Runs a call of many items. `reply(results)` fills in the response and returns the call's status.
 template <class Wanted, class Reply>
 grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Wanted>> batch,
                                     Broker::Admission admission, Reply reply) {

@@ -72,12 +72,13 @@ TEST_F(WatchCallTest, ARevisionTooOldToResumeFromIsToldAndGivesASnapshot) {
   EXPECT_EQ(text(client.port->wait_for(has_ends(1))), "started compacted:1 a=5@5 end@5");
   put("a", "6");
   client.port->wait_for(says("+a=6@6"));
-  // One from another life of the data, too.
+  // Also a revision from another life of the data.
   Client ahead = watch(start("", 1000));
   EXPECT_EQ(text(ahead.port->wait_for(has_ends(1))), "started compacted:1 a=6@6 end@6");
 }
 
-// What it has not read waits in the history, not for it; and it is told when that was not enough.
+// Unread changes wait in the history, not for the client; and the client is told if the history was
+// too short.
 TEST_F(WatchCallTest, ASlowClientFallsBehindIsToldAndBeginsAnew) {
   create_bucket({.history_changes_max = 50});
   Client client = watch(start());
@@ -118,8 +119,8 @@ TEST_F(WatchCallTest, ManyChangesReachAClientThatReads) {
   EXPECT_EQ(last, static_cast<std::uint64_t>(kChanges));
 }
 
-// Large values use up the credit of bytes long before that of changes: what this client does not
-// read stays in the history, which is soon too short for it.
+// Large values use up the credit in bytes long before the credit in changes: what this client does
+// not read stays in the history, which is soon too short for it.
 TEST_F(WatchCallTest, LargeValuesWaitInTheShard) {
   create_bucket({.history_bytes_max = 2 * limits::kMiB});
   Client client = watch(start());
@@ -132,7 +133,7 @@ TEST_F(WatchCallTest, LargeValuesWaitInTheShard) {
   EXPECT_NE(text(all).find("@40 end@40"), std::string::npos);
 }
 
-// One that reads gets them all, with no more than that on the way at any time.
+// A client that reads gets all of them, with no more than that on the way at any time.
 TEST_F(WatchCallTest, LargeValuesReachAClientThatReads) {
   create_bucket({.history_bytes_max = 2 * limits::kMiB});
   Client client = watch(start());
@@ -145,7 +146,8 @@ TEST_F(WatchCallTest, LargeValuesReachAClientThatReads) {
   EXPECT_EQ(broker_.stats(0).kv.totals.fell_behind_total, 0U);
 }
 
-// A snapshot in many pages, while keys in front of it and behind it change, come and go.
+// A snapshot of many pages, while keys before and after the present page change, appear and
+// disappear.
 TEST_F(WatchCallTest, ALargeSnapshotIsThatOfOneRevision) {
   create_bucket();
   std::map<std::string, std::uint64_t> there;
@@ -154,7 +156,7 @@ TEST_F(WatchCallTest, ALargeSnapshotIsThatOfOneRevision) {
   Client client = connect();
   client.port->set_slow(true);
   client.port->send(start());
-  // It has read nothing yet, so only the first page has left the shard.
+  // The client has read nothing yet, so only the first page has left the shard.
   client.port->wait_for([](const Responses& all) { return !all.empty(); });
   for (const int i : {5, 999, 1500, 3400}) there[key(i)] = put(key(i), "new").value;
   for (const int i : {6, 1501, 3401}) {

@@ -1,4 +1,4 @@
-// How a Watch call ends, and who is told.
+// How a Watch call ends, and which clients are told.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST_F(WatchCallTest, ACallThatBreaksTellsTheOthersOfItsSession) {
     client.port->wait_for_end();
   }
   other.port->wait_for(says("lost:me@1"));
-  // A client that only stops sending has said no goodbye either.
+  // A client that only stops sending has not said goodbye either.
   Client client = watch(start("", {}, "me"));
   client.port->wait_for(has_ends(1));
   client.port->half_close();
@@ -50,7 +50,7 @@ TEST_F(WatchCallTest, ACallThatBreaksTellsTheOthersOfItsSession) {
   EXPECT_EQ(text(elsewhere.port->wait_for(says("@2"))), "started end@1 +other.x=1@2");
 }
 
-// Cut off silently: the others hear of it when its lease is over, and not before.
+// Cut off silently: the others are told when its lease ends, and not before.
 TEST_F(WatchCallTest, ACallThatFallsSilentIsLostWhenItsLeaseIsOver) {
   create_bucket();
   put("me", "1");
@@ -92,14 +92,15 @@ TEST_F(WatchCallTest, ABrokerThatEndsTheCallsTellsNobodyOfLostSessions) {
   EXPECT_EQ(text(other.port->wait_for(says("@2"))), "started me=1@1 end@1 +x=1@2");
 }
 
-// Blocked for ever, it must still cost no more than its credit, whatever dies around it.
+// A client that is blocked for ever must not cost more than its credit, however many sessions are
+// lost.
 TEST_F(WatchCallTest, HintsToAClientThatDoesNotReadAreBounded) {
   create_bucket();
   Client slow = watch(start());
   slow.port->wait_for(has_ends(1));
   slow.port->set_slow(true);
   KvWatchEffect effect;
-  effect.watch = KvWatchId{1};  // The first of this broker.
+  effect.watch = KvWatchId{1};  // The first watch of this broker.
   effect.sessions_lost.assign(3 * limits::kWatchPieces, {.key = "me", .revision = Revision{1}});
   auto& session = dynamic_cast<WatchSession&>(*slow.stream->session());
   session.told(effect);
@@ -113,7 +114,7 @@ TEST_F(WatchCallTest, HintsToAClientThatDoesNotReadAreBounded) {
   put("last", "1");
   const Responses all = slow.port->wait_for(says("+last=1@1"));
   EXPECT_GE(lost(all), 1U);
-  // What one frame took, and what may wait behind it.
+  // One frame, and what may wait behind it.
   EXPECT_LE(lost(all), 2 * limits::kWatchPieces + limits::kFrameBytes / 32);
 }
 

@@ -15,7 +15,7 @@
 #include "server/grpc/kv_calls.h"
 #include "server/grpc/stream_fixture.h"
 
-/// Watch calls over a real shard; for tests only.
+/// For tests only: Watch calls over a real shard.
 namespace baton::watch_test {
 
 using Responses = std::vector<v1::WatchKeysResponse>;

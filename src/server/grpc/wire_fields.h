@@ -7,11 +7,11 @@
 
 #include "base/bytes.h"
 
-/// Fields of protocol buffers, written by hand: for the few responses where it pays. A field's
+/// Fields of protocol buffers, encoded by hand: for the few responses where it pays. A field's
 /// number is the generated constant of its message (kIdFieldNumber), which follows the schema.
 namespace baton {
 
-// A field's key: its number (below 16), and how its value is written.
+// A field's key: its number (below 16), and the encoding of its value.
 constexpr char varint_field(unsigned number) { return static_cast<char>(number << 3U); }
 constexpr char bytes_field(unsigned number) { return static_cast<char>(number << 3U | 2U); }
 
@@ -23,7 +23,7 @@ inline void append_varint(std::string& out, std::uint64_t value) {
   out.push_back(static_cast<char>(value));
 }
 
-/// What append_blob() adds.
+/// The bytes that append_blob() adds.
 inline std::size_t blob_bytes(std::size_t size) { return 1 + varint_bytes(size) + size; }
 
 inline void append_blob(std::string& out, unsigned number, std::string_view bytes) {
@@ -32,7 +32,7 @@ inline void append_blob(std::string& out, unsigned number, std::string_view byte
   out.append(bytes);
 }
 
-/// What append_number() adds.
+/// The bytes that append_number() adds.
 inline std::size_t number_bytes(std::uint64_t value) { return 1 + varint_bytes(value); }
 
 inline void append_number(std::string& out, unsigned number, std::uint64_t value) {

@@ -36,13 +36,13 @@ void add(MetricFamily& family, const GroupDescription& group, double value) {
   family.metric.push_back(std::move(metric));
 }
 
-/// Every group of a shard; none when it has too much to do.
+/// Every group of a shard; empty if the shard has too much to do.
 std::vector<GroupReport> ask(Broker& broker, std::size_t shard) {
   auto answer = ask_shard(broker, shard, ListGroupsCommand{});
   return answer.has_value() ? std::move(answer->groups) : std::vector<GroupReport>{};
 }
 
-/// How old the oldest record is that the group has yet to read.
+/// The age of the oldest record that the group has not read.
 Duration lag_time(const GroupReport& group, Instant now) {
   if (group.lag == 0 || group.partition == nullptr) return Duration{0};
   PartitionReader reader = group.partition->reader();

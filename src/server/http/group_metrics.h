@@ -8,12 +8,12 @@
 
 namespace baton {
 
-/// Adds what is told of each group: its lag in records and in time, its generation, its consumers.
-/// Asks every shard and may read the disk, so no thread of gRPC or of a shard calls it. Of more
-/// than limits::kGroupsInMetrics groups the rest is left out, which one number says.
+/// Adds the metrics of each group: its lag in records and in time, its generation, its consumers.
+/// Asks every shard and may read the disk, so no thread of gRPC or of a shard may call it. At most
+/// limits::kGroupsInMetrics groups are shown; one number says how many are left out.
 void add_group_metrics(Broker& broker, std::vector<prometheus::MetricFamily>& families);
 
-/// How long hand-overs took, of all shards together.
+/// The duration of hand-overs, over all shards.
 prometheus::MetricFamily handover_histogram(const std::vector<ShardStats>& shards);
 
 }  // namespace baton

@@ -16,7 +16,7 @@ std::vector<HttpPort::Route> HttpServer::routes() {
          return ready_.load() ? HttpAnswer{.status = 200, .body = "ready\n"}
                               : HttpAnswer{.status = 503, .body = "not ready\n"};
        }});
-  // Asks the shards, and the disk.
+  // Asks the shards and reads the disk.
   routes.push_back({.path = "/metrics",
                     .content_type = "text/plain; version=0.0.4; charset=utf-8",
                     .slow = true,

@@ -11,7 +11,8 @@
 
 namespace baton {
 
-/// `/metrics`, `/healthz` (the process answers) and `/readyz` (it takes work: 200, otherwise 503).
+/// `/metrics`, `/healthz` (the process answers) and `/readyz` (200 if it takes work, otherwise
+/// 503).
 class HttpServer {
  public:
   static Result<std::unique_ptr<HttpServer>> start(std::shared_ptr<ServerState> state,

@@ -112,7 +112,7 @@ void HttpPort::accept_from(int listener) {
     Descriptor socket(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.is_open()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      // No descriptor is free. The listener tells of the connection again and again meanwhile.
+      // No descriptor is free. The listener would report the connection again at once.
       if (errno != EAGAIN) std::this_thread::sleep_for(kAcceptRest);
       return;
     }
@@ -141,7 +141,7 @@ void HttpPort::watch(std::uint64_t number, const Connection& connection, std::ui
 bool HttpPort::go_on(std::uint64_t number, Connection& connection) {
   switch (connection.stage) {
     case Stage::request: return read_request(number, connection);
-    case Stage::waiting: return false;  // It has left before its answer was made.
+    case Stage::waiting: return false;  // The client left before its answer was made.
     case Stage::answer: return send_answer(number, connection);
     case Stage::end: return read_to_end(connection);
   }
@@ -183,7 +183,7 @@ bool HttpPort::take_request(std::uint64_t number, Connection& connection) {
   if (route->slow) {
     connection.stage = Stage::waiting;
     connection.deadline = Clock::time_point::max();
-    watch(number, connection, 0, EPOLL_CTL_MOD);  // Hang-ups and errors are told anyway.
+    watch(number, connection, 0, EPOLL_CTL_MOD);  // Hang-ups and errors are always reported.
     post_slow(number, *route);
     return true;
   }
@@ -216,8 +216,8 @@ bool HttpPort::send_answer(std::uint64_t number, Connection& connection) {
     }
     connection.sent += static_cast<std::size_t>(count);
   }
-  // To close now would throw away what the client has not read yet, if it has sent more than we
-  // have read.
+  // Closing now would discard what the client has not read yet, if it has sent more than was read
+  // here.
   connection.stage = Stage::end;
   connection.deadline = Clock::now() + kEndTimeout;
   connection.bytes.clear();

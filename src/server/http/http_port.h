@@ -27,10 +27,10 @@ struct HttpAnswer {
 
 /// A small HTTP/1.1 server for GET and HEAD: one request per connection, no body.
 ///
-/// No client can keep it from others. One thread serves all connections and never waits for any;
-/// each has a time for all of its request, however slowly that comes, and one for taking the
-/// answer. When too many are open, the oldest that has not finished its request makes room.
-/// Answers that take long to make are made by a second thread.
+/// No client can block others. One thread serves all connections and never waits for one of them.
+/// Each connection has a time limit for its whole request, and one for taking the answer. If too
+/// many are open, the oldest one with an unfinished request is closed. A second thread makes slow
+/// answers.
 class HttpPort {
  public:
   struct Route {
@@ -66,7 +66,7 @@ class HttpPort {
     std::string bytes{};  // Of the request, then of the answer.
     std::size_t sent = 0;
   };
-  // Their numbers count up, so that the first is the oldest.
+  // The numbers count up, so that the first is the oldest.
   using Connections = std::map<std::uint64_t, Connection>;
 
   HttpPort(const Options& options, Listening listening, std::vector<Route> routes);
@@ -74,7 +74,7 @@ class HttpPort {
   void run();
   void accept_from(int listener);
   void make_room();
-  /// Each of these is false when the connection is to be closed.
+  /// Each of these returns false if the connection must be closed.
   bool go_on(std::uint64_t number, Connection& connection);
   bool read_request(std::uint64_t number, Connection& connection);
   bool take_request(std::uint64_t number, Connection& connection);
@@ -94,11 +94,11 @@ class HttpPort {
   Descriptor wake_;
   std::thread thread_;
 
-  // The thread's own.
+  // Only for the thread.
   Connections connections_;
   std::uint64_t next_number_ = 0;
 
-  // What the slow thread has made.
+  // An answer that the slow thread has made.
   struct Made {
     std::uint64_t connection = 0;
     HttpAnswer answer;
@@ -107,7 +107,7 @@ class HttpPort {
   std::mutex mutex_;
   std::vector<Made> made_;
   bool stopping_ = false;
-  std::unique_ptr<Background> slow_;  // Last: its thread uses the rest.
+  std::unique_ptr<Background> slow_;  // Last, because its thread uses the other members.
 };
 
 }  // namespace baton

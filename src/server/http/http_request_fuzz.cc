@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "server/http/http_request.h"
 
-// Whatever comes: no crash, and a complete head has a method and a path.
+// Any bytes: no crash, and a complete head has a method and a path.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(data, data + size);
   const baton::HttpRequest request = baton::parse_http_head(bytes);

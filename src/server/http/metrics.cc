@@ -21,13 +21,13 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-/// One number of ShardStats, and what it is called outside.
+/// One number of ShardStats, and the name of its metric.
 struct ShardMetric {
   const char* name;
   const char* help;
   MetricType type;
   std::uint64_t ShardStats::* value;
-  double unit = 1;  // What one of it is, in the unit of the name.
+  double unit = 1;  // The value of 1 in the unit of the name.
 };
 
 constexpr MetricType kCounter = MetricType::Counter;
@@ -76,7 +76,7 @@ constexpr std::array<const char*, Counters::kCodes> kCodeNames = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
-/// One number of StreamStats or of its groups, and what it is called outside.
+/// One number of StreamStats or of its groups, and the name of its metric.
 struct StreamMetric {
   const char* name;
   const char* help;
@@ -110,7 +110,7 @@ constexpr std::array<StreamMetric, 12> kStreamMetrics = {{
      [](const StreamStats& all) { return all.groups.stale_epochs_total; }},
 }};
 
-/// One number of KvStats, and what it is called outside.
+/// One number of KvStats, and the name of its metric.
 struct KvMetric {
   const char* name;
   const char* help;

@@ -7,9 +7,8 @@
 
 namespace baton {
 
-/// Everything there is to measure, as Prometheus reads it. Collected when it is asked for, from
-/// numbers that are kept where things happen: nothing is walked. The names are in
-/// docs/operating.md.
+/// All metrics, in Prometheus's text format. Collected on request, from numbers that are counted
+/// where things happen: nothing is iterated. docs/operating.md lists the names.
 std::string metrics_text(const ServerState& state, const ServerFacts& facts);
 
 }  // namespace baton

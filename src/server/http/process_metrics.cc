@@ -22,8 +22,8 @@ void add(Families& families, const char* name, const char* help, double value) {
   add_value(families.emplace_back(make_family(name, help, MetricType::Gauge)), {}, value);
 }
 
-/// The numbers of /proc/self/stat behind the program's name, which may hold anything; the first is
-/// the parent's process id, field 4 of proc(5).
+/// The numbers of /proc/self/stat after the program's name, which may contain anything; the first
+/// is the parent's process id, field 4 of proc(5).
 std::array<double, 30> read_stat() {
   std::ifstream file("/proc/self/stat");
   std::string text;
@@ -53,7 +53,7 @@ double open_descriptors() {
        at.increment(ignored)) {
     ++count;
   }
-  return count == 0 ? 0 : count - 1;  // Not the one that looks.
+  return count == 0 ? 0 : count - 1;  // Without the descriptor of this listing.
 }
 
 void add_disk(const std::string& folder, Families& families) {

@@ -5,8 +5,8 @@
 
 namespace baton {
 
-/// Adds what the system knows of this process, under the names that Prometheus' libraries use, what
-/// is left of the disk with the data folder, and which build this is.
+/// Adds the system's numbers of this process, under the names that Prometheus's libraries use, the
+/// free space of the data folder's disk, and the build.
 void add_process_metrics(const ServerFacts& facts, Families& families);
 
 }  // namespace baton

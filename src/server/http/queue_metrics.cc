@@ -12,7 +12,7 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-/// A family of metrics for each number.
+/// One family of metrics for each number.
 struct QueueFamilies {
   MetricFamily ready =
       make_family("baton_queue_ready", "Messages that wait for a consumer.", MetricType::Gauge);
@@ -34,7 +34,7 @@ struct QueueFamilies {
     add_value(ready, labels, static_cast<double>(queue.stats.ready));
     add_value(leased, labels, static_cast<double>(queue.stats.leased));
     add_value(delayed, labels, static_cast<double>(queue.stats.delayed));
-    // Left out where it is not known: 0 would say that nobody waits.
+    // Left out if unknown: 0 would mean that no message waits.
     if (queue.oldest.has_value() || queue.stats.ready == 0) {
       const Duration age = now - queue.oldest.value_or(now);
       add_value(oldest, labels, seconds_of(std::max(age, Duration{0})));

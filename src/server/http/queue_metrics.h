@@ -5,9 +5,9 @@
 
 namespace baton {
 
-/// Adds what is told of each queue: its messages by state, the age of the oldest, dead letters.
-/// Asks every shard, so no thread of gRPC or of a shard may call it. At most
-/// limits::kQueuesInMetrics queues are shown; one number says how many are left out.
+/// Adds the metrics of each queue: its messages by state, the age of the oldest, dead letters. Asks
+/// every shard, so no thread of gRPC or of a shard may call it. At most limits::kQueuesInMetrics
+/// queues are shown; one number says how many are left out.
 void add_queue_metrics(Broker& broker, Families& families);
 
 }  // namespace baton

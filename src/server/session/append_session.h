@@ -16,14 +16,15 @@ struct AppendOutcomes {
   std::vector<BatchOutcome> records;
 };
 
-/// Batches of records in, their outcomes out.
+/// Takes batches of records, and returns their outcomes.
 class AppendSession final : public ProducerSession<AppendOutcomes> {
  public:
   explicit AppendSession(std::shared_ptr<ServerState> state) : ProducerSession(std::move(state)) {}
 
-  /// A request of `bytes` on the wire.
+  /// Takes a request of `bytes` on the wire.
   void take(AppendCommand command, std::size_t bytes);
-  /// A request that is wrong as a whole: so is each of its items, and the session lives on.
+  /// Takes a request that is wrong as a whole: each of its items gets the error, and the session
+  /// continues.
   void refuse(AppendOutcomes outcomes, std::size_t bytes);
 };
 

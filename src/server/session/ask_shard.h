@@ -11,8 +11,8 @@
 
 namespace baton {
 
-/// Asks one shard and waits for its answer; none when the shard has too much to do. For threads
-/// that may wait, never one of gRPC's or of a shard's.
+/// Asks one shard and waits for its answer; nullopt if the shard has too much to do. For threads
+/// that may wait, never for one of gRPC or of a shard.
 template <class Wanted>
 std::optional<Wanted> ask_shard(Broker& broker, std::size_t shard, Wanted wanted) {
   constexpr std::chrono::seconds kPatience{2};

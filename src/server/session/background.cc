@@ -62,7 +62,8 @@ void Background::run() {
     tasks_.pop_front();
     lock.unlock();
     task();
-    // Destroying what the task holds may take long, or post another task: not under the lock.
+    // Destroying what the task holds may take long, or post another task, so it happens outside the
+    // lock.
     task = nullptr;
     lock.lock();
   }

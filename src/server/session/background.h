@@ -12,8 +12,8 @@
 
 namespace baton {
 
-/// Threads that may wait for the disk, and a clock thread: sessions do here what must not block a
-/// thread of a protocol or of a shard. Thread-safe.
+/// Threads that may wait for the disk, and a clock thread: for work of sessions that must not block
+/// a thread of a protocol or of a shard. Thread-safe.
 class Background {
  public:
   using Task = std::function<void()>;

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 class BackgroundTest : public testing::Test {
  protected:
-  /// Whether it is set within a time that no machine needs.
+  /// Whether the future is set within a time limit that is generous on any machine.
   static bool comes(std::future<void>& future) {
     return future.wait_for(seconds{20}) == std::future_status::ready;
   }
@@ -45,7 +45,7 @@ TEST_F(BackgroundTest, DoesTasksAtOnceAndOthersAtTheirTime) {
   EXPECT_TRUE(comes(late_done));
 }
 
-// What a task holds may do anything when it goes: post, above all.
+// Destroying what a task holds may do anything, for example post.
 TEST_F(BackgroundTest, WhatATaskHoldsGoesWithoutTheLock) {
   std::promise<void> posted;
   std::future<void> done = posted.get_future();

@@ -6,27 +6,28 @@
 #include "base/assert.h"
 #include "base/result.h"
 
-/// Requests of many items, each of which has a result of its own.
+/// Requests of many items, each with its own result.
 namespace baton {
 
-/// An item that was refused before it reached the broker, by its place in the request.
+/// An item that was refused before it reached the broker, and its index in the request.
 struct Refused {
   std::size_t index;
   Error error;
 };
 
-/// A command with the good items of a request, and the others.
+/// A command with the valid items of a request, and the refused ones.
 template <class Command>
 struct Batch {
   Command command;
   std::size_t items = 0;         // Of the request.
   std::vector<Refused> refused;  // Ascending.
 
-  /// Nothing is left for the broker to do.
+  /// Whether nothing is left for the broker to do.
   [[nodiscard]] bool settled() const { return refused.size() == items; }
 };
 
-/// The items of one request: `refused` by us (ascending), `outcomes` of the rest, in order.
+/// The results of one request: `refused` by the session (ascending), `outcomes` of the rest, in
+/// order.
 template <class Outcome>
 struct Results {
   std::size_t items = 0;
@@ -37,7 +38,7 @@ struct Results {
 /// Calls `each(outcome*, error*)` once per item in the order of the request; one of them is null.
 template <class Outcome, class Each>
 void for_each_result(const Results<Outcome>& results, Each each) {
-  // A shard that answers too few items, or too many, would confirm the wrong ones.
+  // A shard that answers too few or too many items would confirm the wrong ones.
   BATON_ASSERT(results.refused.size() + results.outcomes.size() == results.items);
   std::size_t handed_over = 0;
   auto refused = results.refused.begin();

@@ -9,13 +9,13 @@
 
 namespace baton {
 
-/// A call that tells `Done` how it ended: with the command, its outcomes filled in, or with nullptr
-/// when the broker did not take it or dropped it (it is full, or stopping; it must not be called
-/// from there). Exactly once in either case, so whatever `Done` holds on to is always finished.
+/// A call that passes its end to `Done`: the command with its outcomes, or nullptr if the broker
+/// did not take it or dropped it (it is full, or stopping, and must not be called from there).
+/// Called exactly once in either case, so everything that `Done` holds is always finished.
 template <class Done>
 class CallThen final : public Call {
  public:
-  // By value and moved: what Done holds on to must live as long as the call.
+  // By value and moved: what Done holds must live as long as the call.
   CallThen(Command wanted, Done done)  // NOLINT(performance-unnecessary-value-param)
       : Call(std::move(wanted)), done_(std::move(done)) {}
   CallThen(const CallThen&) = delete;
@@ -34,7 +34,7 @@ class CallThen final : public Call {
   bool completed_ = false;
 };
 
-/// What a call brought back, as the command that it was; null when it brought nothing.
+/// The command that a call returns, by its type; null if the call returned nothing.
 template <class Wanted>
 Wanted* answer_of(Command* done) {
   if (done == nullptr) return nullptr;
@@ -47,13 +47,13 @@ Wanted* answer_of(Command* done) {
   }
 }
 
-/// Hands `command` to the shard of its queue, stream or bucket. `done` is called in any case, see
+/// Gives `command` to the shard of its queue, stream or bucket. `done` is called in any case, see
 /// CallThen.
 template <class Done>
 void submit(Broker& broker, Command command, Broker::Admission admission, Done done) {
   std::unique_ptr<Call> call =
       std::make_unique<CallThen<Done>>(std::move(command), std::move(done));
-  // Not taken: the call is still ours, and its end says so.
+  // Not taken: the call is destroyed here, which calls `done`.
   if (!broker.submit(call, admission)) call.reset();
 }
 

@@ -9,14 +9,14 @@
 
 namespace baton {
 
-/// Tells the log who has created, changed or deleted what, as
-/// "event=delete_queue queue=orders peer=ipv4:127.0.0.1:4711". Rate-limited. Thread-safe.
+/// Logs which client created, changed or deleted what: "event=delete_queue queue=orders
+/// peer=ipv4:127.0.0.1:4711". Rate-limited. Thread-safe.
 class ChangeLog {
  public:
   ChangeLog();
 
-  /// A call that succeeded; `fields` is what it was about. Calls that change no more than messages,
-  /// records or keys are left out.
+  /// Logs a call that succeeded; `fields` says what it was about. Calls that change only messages,
+  /// records or keys are not logged.
   void add(Operation operation, std::string_view fields, std::string_view peer, Instant now);
   /// Whether add() logs such calls.
   static bool takes(Operation operation);
@@ -25,10 +25,10 @@ class ChangeLog {
   LogGate gate_;
 };
 
-/// "queue=orders", with the value quoted where it must be.
+/// "queue=orders", with the value quoted if necessary.
 std::string change_field(std::string_view name, std::string_view value);
 
-/// What a command is about, as fields of a log line; empty when it has changed nothing.
+/// What a command was about, as fields of a log line; empty if it changed nothing.
 template <class Wanted>
 std::string subject_of(const Wanted& command) {
   if constexpr (requires { command.dry_run; }) {

@@ -25,7 +25,7 @@ struct MoveCommand {
   bool dry_run = false;
 };
 
-// A dry run has changed nothing.
+// A dry run changes nothing.
 TEST(ChangeLog, SaysWhatACommandWasAbout) {
   MoveCommand command{.queue = "orders dlq"};
   EXPECT_EQ(subject_of(command), "queue=\"orders dlq\"");

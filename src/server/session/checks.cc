@@ -51,7 +51,7 @@ Status check_keys(const QueueSettingsPatch& settings) {
   BATON_TRY_STATUS(
       at_most("number of throttles", settings.throttles.size(), limits::kThrottlesPerQueue));
   for (const auto& [key, throttle] : settings.throttles) {
-    // NaN passes every comparison of a machine.
+    // NaN would pass every comparison of a machine.
     if (std::isnan(throttle.rate)) {
       return invalid(fmt::format("rate of throttle '{}' is not a number", key));
     }
@@ -88,7 +88,7 @@ Status check(const CreateQueueCommand& command) {
 }
 
 Status check(const UpdateQueueCommand& command) {
-  // Whether the settings go together depends on those the queue has: the machine checks them.
+  // Whether the settings fit together depends on the queue's present ones: the machine checks them.
   BATON_TRY_STATUS(validate_queue_name(command.queue));
   return check_keys(command.settings);
 }
@@ -122,7 +122,7 @@ Status check(const RedriveCommand& command) {
   BATON_TRY_STATUS(check_optional(validate_queue_name, command.source_queue));
   BATON_TRY_STATUS(
       at_most("length of reason_contains", command.reason_contains.size(), limits::kReasonBytes));
-  // A rate that is next to nothing would overflow the time to wait; NaN compares false.
+  // A very small rate would overflow the time to wait; NaN compares false.
   const bool limited =
       command.rate >= limits::kRedriveRateMin && command.rate <= limits::kRedriveRateMax;
   if (command.rate == 0 || limited) return {};

@@ -13,10 +13,10 @@
 /// The limits of what clients may ask for, in any protocol. A protocol converts a request to a
 /// command, and has the command checked before the broker gets it. An error is invalid_argument,
 /// and names the field and its limit. What only a machine can know (whether a queue exists, whether
-/// settings go together with those it has) is not checked here.
+/// settings fit together with its present ones) is not checked here.
 namespace baton {
 
-// Items of a request are checked one by one: a bad one does not fail its neighbours.
+// Items of a request are checked one by one: an invalid item does not fail its neighbours.
 Status check_items(std::string_view field, std::size_t count);
 Status check_item(const NewMessage& message);
 Status check_item(const NackItem& item);
@@ -31,7 +31,8 @@ Status check(const LeaveCommand& command);
 Status check(const PeekCommand& command);
 Status check(const RedriveCommand& command);
 
-// Streams and groups. That an offset is not negative is the protocol's to check: ours have no sign.
+// Streams and groups. The protocol checks that offsets are not negative: these commands have
+// unsigned offsets.
 Status check(const ListStreamsCommand& command);
 Status check(const ListGroupsCommand& command);
 Status check(const StoreOffsetCommand& command);
@@ -50,7 +51,7 @@ Status check(const KvRemoveCommand& command);
 Status check(const KvListCommand& command);
 Status check(const WatchWanted& wanted);
 
-/// For commands that have a name and nothing else to be checked.
+/// For commands of which only the name must be checked.
 template <class Command>
 Status check(const Command& command) {
   if constexpr (requires { command.queue; }) {

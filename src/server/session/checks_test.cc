@@ -175,7 +175,7 @@ TEST(Checks, AWatchNamesAKeyOrAPrefix) {
   EXPECT_TRUE(names(check(watch), "session"));
 }
 
-// Commands with nothing but a name.
+// Commands that consist of a name.
 TEST(Checks, NamesAreChecked) {
   DeleteStreamCommand stream;
   stream.stream = "a b";
@@ -185,7 +185,7 @@ TEST(Checks, NamesAreChecked) {
   EXPECT_EQ(text_of(check(purge)), "good");
   DeleteBucketCommand bucket;
   EXPECT_TRUE(names(check(bucket), "bucket"));
-  // A list may be of all.
+  // A list may be of all queues.
   EXPECT_EQ(text_of(check(ListQueuesCommand{})), "good");
   EXPECT_EQ(text_of(check(ListStreamsCommand{})), "good");
   EXPECT_EQ(text_of(check(ListBucketsCommand{})), "good");

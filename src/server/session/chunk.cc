@@ -10,8 +10,8 @@
 namespace baton {
 namespace {
 
-/// Adds the records of `batch` that are wanted, decoded; answers where to read on. A failure leaves
-/// the chunk as it was: half a batch would be delivered again with the rest of it.
+/// Adds the wanted records of `batch`, decoded; returns where to read next. A failure leaves the
+/// chunk unchanged: half a batch would be delivered again with the rest of it.
 Result<Offset> append_records(Chunk& chunk, const BatchView& batch, const ChunkWanted& wanted) {
   BATON_TRY(RecordReader records, RecordReader::open(batch));
   std::string out;
@@ -38,7 +38,7 @@ Result<Offset> append_records(Chunk& chunk, const BatchView& batch, const ChunkW
   return next;
 }
 
-/// Adds the first batch of `bytes`; answers its size. A failure leaves the chunk as it was.
+/// Adds the first batch of `bytes`; returns its size. A failure leaves the chunk unchanged.
 Result<std::size_t> append_batch(Chunk& chunk, std::string_view bytes, const ChunkWanted& wanted) {
   BATON_TRY(const BatchView batch, BatchView::parse(bytes));
   Offset next = batch.header().next_offset();
@@ -68,14 +68,15 @@ Result<Chunk> read_chunk(PartitionReader& reader, const ChunkWanted& wanted) {
     if (!chunk.empty() && chunk.records.size() >= wanted.bytes_max) break;
     const Result<std::size_t> added = append_batch(chunk, rest, wanted);
     if (!added.has_value()) {
-      // What comes before a damaged batch is delivered; the next read begins with it.
+      // Batches before a damaged one are delivered; the next read begins with the damaged one.
       if (chunk.empty()) return added.error();
       break;
     }
     rest.remove_prefix(*added);
   }
   if (wanted.encode_record == nullptr) {
-    // A chunk may wait for a slow client: bytes that were read but not used must not wait with it.
+    // A chunk may wait for a slow client: bytes that were read but not used must not stay in memory
+    // with it.
     if (chunk.bytes < read.bytes.capacity() / 2) {
       chunk.batches.assign(read.bytes, 0, chunk.bytes);
     } else {

@@ -14,29 +14,29 @@ namespace baton {
 /// Appends a record to `out` in a protocol's form. Null if the client takes whole batches.
 using RecordEncoder = void (*)(std::string& out, RecordView record);
 
-/// A piece of a partition on its way to a client.
+/// A part of a partition on its way to a client.
 struct Chunk {
   std::string batches;  // Whole batches, or
-  std::string records;  // records, each of them encoded.
+  std::string records;  // records, each encoded.
   std::uint32_t batch_count = 0;
-  std::uint64_t record_count = 0;  // From the offset asked for on.
-  std::size_t bytes = 0;           // As stored: what it costs of a credit.
-  Offset next;                     // To read from afterwards.
-  Offset end;                      // Of the partition, as the reader saw it.
+  std::uint64_t record_count = 0;  // From the requested offset on.
+  std::size_t bytes = 0;           // As stored: its cost in credit.
+  Offset next;                     // Where to read next.
+  Offset end;                      // The end of the partition, as the reader saw it.
 
   [[nodiscard]] bool empty() const { return batch_count == 0; }
 };
 
-/// What to read, and at most how much of it; always at least one batch, if there is one.
+/// What to read, and its limits; at least one batch, if there is one.
 struct ChunkWanted {
   Offset from;
   std::size_t bytes_max = 0;
   std::uint64_t batches_max = 0;
-  std::uint64_t records_max = 0;  // 0 = no limit. A batch that goes past it is the last.
+  std::uint64_t records_max = 0;  // 0 = no limit. A batch that exceeds it is the last.
   RecordEncoder encode_record = nullptr;
 };
 
-/// Reads from the disk, so no thread of a protocol or of a shard calls it.
+/// Reads from the disk, so no thread of a protocol or of a shard may call it.
 Result<Chunk> read_chunk(PartitionReader& reader, const ChunkWanted& wanted);
 
 }  // namespace baton

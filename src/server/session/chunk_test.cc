@@ -112,8 +112,8 @@ TEST_F(ChunkTest, LimitsOfRecordsAndBatchesHold) {
   EXPECT_TRUE(chunk->empty());
 }
 
-// What waits for a slow client is counted by its size, and must not hold much more memory than
-// that.
+// A chunk that waits for a slow client is counted by its size, and must not hold much more memory
+// than that.
 TEST_F(ChunkTest, WhatWasReadInVainIsNotKept) {
   for (int i = 0; i < 100; ++i) append(make(3, 1000));
   const auto one = read(0, kBatches, 0, 1);
@@ -124,7 +124,7 @@ TEST_F(ChunkTest, WhatWasReadInVainIsNotKept) {
   EXPECT_LE(all->batches.capacity(), 2 * all->batches.size());
 }
 
-// A few bytes on the disk can be many in a response.
+// A few bytes on the disk can become many in a response.
 TEST_F(ChunkTest, CompressedBatchesAreDecodedOnlyUntilThereIsEnough) {
   for (int i = 0; i < 20; ++i) append(make(100, 10'000, Compression::zstd));
   const auto chunk = read(0, kRecords);
@@ -134,12 +134,12 @@ TEST_F(ChunkTest, CompressedBatchesAreDecodedOnlyUntilThereIsEnough) {
   EXPECT_EQ(chunk->next.value, 100 * static_cast<std::int64_t>(chunk->batch_count));
 }
 
-// The broker stores what a producer compressed without looking into it.
+// The broker stores a producer's compressed bytes without decoding them.
 TEST_F(ChunkTest, WhatComesBeforeABatchThatCannotBeDecodedIsDelivered) {
   append(make(3));
   std::string bad = make(100, 1000, Compression::zstd);
   bad.replace(70, bad.size() - 70, std::string(bad.size() - 70, '\x5a'));
-  // The checksum fits the garbage.
+  // The checksum matches the garbage.
   const auto crc = crc32c(std::string_view(bad).substr(21));
   for (unsigned i = 0; i < 4; ++i) bad[17 + i] = static_cast<char>(crc >> (24U - 8U * i));
   append(bad);

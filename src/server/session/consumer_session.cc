@@ -10,7 +10,7 @@
 namespace baton {
 namespace {
 
-/// About what any protocol adds to a message.
+/// The approximate bytes that a protocol adds to a message.
 constexpr std::size_t kDeliveryOverheadBytes = 80;
 
 }  // namespace
@@ -66,7 +66,7 @@ void ConsumerSession::deliver(std::vector<Delivery> deliveries) {
   {
     const std::lock_guard lock(mutex_);
     if (registration_ == Registration::detaching || registration_ == Registration::over) return;
-    // Those that were on their way when the consumer left are given back by its detach.
+    // Messages that were on their way when the consumer left are given back by its detach.
     pending_.insert(pending_.end(), std::make_move_iterator(deliveries.begin()),
                     std::make_move_iterator(deliveries.end()));
   }
@@ -93,7 +93,7 @@ Status ConsumerSession::take(Request request) {
     return Error{Errc::invalid_argument, "credit is given, but start does not set manual_credit"};
   }
   if (request.start.has_value()) {
-    // The first credit goes with the registration.
+    // The first credit is sent with the registration.
     if (manual_credit_) request.start->credit = *request.start->credit + request.items.credit;
     request.items.credit = 0;
     attach(*std::move(request.start));
@@ -115,7 +115,8 @@ void ConsumerSession::submit_items(ConsumerBatch batch, std::size_t bytes) {
     slot = &slots_.emplace_back();
     slot->bytes = bytes;
     bytes_ += bytes;
-    // All are counted before the first can end, so that the slot is not taken for complete early.
+    // All calls are counted before the first can end, so that the slot is not taken for complete
+    // too early.
     slot->calls_under_way =
         int{acks} + int{nacks} + int{extends} + int{credit} + int{begun} + int{batch.quiesce};
   }
@@ -136,7 +137,7 @@ void ConsumerSession::submit_items(ConsumerBatch batch, std::size_t bytes) {
   }
 }
 
-/// A command without results.
+/// Submits a command without results.
 template <class Wanted>
 void ConsumerSession::submit_plain(Slot& slot, Wanted command) {
   auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
@@ -148,7 +149,7 @@ void ConsumerSession::submit_plain(Slot& slot, Wanted command) {
              if (done == nullptr) {
                self->dropped_ = true;
              } else if (std::is_same_v<Wanted, QuiesceCommand>) {
-               // All that is leased to this consumer has arrived here.
+               // Everything leased to this consumer has arrived here.
                self->quiet_ = Quiet::due;
              }
              self->drop_silent_slots();
@@ -157,7 +158,7 @@ void ConsumerSession::submit_plain(Slot& slot, Wanted command) {
          });
 }
 
-/// Requests that have no results need no output.
+/// Requests without results need no output.
 void ConsumerSession::drop_silent_slots() {
   while (!slots_.empty() && slots_.front().calls_under_way == 0 &&
          slots_.front().results.items() == 0) {
@@ -201,11 +202,12 @@ bool ConsumerSession::has_room() const {
 
 bool ConsumerSession::has_output() const {
   if (!answers_.empty()) return true;
-  // Nothing comes before the registration, and it is the attach's completion that makes it due.
+  // No output comes before the registration, which is due when the attach completes.
   if (registration_ != Registration::attached) return false;
   if (registered_due_) return true;
   if (!slots_.empty() && slots_.front().is_complete()) return true;
-  // A consumer that is leaving gets no more messages; they go to the next one, uncounted.
+  // A consumer that is leaving gets no more messages; they go to the next one, without a counted
+  // attempt.
   return !ending() && (!pending_.empty() || quiet_ == Quiet::due);
 }
 
@@ -225,7 +227,7 @@ ConsumerSession::Output ConsumerSession::take_output() {
     output.results.push_back(std::move(slots_.front().results));
     slots_.pop_front();
   }
-  // The first output confirms; messages follow it.
+  // The first output confirms the registration; messages follow it.
   if (!output.registered && !ending()) output.deliveries = take_deliveries();
   output.quiesced = quiet_ == Quiet::due && !output.registered && pending_.empty();
   if (output.quiesced) quiet_ = Quiet::told;
@@ -268,7 +270,7 @@ bool ConsumerSession::release(Lock& lock) {
   return true;
 }
 
-/// Everything leased to this consumer has arrived here, so what was not written is final.
+/// Everything leased to this consumer has arrived here, so the list of unwritten messages is final.
 void ConsumerSession::detach() {
   DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}, .orderly = false};
   {

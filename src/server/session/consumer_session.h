@@ -14,7 +14,7 @@
 
 namespace baton {
 
-/// What a consumer asks for in one request, besides its start. Wrong items are refused one by one.
+/// The items of a consumer's request, besides its start. Invalid items are refused one by one.
 struct ConsumerBatch {
   Batch<AckCommand> acks;
   Batch<NackCommand> nacks;
@@ -26,19 +26,19 @@ struct ConsumerBatch {
 
 /// A consumer of a queue, and the sink that its shard delivers to.
 ///
-/// It registers with an AttachCommand; the first output says so, and only then come messages.
-/// What waits to be written is bounded by the consumer's in_flight_max by construction: the shard
-/// leases it no more than that, and every message here is leased. One write is under way at a time;
-/// each takes whatever waits, up to a bound, so outputs grow with the load.
+/// It registers with an AttachCommand; the first output confirms that, and only then do messages
+/// follow. What waits to be written is bounded by the consumer's in_flight_max, because every
+/// message here is leased and the shard leases no more than that. One write is under way at a time;
+/// each takes what waits, up to a limit, so outputs grow with the load.
 ///
-/// Invariant: each attach that succeeded is followed by a QuiesceCommand, when nothing more will be
+/// Invariant: each successful attach is followed by a QuiesceCommand, when nothing more will be
 /// written (and by one before, if the client asks for it), and then by exactly one DetachCommand.
 /// Its `unwritten` are the tokens of messages that were never given to the protocol (also those
-/// that were still on their way here), or whose write failed. It is orderly when the client closed
-/// its side or asked for a quiesce, and when it was the broker who ended the session; not when the
+/// that were still on their way here), or whose write failed. The detach is orderly if the client
+/// closed its side or asked for a quiesce, or if the broker ended the session; it is not if the
 /// connection broke.
 ///
-/// Owned and locked as every Session (see there).
+/// Owned and locked like every Session (see there).
 class ConsumerSession final : public LeasedSession, public ConsumerSink {
  public:
   explicit ConsumerSession(std::shared_ptr<ServerState> state);
@@ -58,30 +58,30 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
     std::string consumer_id;
     Duration visibility_timeout{0};
   };
-  /// What one output says, in this order.
+  /// The contents of one output, in this order.
   struct Output {
     std::optional<HeartbeatAnswer> heartbeat{};
     std::optional<Registered> registered{};
     std::vector<ItemResults> results{};
     std::vector<Delivery> deliveries{};
-    bool quiesced = false;  // Behind this come no deliveries.
+    bool quiesced = false;  // No deliveries follow this.
   };
 
-  /// What a client asks for in one request; the parts are taken in this order.
+  /// The contents of one request; the parts are taken in this order.
   struct Request {
     std::optional<std::uint64_t> heartbeat{};
-    /// Registers the consumer: in the first request, and only there. `credit` set: manual.
+    /// Registers the consumer: only in the first request. `credit` set: manual.
     std::optional<AttachCommand> start{};
     ConsumerBatch items{};
     std::size_t bytes = 0;  // On the wire.
   };
 
-  /// Fails when the request breaks a rule; the caller then ends the session.
+  /// Fails if the request breaks a rule; the caller then ends the session.
   Status take(Request request);
-  /// What to say next. With the lock held, which it keeps.
+  /// The next output. Called with the lock held, which it keeps.
   Output take_output();
 
-  // From the shard.
+  // Called by the shard.
   void deliver(std::vector<Delivery> deliveries) override;
   void close(const Error& reason) override;
 
@@ -120,24 +120,26 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
   std::vector<LeaseToken> take_unwritten();
   void detach();
 
-  // Only touched while a request is taken.
+  // Only used while a request is taken.
   bool started_ = false;
   bool manual_credit_ = false;
 
-  // Set by attach(), and constant from then on.
+  // Set by attach(), and constant after that.
   std::string queue_;
   ConsumerNumber consumer_;
   std::string consumer_id_;
 
-  // Under the mutex.
+  // Guarded by the mutex.
   Registration registration_ = Registration::none;
-  bool registered_due_ = false;  // The first output is still to be taken.
-  bool dropped_ = false;         // The broker drops calls: it is stopping, and not called any more.
+  bool registered_due_ = false;  // The first output has not been taken yet.
+  // The broker drops calls because it is stopping, and must not be called any more.
+  bool dropped_ = false;
   Duration visibility_timeout_{0};
-  Quiet quiet_ = Quiet::no;  // The client asked for it, and the shard gives nothing more.
+  Quiet quiet_ = Quiet::no;  // The client asked for it, and the shard delivers nothing more.
   std::deque<Slot> slots_;   // In the order of the requests. Elements never move.
   std::size_t bytes_ = 0;    // Of the slots.
-  std::deque<HeartbeatAnswer> answers_;  // To heartbeats. They go ahead of everything.
+  // Answers to heartbeats, which are sent before everything else.
+  std::deque<HeartbeatAnswer> answers_;
   std::deque<Delivery> pending_;
   std::vector<LeaseToken> in_write_;   // Of the write under way.
   std::vector<LeaseToken> unwritten_;  // Of writes that failed.

@@ -76,7 +76,7 @@ class ConsumerSessionTest : public SessionTest {
     for (const Delivery& delivery : held) batch.acks.command.tokens.push_back(delivery.token);
     return batch;
   }
-  /// What the next consumer gets: its attempts tell what the former one's end has counted.
+  /// The attempts that the next consumer sees tell what the end of the previous one has counted.
   std::vector<std::uint32_t> attempts_of_the_next(std::size_t count) {
     const auto next = connect();
     std::vector<std::uint32_t> attempts;
@@ -138,7 +138,7 @@ TEST_F(ConsumerSessionTest, ResultsComeInTheOrderOfTheRequestsWithThoseRefusedBy
   const auto held = deliveries(client->take(2));
   ASSERT_EQ(held.size(), 2U);
   ConsumerBatch batch = ack({held[0]});
-  // The second item of the request was not a token.
+  // The second item of the request is not a token.
   batch.acks.items = 2;
   batch.acks.refused.push_back({1, {Errc::lease_lost, "none"}});
   say(*client, {.items = std::move(batch), .bytes = 10});
@@ -171,7 +171,7 @@ TEST_F(ConsumerSessionTest, AClientThatDoesNotReadIsNotReadEither) {
     say(*client, {.items = ack(held), .bytes = 10});
     ++requests;
   }
-  // One output is under way; behind it as many requests wait as there may be.
+  // One output is under way; the most allowed requests wait behind it.
   EXPECT_GE(requests, limits::kStreamBatches);
   EXPECT_LE(requests, limits::kStreamBatches + 2);
   client->set_slow(false);

@@ -10,12 +10,12 @@
 
 namespace baton {
 
-/// Batches of messages in, their results out.
+/// Takes batches of messages, and returns their results.
 class EnqueueSession final : public ProducerSession<Results<EnqueueOutcome>> {
  public:
   explicit EnqueueSession(std::shared_ptr<ServerState> state) : ProducerSession(std::move(state)) {}
 
-  /// A request of `bytes` on the wire.
+  /// Takes a request of `bytes` on the wire.
   void take(Batch<EnqueueCommand> batch, std::size_t bytes);
 };
 

@@ -55,7 +55,7 @@ TEST_F(EnqueueSessionTest, ConfirmsEachRequestInOrderWithItsRefusedItems) {
   EXPECT_TRUE(client.wait_for_end().has_value());
 }
 
-// The broker is asked to do nothing, so nothing is confirmed: then nothing more is read.
+// The broker does nothing, so nothing is confirmed, and in the end no request is read.
 TEST_F(EnqueueSessionTest, ReadsNoMoreThanItsBounds) {
   for (const std::size_t bytes : {std::size_t{10}, limits::kStreamBytes / 2}) {
     Connection client(broker_, std::make_shared<EnqueueSession>(state_));

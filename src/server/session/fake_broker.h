@@ -16,8 +16,8 @@
 
 namespace baton {
 
-/// A broker that does what a test says: for tests of the api layer only. Calls wait until the test
-/// takes them; they are completed, and messages delivered, by its own "shard" thread, as the real
+/// For tests of sessions and protocols only: a broker that does what a test says. Calls wait until
+/// the test takes them. Its own "shard" thread completes them and delivers messages, as the real
 /// one does. Detaches and credits are recorded and completed at once.
 class FakeBroker final : public Broker {
  public:
@@ -39,7 +39,7 @@ class FakeBroker final : public Broker {
   bool submit_to(std::size_t /*shard*/, std::unique_ptr<Call>& call, Admission admission) override {
     const std::lock_guard lock(mutex_);
     if (full_ && admission == Admission::bounded) return false;
-    // Streams and buckets are tried on a real shard.
+    // Streams and buckets are tested on a real shard.
     if (refusing_ || !std::holds_alternative<QueueCommand>(call->command)) return false;
     auto& command = std::get<QueueCommand>(call->command);
     if (auto* detach = std::get_if<DetachCommand>(&command)) {
@@ -107,7 +107,7 @@ class FakeBroker final : public Broker {
     return std::get<Wanted>(std::get<QueueCommand>(call->command));
   }
 
-  /// Does `work` on the shard's thread, in order.
+  /// Runs `work` on the shard's thread, in order.
   void post(std::function<void()> work) {
     {
       const std::lock_guard lock(mutex_);
@@ -119,7 +119,7 @@ class FakeBroker final : public Broker {
     post([done = std::shared_ptr<Call>(std::move(call))] { done->complete(); });
   }
 
-  /// Detaches there have been, once there are `count`.
+  /// The detaches so far; waits until there are `count`.
   std::vector<DetachCommand> detaches(std::size_t count) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(wait(lock, [&] { return detaches_.size() >= count; })) << "no detach came";
@@ -139,7 +139,7 @@ class FakeBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     return detaches_.size();
   }
-  /// Waiting calls that were ever handed over.
+  /// The number of calls ever submitted that wait for the test.
   [[nodiscard]] std::size_t seen() {
     const std::lock_guard lock(mutex_);
     return seen_;
@@ -148,12 +148,12 @@ class FakeBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     full_ = full;
   }
-  /// Quiesces wait like other calls, to be taken and completed by the test.
+  /// From now on quiesces wait like other calls, and the test takes and completes them.
   void hold_quiesces() {
     const std::lock_guard lock(mutex_);
     holding_quiesces_ = true;
   }
-  /// Detaches wait like other calls, to be taken and completed by the test.
+  /// From now on detaches wait like other calls, and the test takes and completes them.
   void hold_detaches() {
     const std::lock_guard lock(mutex_);
     holding_detaches_ = true;

@@ -49,7 +49,7 @@ void LeasedSession::look_at_lease() {
     if (ending()) return;
     const Instant now = state_->broker.now();
     if (!grant_.is_over(now)) return watch_lease(grant_.until().value_or(now));
-    // Heartbeats may wait behind what the broker itself has not taken yet: that is not silence.
+    // Heartbeats may wait behind requests that the broker has not taken yet: that is not silence.
     if (!has_room()) return watch_lease(now + kTerms.heartbeat);
     set_cut_off(Error{Errc::unavailable,
                       fmt::format("no heartbeat came for {}: the lease of this call is over",

@@ -11,14 +11,14 @@
 
 namespace baton {
 
-/// What a heartbeat is answered.
+/// The answer to a heartbeat.
 struct HeartbeatAnswer {
   std::uint64_t number = 0;
   Instant broker_time;
   SessionTerms terms;
 };
 
-/// A Session whose client may have a lease (core/lease/session_lease.h): when its heartbeats stop,
+/// A Session whose client may have a lease (core/lease/session_lease.h): if its heartbeats stop,
 /// the session ends, and what it held goes to others. A client that never sends one is known to be
 /// gone only when its connection closes.
 class LeasedSession : public Session {
@@ -27,12 +27,12 @@ class LeasedSession : public Session {
 
   // With the lock held.
 
-  /// A heartbeat has arrived, perhaps with the first request; answers with what to say to it.
-  /// nullopt if the heartbeat is refused; the session then ends.
+  /// A heartbeat has arrived, possibly with the first request; returns the answer. nullopt if the
+  /// heartbeat is refused; the session then ends.
   std::optional<HeartbeatAnswer> heard(std::uint64_t number, bool with_first_request);
   [[nodiscard]] bool has_lease() const { return grant_.granted(); }
-  /// Until when the client may be at work, as far as is known; nullopt if it has no lease, or the
-  /// lease is over.
+  /// Until when the client may be working, as far as is known; nullopt if it has no lease, or if
+  /// the lease has ended.
   [[nodiscard]] std::optional<Instant> lease_running() const;
   /// No heartbeat came in time: the session has been ended.
   virtual void lease_ended() {}

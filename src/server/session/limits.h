@@ -9,14 +9,15 @@
 namespace baton::limits {
 
 // Requests of one session under way. A session at one of these limits reads no request until
-// something is confirmed.
+// another is confirmed.
 inline constexpr std::size_t kStreamBatches = 8;
 inline constexpr std::size_t kStreamBytes = 8 * kMiB;
-// One output to a client: what waits, up to these limits, and always at least one message.
+// One output to a client: what waits, up to these limits, but at least one message.
 inline constexpr std::size_t kFrameMessages = 256;
 inline constexpr std::size_t kFrameBytes = 256 * kKiB;
 
-// Streams: what is read from the disk at once, and what may wait to be written to a connection.
+// Streams: the bytes of one read from the disk, and the bytes that may wait to be written to a
+// connection.
 inline constexpr std::size_t kChunkBytes = 1 * kMiB;
 inline constexpr std::uint64_t kChunkBatches = 4096;
 inline constexpr std::size_t kConnectionOutputBytes = 4 * kMiB;
@@ -30,7 +31,7 @@ inline constexpr std::size_t kBackgroundThreads = 2;
 // default.
 inline constexpr std::size_t kPageItems = 1000;
 inline constexpr std::size_t kPageBytes = 1 * kMiB;
-// Partitions behind which a shard adds no further stream to a page.
+// A shard adds no further stream to a page once the page has this many partitions.
 inline constexpr std::size_t kPagePartitions = 10'000;
 inline constexpr std::size_t kPageTokenBytes = 4 * kKiB;
 // Credit of one watch: changes and bytes that the shard may send before they are written. At least
@@ -40,7 +41,7 @@ inline constexpr std::int64_t kWatchBytes = 1 * kMiB;
 // Hints of lost sessions that may wait; more are dropped.
 inline constexpr std::size_t kWatchPieces = 4096;
 
-// Queues and groups that /metrics shows one by one.
+// Queues and groups that /metrics shows individually.
 inline constexpr std::uint64_t kQueuesInMetrics = 1000;
 inline constexpr std::uint64_t kGroupsInMetrics = 1000;
 
@@ -53,7 +54,7 @@ inline constexpr double kRedriveRateMax = 1e9;
 // The largest request, in bytes on the wire, unless configured.
 inline constexpr std::size_t kRequestBytesDefault = 32 * kMiB;
 
-// What a client that was turned away is told to wait.
+// How long a refused client is told to wait.
 inline constexpr std::chrono::milliseconds kRetryAfter{100};
 
 }  // namespace baton::limits

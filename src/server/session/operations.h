@@ -6,8 +6,8 @@
 #include <string_view>
 
 /// Everything that can be asked of the broker, in one table (operations.def). Metrics and the log
-/// of changes read it, and it says what access rules have to know. A protocol serves an operation
-/// through a RunningOperation, which needs a row of the table.
+/// of changes read it, and access rules can. A protocol serves an operation through a
+/// RunningOperation, which needs a row of the table.
 namespace baton {
 
 enum class Shape : std::uint8_t { call, session };

@@ -18,8 +18,8 @@ TEST(Operations, NamesAreTheirOwnAndRowsAreWhereTheirIdsSay) {
   EXPECT_EQ(info_of(Operation::create_queue).name, "CreateQueue");
 }
 
-// The log of changes tells of what an operator would ask about later, and of nothing that comes a
-// thousand times a second.
+// The log of changes has what an operator asks about later, and nothing that happens a thousand
+// times a second.
 TEST(Operations, WhatIsLoggedIsManagedAndASessionIsNot) {
   for (const OperationInfo& operation : kOperations) {
     if (operation.event.empty()) continue;
@@ -28,7 +28,7 @@ TEST(Operations, WhatIsLoggedIsManagedAndASessionIsNot) {
   }
 }
 
-// To list and to describe is less than to see what is inside.
+// Listing and describing needs less than reading contents.
 TEST(Operations, WhoMayOnlyObserveSeesNoPayload) {
   for (const Operation operation :
        {Operation::peek, Operation::lease, Operation::consume, Operation::read,

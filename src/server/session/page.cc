@@ -19,7 +19,7 @@ namespace {
 constexpr char kVersion = 1;
 constexpr std::size_t kHeadBytes = 5;
 
-constexpr char kSeparator = '\0';  // Is in no name.
+constexpr char kSeparator = '\0';  // Not allowed in names.
 
 std::string head_of(std::string_view list, std::string_view key) {
   const std::uint32_t sum = crc32c(key, crc32c({&kSeparator, 1}, crc32c(list)));

@@ -15,19 +15,19 @@
 #include "core/group/types.h"
 #include "server/session/limits.h"
 
-/// Lists in pages, for any protocol. A page has a bounded number of items, and a token for the page
-/// behind it. A token holds the key of the last item shown: the next page begins behind that key,
+/// Lists in pages, for any protocol. A page has a bounded number of items, and a token for the next
+/// page. A token holds the key of the last item shown: the next page begins after that key,
 /// whatever was created or deleted in between.
 namespace baton {
 
 /// The part of a list that a client asked for.
 struct Page {
-  std::string list{};   // Its name and what it was asked for: a token is good for one list.
-  std::string after{};  // The key of the last item of the page before; empty: the first page.
+  std::string list{};   // Its name and filter: a token is valid for one list.
+  std::string after{};  // The key of the last item of the previous page; empty for the first page.
   std::size_t items_max = limits::kPageItems;
 };
 
-/// What the shards are asked for, and the page that their answers become.
+/// The question to the shards, and the page that their answers become.
 template <class Wanted>
 struct Paged {
   Page page;
@@ -35,17 +35,17 @@ struct Paged {
 };
 
 /// `size` 0: as many as allowed. Fails with invalid_argument, and names the field `page_size` or
-/// `page_token`, when the size is out of its limits or the token is not one of this list.
+/// `page_token`, if the size is out of its limits or the token is not one of this list.
 Result<Page> read_page(std::string list, std::int64_t size, std::string_view token);
 
-/// The token for the page behind the item with this key.
+/// The token for the page after the item with this key.
 std::string page_token(std::string_view list, std::string_view last_key);
 
 /// The key of a group in a list of groups, and back.
 std::string to_key(const GroupId& group);
 Result<std::optional<GroupId>> group_after(const Page& page);
 
-/// A page as the shards' answers make it.
+/// A page that is put together from the shards' answers.
 template <class Item>
 struct Listed {
   std::vector<Item> items;
@@ -53,8 +53,9 @@ struct Listed {
 };
 
 /// Puts the shards' parts together, in the order of `key(item)`. An `Answer` has its items in
-/// `part`, in the same order, and says in `more` that it has others behind them: of another shard,
-/// items behind the last one of that answer would leave a gap, and wait for a later page.
+/// `part`, in the same order, and says in `more` that it has others after them. Items of other
+/// shards after the last item of such an answer wait for a later page, because showing them now
+/// would leave a gap.
 template <class Answer, class Item, class Key>
 Listed<Item> merge_page(std::vector<Answer>& answers, std::vector<Item> Answer::* part, Key key,
                         std::size_t items_max) {

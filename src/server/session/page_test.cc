@@ -102,7 +102,7 @@ TEST(Page, WhatExceedsThePageWaits) {
   EXPECT_TRUE(merged.more);
 }
 
-// The first shard may still have "bb": showing "c" now would skip it for good.
+// The first shard may still have "bb": showing "c" now would skip it for ever.
 TEST(Page, NothingIsShownBehindTheEndOfAShardThatHasMore) {
   const Merged merged = merge({answer({"a", "b"}, true), answer({"aa", "c"})});
   EXPECT_EQ(merged.names, (Names{"a", "aa", "b"}));

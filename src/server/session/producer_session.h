@@ -13,20 +13,20 @@
 
 namespace baton {
 
-/// Requests in, confirmations out: one `Confirmation` per request, in the order of the requests,
-/// each when what the request brought is durable. At most limits::kStreamBatches requests and about
-/// limits::kStreamBytes are under way; then no request is read, and the protocol's flow control
-/// holds the producer back.
+/// Takes requests and returns confirmations: one `Confirmation` per request, in the order of the
+/// requests, each when the request's contents are durable. At most limits::kStreamBatches requests
+/// and about limits::kStreamBytes are under way; at the limit no request is read, and the
+/// protocol's flow control holds the producer back.
 ///
-/// What was handed over is done even when the client goes away; it just gets no confirmation.
+/// Submitted requests are completed even if the client goes away; it just gets no confirmation.
 ///
-/// Owned and locked as every Session (see there).
+/// Owned and locked like every Session (see there).
 template <class Confirmation>
 class ProducerSession : public Session {
  public:
   using Output = Confirmation;
 
-  /// What to confirm next. With the lock held.
+  /// The next confirmation. Called with the lock held.
   Output take_output() {
     Output output = std::move(slots_.front().output);
     bytes_ -= slots_.front().bytes;
@@ -39,18 +39,18 @@ class ProducerSession : public Session {
     std::size_t bytes = 0;  // Of the request on the wire.
     Output output;
     bool done = false;
-    bool abandoned = false;  // The broker dropped it: it will never be confirmed.
+    bool abandoned = false;  // The broker dropped the request: it will never be confirmed.
   };
 
   explicit ProducerSession(std::shared_ptr<ServerState> state) : state_(std::move(state)) {}
 
-  /// The next request's place among the confirmations; it never moves.
+  /// The next request's place among the confirmations; its address stays valid.
   Slot& add_slot(Slot slot) {
     const std::lock_guard lock(mutex_);
     bytes_ += slot.bytes;
     return slots_.emplace_back(std::move(slot));
   }
-  /// Hands the request's command over; `confirm(done, slot.output)` tells what became of it.
+  /// Submits the request's command; `confirm(done, slot.output)` fills in the result.
   template <class Wanted, class Confirm>
   void submit_for(Slot& slot, Wanted command, Confirm confirm) {
     auto self = std::static_pointer_cast<ProducerSession>(shared_from_this());

@@ -16,7 +16,7 @@ struct ReadFrom {
   TimestampMs time;
 };
 
-/// The offset that `from` names in a partition. Reads the disk for a time.
+/// The offset that `from` names in a partition. Reads the disk if `from` is a time.
 Result<Offset> resolve(const ReadFrom& from, const PartitionReader& reader);
 
 }  // namespace baton

@@ -11,7 +11,7 @@
 namespace baton {
 namespace {
 
-// What all Read calls that begin a piece at the same time share, and the least for each.
+// The bytes that all concurrent Read calls share, and the least for each.
 constexpr std::size_t kSharedBytes = 32 * limits::kMiB;
 constexpr std::size_t kChunkBytesMin = 32 * limits::kKiB;
 
@@ -96,7 +96,7 @@ bool ReadSession::take_chunk(Result<Chunk> chunk) {
       end({});
       return false;
     }
-    // Stays "reading ahead": the waiter goes on with it.
+    // reading_ahead_ stays set: the waiter continues the read.
     return !partition_->wait(offset_.value_or(Offset{0}), std::weak_ptr<PartitionWaiter>(self()));
   }
   offset_ = chunk->next;
@@ -109,7 +109,7 @@ bool ReadSession::take_chunk(Result<Chunk> chunk) {
     if (enough) set_end({});
   }
   pump();
-  // The client is slow, or has all it wanted: retention need not wait for it.
+  // The client is slow, or has everything it wanted: retention need not wait for it.
   const std::lock_guard lock(mutex_);
   if (!reading_ahead_) reader_->release();
   return false;

@@ -15,10 +15,10 @@
 
 namespace baton {
 
-/// One partition, from an offset on, as fast as the client takes it. A background
-/// thread reads one piece ahead of the write under way.
+/// One partition, from an offset on, as fast as the client takes it. A background thread reads one
+/// chunk ahead of the write under way.
 ///
-/// Owned and locked as every Session (see there).
+/// Owned and locked like every Session (see there).
 class ReadSession final : public Session, public PartitionWaiter {
  public:
   struct Wanted {
@@ -28,7 +28,7 @@ class ReadSession final : public Session, public PartitionWaiter {
     RecordEncoder encode_record = nullptr;
   };
 
-  // Read sessions of a server that are open at the same time.
+  // The most read sessions of a server that may be open at the same time.
   static constexpr std::size_t kOpenMax = 1000;
 
   ReadSession(std::shared_ptr<ServerState> state, Wanted wanted);
@@ -36,7 +36,7 @@ class ReadSession final : public Session, public PartitionWaiter {
   ReadSession& operator=(const ReadSession&) = delete;
   ~ReadSession() override;
 
-  /// There are too many already.
+  /// Whether too many are open already.
   [[nodiscard]] bool crowded() const { return crowded_; }
 
   /// Asks the broker for the partition and reads it; ends with an error if kOpenMax sessions are
@@ -48,7 +48,7 @@ class ReadSession final : public Session, public PartitionWaiter {
   void wake() override;
 
   using Output = Chunk;
-  /// What was read. With the lock held, which it releases.
+  /// The chunk that was read. Called with the lock held, which it releases.
   Output take_output(Lock& lock);
 
  private:
@@ -56,8 +56,8 @@ class ReadSession final : public Session, public PartitionWaiter {
   [[nodiscard]] bool has_output() const override { return ready_.has_value(); }
   [[nodiscard]] bool settled() const override { return !ready_.has_value(); }
 
-  /// Bytes of one piece. The more sessions read, the smaller a piece is: a client that stops
-  /// reading keeps two pieces in memory.
+  /// The size of one chunk in bytes. The more sessions read, the smaller a chunk is: a client that
+  /// stops reading keeps two chunks in memory.
   [[nodiscard]] std::size_t chunk_bytes() const;
   void post_read();
   void read();
@@ -72,12 +72,12 @@ class ReadSession final : public Session, public PartitionWaiter {
   bool crowded_;
   std::shared_ptr<StreamPartition> partition_;  // Constant once started.
 
-  // Only touched by the one read under way, or with the mutex held while there is none.
+  // Only used by the read under way, or with the mutex held while there is none.
   std::unique_ptr<PartitionReader> reader_;
   std::optional<Offset> offset_;
   std::uint64_t records_ = 0;
 
-  // Under the mutex.
+  // Guarded by the mutex.
   bool reading_ahead_ = false;
   std::optional<Chunk> ready_;
 };

@@ -22,15 +22,14 @@ class RunningOperation {
 
   [[nodiscard]] ServerState& state() const { return *state_; }
 
-  /// Why the operation must not begin, if so. `late` ones are taken in a shutdown, too: they finish
-  /// work that was begun.
+  /// Fails if the operation must not begin. `late` operations are also taken during a shutdown,
+  /// because they finish work that was begun.
   [[nodiscard]] Status admit(bool late) const {
     if (!late && !state_->accepting.load(std::memory_order_relaxed)) return shutting_down();
     return {};
   }
 
-  /// Tells the log what `done` has changed, if the operation is an event. `peer()` is the client's
-  /// address.
+  /// Logs what `done` has changed, if the operation is an event. `peer()` is the client's address.
   template <class Wanted, class Peer>
   void log_change(const Wanted& done, Peer peer) const {
     if (!ChangeLog::takes(operation_)) return;
@@ -55,8 +54,8 @@ class RunningOperation {
   std::chrono::steady_clock::time_point began_;
 };
 
-/// The operation that is a session, while a protocol serves it: counted as open, and known to the
-/// shutdown, which ends it. A session that comes too late is ended at once.
+/// An operation that is a session, while a protocol serves it: counted as open, and ended by a
+/// shutdown. A session that arrives too late is ended at once.
 class RunningSession {
  public:
   RunningSession(std::shared_ptr<ServerState> state, Operation operation,

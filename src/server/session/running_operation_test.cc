@@ -21,7 +21,7 @@ TEST_F(RunningOperationTest, EndsAreCountedByTheirCodeAndCallsAreTimed) {
   EXPECT_EQ(state_->counters.ended(Operation::consume), 1U);
   EXPECT_EQ(state_->counters.ended(Operation::lease), 0U);
   EXPECT_EQ(state_->counters.latencies[index_of(Operation::peek)].read().total(), 2U);
-  // How long a client keeps a session open is not a time that anybody waits for.
+  // How long a client keeps a session open is not a latency.
   EXPECT_EQ(state_->counters.latencies[index_of(Operation::consume)].read().total(), 0U);
 }
 

@@ -25,7 +25,7 @@ class ServerState {
         background(limits::kBackgroundThreads, [&the_broker] { return the_broker.now(); }),
         random_(seed) {}
 
-  /// A name for a consumer that came without one.
+  /// An id for a consumer that did not give one.
   std::string make_consumer_id() {
     const Instant now = broker.now();
     const std::lock_guard lock(mutex_);

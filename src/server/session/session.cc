@@ -75,7 +75,7 @@ void Session::set_end(const Status& status) {
 }
 
 void Session::set_broken(const Status& status) {
-  // A client that has closed its side in good order still hears what went wrong.
+  // A client that has closed its side in order still gets a later error.
   if (!end_.has_value() || end_->has_value()) end_ = status;
   broken_ = true;
 }
@@ -95,7 +95,7 @@ bool Session::ended_by_client() const {
 
 void Session::pump() {
   Lock lock(mutex_);
-  // The pumping thread looks again before it leaves, so it sees what the caller has changed.
+  // The pumping thread checks again before it leaves, so it sees what the caller has changed.
   if (pumping_ || port_ == nullptr) return;
   pumping_ = true;
   while (step(lock)) {
@@ -130,7 +130,7 @@ bool Session::step_to_end(Lock& lock) {
     return true;
   }
   if (release(lock)) return true;
-  // A client that is gone is not kept waiting for; one that is there learns that all is given up.
+  // A client that is still connected learns of the end only when everything is given up.
   if (!broken_ && !released()) return false;
   finished_ = true;
   const Status status = end_.value_or(Status{});

@@ -11,7 +11,8 @@
 
 namespace baton {
 
-/// What a Session may do to its connection: the codec of a protocol. Gone some time after finish().
+/// What a Session may do with its connection; implemented by the codec of a protocol. Destroyed
+/// some time after finish().
 class SessionPort {
  public:
   using Lock = std::unique_lock<std::mutex>;
@@ -30,23 +31,23 @@ class SessionPort {
   virtual void finish(const Status& status) = 0;
   /// Gives up a write that may never end: the client is gone silently.
   virtual void cancel() {}
-  /// The client cancelled, or is gone. May be known before on_cancel() says so.
+  /// Whether the client cancelled or is gone. May be true before on_cancel() is called.
   [[nodiscard]] virtual bool is_cancelled() const { return false; }
 };
 
-/// One open session of a client, in any protocol: requests come in as structs, output goes out as
-/// structs, and everything ends in order. What all kinds have in common.
+/// One open session of a client, in any protocol: requests come in as structs, outputs go out as
+/// structs, and everything ends in order. The base of all kinds.
 ///
 /// **Ownership.** The connection (a SessionPort) holds the session by shared_ptr; so does every
 /// Call under way, and the shard that delivers to it. So the session outlives all of its callers,
-/// and the port lives at least until finish() was called on it.
+/// and the port lives at least until finish() is called on it.
 ///
-/// **Threads.** The protocol's threads bring reads, writes and cancellation, the shard's thread
+/// **Threads.** The protocol's threads bring reads, writes and cancellation; the shard's thread
 /// brings outcomes and deliveries. Each changes the state under the mutex and then calls pump().
-/// Only one thread pumps at a time; it alone touches the port, and looks again before it leaves.
+/// Only one thread pumps at a time; it alone uses the port, and checks again before it leaves.
 ///
-/// Invariant: at most one read and one write are under way, finish() is called exactly once, when
-/// no write is under way, and the port is never touched after it.
+/// Invariant: at most one read and one write are under way; finish() is called exactly once, when
+/// no write is under way; and the port is never used after it.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Lock = SessionPort::Lock;
@@ -56,12 +57,12 @@ class Session : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
   virtual ~Session() = default;
 
-  /// Begins work on `port`; reads requests when `reads`.
+  /// Begins to work on `port`; reads requests if `reads`.
   void open(SessionPort& port, bool reads);
 
-  // From the port.
+  // Called by the port.
 
-  /// A request has arrived. True: give it to the take() of the session's kind. False: the session
+  /// A request has arrived. True: give it to the take() of the session's class. False: the session
   /// is ending; drop the request.
   [[nodiscard]] bool begin_request();
   /// The request was taken or dropped.
@@ -71,7 +72,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_written(bool ok);
   void on_cancel();
 
-  /// Takes no more requests, writes what is still to be confirmed, and ends with `status`.
+  /// Takes no more requests, writes the outstanding confirmations, and ends with `status`.
   void end(const Status& status);
   [[nodiscard]] bool is_ending() const {
     const std::lock_guard lock(mutex_);
@@ -81,34 +82,34 @@ class Session : public std::enable_shared_from_this<Session> {
  protected:
   // Called with the lock held.
 
-  /// Another request may be read.
+  /// Whether another request may be read.
   [[nodiscard]] virtual bool has_room() const = 0;
   [[nodiscard]] virtual bool has_output() const = 0;
   virtual void written(bool /*ok*/) {}
-  /// Nothing is left that has to be confirmed before the session ends.
+  /// Whether nothing is left that must be confirmed before the session ends.
   [[nodiscard]] virtual bool settled() const = 0;
-  /// Starts to give up what the session holds in the broker; false when there is nothing to start.
+  /// Starts to give up what the session holds in the broker; false if there is nothing to start.
   /// Called when nothing more will be written, also after the end.
   virtual bool release(Lock& /*lock*/) { return false; }
   [[nodiscard]] virtual bool released() const { return true; }
 
-  /// As end(), with the lock held and without a pump().
+  /// Like end(), with the lock held and without a pump().
   void set_end(const Status& status);
   /// Nothing can or may be written any more: ends without waiting for the broker.
   void set_broken(const Status& status);
-  /// The same, by our own decision: the write under way is given up.
+  /// The same, decided by the broker: the write under way is given up.
   void set_cut_off(const Status& status);
   [[nodiscard]] bool ending() const { return end_.has_value(); }
-  /// Whether the client is gone, or broke the connection off. One whose connection broke may look
+  /// Whether the client is gone, or broke the connection. A client whose connection broke may look
   /// for a moment like one that closed its side.
   [[nodiscard]] bool is_broken() const;
-  /// Whether it was the client who ended it, or broke it: not the broker.
+  /// Whether the client ended or broke the session, and not the broker.
   [[nodiscard]] bool ended_by_client() const;
 
-  /// Does whatever can be done now. Called without the lock, after every change.
+  /// Does everything that can be done now. Called without the lock, after every change.
   void pump();
 
-  // mutable: const questions are asked under it, too.
+  // mutable, because const functions lock it, too.
   mutable std::mutex mutex_;
 
  private:
@@ -126,17 +127,17 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<Status> end_;
 };
 
-/// The sessions that are open, so that a shutdown can end them. Thread-safe.
+/// The open sessions, so that a shutdown can end them. Thread-safe.
 class OpenSessions {
  public:
-  /// False when sessions are no longer taken.
+  /// False if sessions are no longer taken.
   bool add(const std::shared_ptr<Session>& session);
   void remove(const std::shared_ptr<Session>& session);
   /// Takes no more sessions from now on.
   void close();
-  /// Ends all there are with `status`, after what they have to confirm.
+  /// Ends all sessions with `status`, after their outstanding confirmations.
   void end_all(const Status& status);
-  /// Waits for the last one to end, but not beyond `deadline`.
+  /// Waits until the last session has ended, but not beyond `deadline`.
   void wait_until_empty(std::chrono::system_clock::time_point deadline);
 
  private:
@@ -146,7 +147,7 @@ class OpenSessions {
   std::set<std::shared_ptr<Session>> sessions_;
 };
 
-/// How a session ends whose client is gone.
+/// The end of a session whose client is gone.
 inline Error gone() { return {Errc::cancelled, {}}; }
 
 }  // namespace baton

@@ -52,7 +52,7 @@ class TestConnection final : public SessionPort {
     lock.lock();
   }
   void finish(const Status& status) override {
-    TurnBroker& broker = broker_;  // This may be gone once the end is there.
+    TurnBroker& broker = broker_;  // `this` may be gone once the end is there.
     {
       const std::lock_guard lock(mutex_);
       EXPECT_FALSE(end_.has_value()) << "finished twice";
@@ -66,13 +66,13 @@ class TestConnection final : public SessionPort {
     const std::lock_guard lock(mutex_);
     return reads_;
   }
-  /// One request: whatever `take` gives to the session.
+  /// One request, which `take` gives to the session.
   template <class Take>
   void request(Take take) {
     wait([this] { return reads_; }, "nobody reads");
     request_without_a_turn(std::move(take));
   }
-  /// The same, of a session that reads, while the broker does nothing.
+  /// The same for a session that reads, while the broker does nothing.
   template <class Take>
   void request_without_a_turn(Take take) {
     {
@@ -82,7 +82,7 @@ class TestConnection final : public SessionPort {
     if (session_->begin_request()) take(*session_);
     session_->end_request();
   }
-  /// The client has said all it had to say.
+  /// The client closes its side.
   void close() {
     wait([this] { return reads_; }, "nobody reads");
     session_->on_closed();
@@ -97,7 +97,7 @@ class TestConnection final : public SessionPort {
     session_->on_cancel();
     if (due) session_->on_written(false);
   }
-  /// From now on a write takes until the client says so.
+  /// From now on a write lasts until the client ends it.
   void set_slow(bool slow) {
     bool due = false;
     {
@@ -108,7 +108,7 @@ class TestConnection final : public SessionPort {
     if (due) session_->on_written(true);
   }
 
-  /// Lets the broker work until there are `count` outputs; takes them.
+  /// Lets the broker work until there are `count` outputs, and takes them.
   std::vector<Output> take(std::size_t count) {
     wait([&] { return outputs_.size() >= count; }, "the outputs did not come");
     const std::lock_guard lock(mutex_);
@@ -162,7 +162,7 @@ class TestConnection final : public SessionPort {
   bool unwritten_ = false;
 };
 
-/// Sessions over a broker of one real shard; for tests only.
+/// For tests only: sessions over a broker of one real shard.
 class SessionTest : public testing::Test {
  protected:
   ~SessionTest() override { state_->background.stop(); }

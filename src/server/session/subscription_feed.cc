@@ -46,7 +46,7 @@ void SubscriptionSession::told(const CoordinatorEffects::Effect& effect) {
 template <class Told>
 void SubscriptionSession::hear(const Told& told) {
   const auto subscription = find(told.member.subscription);
-  // What was meant for a former subscription of this id must not reach the new one.
+  // A message for an earlier subscription with this id must not reach the new one.
   if (subscription == nullptr || subscription->ticket != told.ticket) return;
   if constexpr (requires { told.reason; }) {
     close(*subscription, told.reason, false);
@@ -94,7 +94,7 @@ void SubscriptionSession::act(const std::shared_ptr<Feed>& feed, const SeatActio
 
 void SubscriptionSession::watch_deadline(const std::shared_ptr<Feed>& feed) {
   const Instant deadline = feed->seat->deadline();
-  // Whatever else the client says in the meantime: one look at each deadline is enough.
+  // One check at each deadline is enough, whatever else the client says meanwhile.
   if (deadline == Instant::never() || deadline == feed->deadline) return;
   feed->deadline = deadline;
   state_->background.post_at(deadline, [weak = std::weak_ptr(feed)] {
@@ -111,8 +111,8 @@ void SubscriptionSession::watch_deadline(const std::shared_ptr<Feed>& feed) {
   });
 }
 
-/// A group that begins at the end has its place from now on: a successor that took the end of its
-/// own time for it would miss what came in between.
+/// Stores the start of a group that begins at the end: a successor that took the end at its own
+/// time would miss the records in between.
 void SubscriptionSession::store_beginning(const Feed& feed) {
   const subscription::Wanted& wanted = feed.subscription->wanted;
   StoreOffsetCommand command;
@@ -128,22 +128,22 @@ void SubscriptionSession::begin_delivery(const std::shared_ptr<Feed>& feed,
                                          std::optional<Offset> from) {
   const ReadFrom& otherwise = feed->subscription->wanted.from;
   feed->offset = from;
-  // Where the end is now, not when the client gives credit.
+  // The end at this moment, not at the time when the client gives credit.
   const bool at_end =
       otherwise.place == ReadFrom::Place::next || otherwise.place == ReadFrom::Place::last;
   if (!from.has_value() && at_end) {
     feed->offset = resolve(otherwise, feed->partition->reader()).value_or(Offset{0});
     if (feed->seat != nullptr) store_beginning(*feed);
   }
-  // A former run may have waited at the end, and this one begin before it.
+  // An earlier run may have waited at the end, and this one may begin before it.
   feed->waiting = false;
   feed->delivering = true;
   ++feed->run;
   schedule(feed);
 }
 
-/// What is not written yet never will be: the client has not heard of it, and cannot give its
-/// credit back.
+/// Batches that are not written yet never will be: the client does not know of them, and cannot
+/// give back their credit.
 void SubscriptionSession::stop_delivery(Feed& feed) {
   feed.delivering = false;
   ++feed.run;
@@ -173,14 +173,15 @@ void SubscriptionSession::unblock() {
   for (const auto& feed : std::exchange(blocked_, {})) schedule(feed);
 }
 
-/// What to read next; none when the feed's run is over or it has to wait: it no longer reads then.
+/// What to read next; nullopt if the feed's run has ended or it has to wait: then it no longer
+/// reads.
 std::optional<ChunkWanted> SubscriptionSession::next_wanted(Feed& feed, std::uint64_t run,
                                                             Lock& lock) {
   const auto stop = [&]() -> std::optional<ChunkWanted> {
     // Retention need not wait for a client that does not read.
     feed.reader.release();
     feed.reading = false;
-    // What came in the meantime, a new run above all, found this read under way.
+    // Changes in the meantime, above all a new run, found this read under way.
     if (!ending()) schedule(feed.shared_from_this());
     return std::nullopt;
   };
@@ -198,7 +199,7 @@ std::optional<ChunkWanted> SubscriptionSession::next_wanted(Feed& feed, std::uin
     feed.offset = *from;
   }
   if (!may_read(subscription)) return stop();
-  // Taken at once: other feeds of the subscription read at the same time.
+  // Taken at once, because other feeds of the subscription read at the same time.
   feed.reserved =
       subscription.credit.take({.batches = limits::kChunkBatches, .bytes = limits::kChunkBytes});
   return ChunkWanted{.from = *feed.offset,
@@ -221,12 +222,12 @@ void SubscriptionSession::read(const std::shared_ptr<Feed>& feed, std::uint64_t 
 }
 
 /// Takes the result of a read, and queues the next read behind those of other feeds: one feed with
-/// much to catch up on must not hold up the others.
+/// much to catch up on must not delay the others.
 void SubscriptionSession::take_chunk(const std::shared_ptr<Feed>& feed, std::uint64_t run,
                                      Result<Chunk> chunk, Generation epoch) {
   const std::lock_guard lock(mutex_);
   feed->subscription->credit.add(std::exchange(feed->reserved, {}));
-  bool more = true;  // Of a run that is over, next_wanted() makes an end.
+  bool more = true;  // If the run has ended, next_wanted() stops the feed.
   if (feed->run == run) {
     if (!chunk.has_value()) {
       more = take_failure(*feed, chunk.error());
@@ -260,7 +261,7 @@ bool SubscriptionSession::wait_for_more(const std::shared_ptr<Feed>& feed) {
     close(*feed->subscription, Error{Errc::stream_not_found, "the stream was deleted"}, false);
     return false;
   }
-  // One that is registered already is woken by whatever came or comes after that.
+  // A feed that is already registered is woken by everything that came or comes after that.
   if (!feed->registered && !feed->partition->wait(feed->offset.value_or(Offset{0}), feed))
     return true;
   feed->registered = true;
@@ -269,7 +270,7 @@ bool SubscriptionSession::wait_for_more(const std::shared_ptr<Feed>& feed) {
   return false;
 }
 
-/// True when the feed goes on reading.
+/// True if the feed continues to read.
 bool SubscriptionSession::take_failure(Feed& feed, const Error& error) {
   Subscription& subscription = *feed.subscription;
   const Offset first = feed.reader.first();

@@ -10,7 +10,7 @@
 namespace baton {
 namespace {
 
-/// This process is the only node there is.
+/// This process is the only node.
 constexpr NodeId kThisNode{1};
 
 }  // namespace
@@ -32,7 +32,7 @@ Status SubscriptionSession::take(subscription::Request& request) {
   }
   if (request.heartbeat.has_value()) take_heartbeat(*request.heartbeat);
   requested_ = true;
-  // An offset goes before the reply that follows it: the successor begins where it says.
+  // An offset is sent before the reply that follows it: the successor begins at that offset.
   for (subscription::Start& item : request.starts) start(std::move(item));
   for (const subscription::MoreCredit& item : request.credits) add_credit(item);
   for (const subscription::StoreOffset& item : request.offsets) store_offset(item);
@@ -42,7 +42,7 @@ Status SubscriptionSession::take(subscription::Request& request) {
   return {};
 }
 
-/// The first one is answered before anything else is said: a client that hears of a seat knows
+/// The first heartbeat is answered before anything else is sent: a client that gets a seat knows
 /// whether it has a lease.
 void SubscriptionSession::take_heartbeat(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
@@ -102,7 +102,7 @@ void SubscriptionSession::started(const std::shared_ptr<Subscription>& subscript
                                   SubscribeCommand* done) {
   if (done == nullptr) return;
   if (!done->error.has_value() && !done->group.empty()) streams_.insert(done->stream);
-  // The connection has ended in the meantime; release() goes on from here.
+  // The connection has ended in the meantime; release() continues from here.
   if (subscription->closed) return;
   subscription->started = true;
   if (done->error.has_value()) return close(*subscription, done->error, false);
@@ -140,7 +140,7 @@ std::shared_ptr<SubscriptionSession::Subscription> SubscriptionSession::find(
 void SubscriptionSession::add_credit(const subscription::MoreCredit& more) {
   const std::lock_guard lock(mutex_);
   const auto subscription = find(more.id);
-  // One that has just been closed, as the client will learn.
+  // The subscription has just been closed, as the client will learn.
   if (subscription == nullptr) return;
   const auto too_much = [](std::uint64_t have, std::uint64_t added) {
     return added > limits::kCreditMax || have + added > limits::kCreditMax;
@@ -220,13 +220,13 @@ bool SubscriptionSession::release(Lock& lock) {
     releasing_ = true;
     drop_subscriptions();
   }
-  // A start still on its way would arrive after the connection's end, and stay in its group
-  // forever.
+  // A start still on its way would arrive after the connection's end, and stay in its group for
+  // ever.
   if (under_way_ != 0 || streams_.empty()) return false;
   const std::set<std::string> streams = std::exchange(streams_, {});
   under_way_ += streams.size();
-  // A client that left in order has unsubscribed before. One that is still subscribed may be at
-  // work.
+  // A client that leaves in order unsubscribes first. A client that is still subscribed may be
+  // working.
   const std::optional<Instant> lease = lease_running();
   lock.unlock();
   for (const std::string& stream : streams) {

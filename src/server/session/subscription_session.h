@@ -20,16 +20,16 @@
 
 namespace baton {
 
-/// One connection to the coordinator, with any number of subscriptions, and what is delivered to
-/// them.
+/// One connection to the coordinator, with any number of subscriptions and their deliveries.
 ///
-/// Each (subscription, partition) is a Feed. While one delivers, a background thread reads for it,
-/// one piece at a time, as long as there is credit and not too much waits to be written; at the
-/// end of the partition it waits to be woken. A feed of a single-active group has a Seat that says
-/// when it may deliver. Whatever starts or stops a feed gives it a new `run`: a read that was begun
-/// under another one brings nothing, so nothing is delivered after a step-down.
+/// Each (subscription, partition) is a Feed. While a feed delivers, a background thread reads for
+/// it, one chunk at a time, while there is credit and not too much waits to be written; at the end
+/// of the partition the feed waits to be woken. A feed of a single-active group has a Seat that
+/// says when it may deliver. Everything that starts or stops a feed gives it a new `run`: the
+/// result of a read that began under another run is dropped, so nothing is delivered after a
+/// step-down.
 ///
-/// Owned and locked as every Session (see there).
+/// Owned and locked like every Session (see there).
 class SubscriptionSession final : public LeasedSession, public SeatSink {
  public:
   explicit SubscriptionSession(std::shared_ptr<ServerState> state);
@@ -39,12 +39,13 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
 
   using Output = subscription::Output;
 
-  /// Takes the parts of a request out of it. Fails when the request has too many.
+  /// Moves the parts out of a request. Fails if the request has too many.
   Status take(subscription::Request& request);
-  /// Moves as much as fits into one output into `output`, which is empty. With the lock held.
+  /// Moves as much as fits into one output into `output`, which is empty. Called with the lock
+  /// held.
   void take_output(Output& output) { said_.take(output); }
 
-  // From the shard.
+  // Called by the shard.
   void told(const CoordinatorEffects::Effect& effect) override;
   [[nodiscard]] std::optional<Instant> lease_until() const override { return known_lease(); }
 
@@ -62,18 +63,19 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
     const std::weak_ptr<SubscriptionSession> owner;
     const PartitionNumber number;
     const std::shared_ptr<StreamPartition> partition;
-    // Only touched by the one read under way.
+    // Only used by the read under way.
     PartitionReader reader;
 
-    // Under the session's mutex.
+    // Guarded by the session's mutex.
     std::shared_ptr<Subscription> subscription;
     std::unique_ptr<Seat> seat;  // Of a single-active group.
     bool delivering = false;
     bool reading = false;
-    bool waiting = false;     // For the partition to grow.
-    bool registered = false;  // With the partition, which will wake it; perhaps for an older run.
+    bool waiting = false;  // Waits for the partition to grow.
+    // Registered with the partition, which will wake it; possibly for an older run.
+    bool registered = false;
     subscription::Credit reserved;        // For the read under way.
-    Instant deadline = Instant::never();  // The last that was watched.
+    Instant deadline = Instant::never();  // The last deadline that is watched.
     std::uint64_t run = 0;
     std::optional<Offset> offset;  // nullopt: where the start says.
   };
@@ -84,13 +86,13 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
     subscription::Credit credit;
     bool started = false;
     bool closed = false;
-    // Set when the subscription was closed before the broker answered its start: it is closed as
-    // soon as the answer comes.
+    // Set if the subscription was closed before the broker answered its start: it is closed as soon
+    // as the answer arrives.
     std::optional<std::optional<Error>> close_when_started;
     std::map<PartitionNumber, std::shared_ptr<Feed>> feeds;
   };
 
-  // As a Session.
+  // Overrides of Session.
   [[nodiscard]] bool has_room() const override;
   [[nodiscard]] bool has_output() const override { return !said_.empty(); }
   void written(bool ok) override;
@@ -99,7 +101,7 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
   [[nodiscard]] bool released() const override;
   void lease_ended() override;
 
-  // subscription_session.cc: what the client asks.
+  // subscription_session.cc: the client's requests.
   void take_heartbeat(std::uint64_t number);
   void start(subscription::Start item);
   void started(const std::shared_ptr<Subscription>& subscription, SubscribeCommand* done);
@@ -108,18 +110,18 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
   void take_reply(const subscription::Reply& reply);
   void unsubscribe(SubscriptionId id);
   void drop_subscriptions();
-  /// Hands a command over that was counted as under way when it was decided, with the lock held:
-  /// so nothing overtakes it. Its end is counted, and `then` runs with the lock held.
+  /// Submits a command that was counted as under way when it was decided, with the lock held: so
+  /// nothing overtakes it. Its end is counted, and `then` runs with the lock held.
   template <class Wanted, class Then>
   void send(Wanted command, Then then);
 
-  /// Hands a command over once the lock is released: the broker may answer at once.
+  /// Submits a command once the lock is released, because the broker may answer at once.
   template <class Wanted, class Then>
   void send_later(Wanted command, Then then);
-  /// Hands over what was put off, and pumps. Called without the lock, after every change.
+  /// Submits the deferred commands, and pumps. Called without the lock, after every change.
   void finish_turn();
 
-  // subscription_feed.cc: seats and delivery. With the lock held, but read().
+  // subscription_feed.cc: seats and delivery. Called with the lock held, except read().
   template <class Told>
   void hear(const Told& told);
   void act(const std::shared_ptr<Feed>& feed, const SeatActions& actions);
@@ -147,13 +149,13 @@ class SubscriptionSession final : public LeasedSession, public SeatSink {
 
   ConnectionId connection_;
 
-  // Under the mutex.
+  // Guarded by the mutex.
   std::map<SubscriptionId, std::shared_ptr<Subscription>> subscriptions_;
-  std::set<std::string> streams_;            // Of groups that have members of this connection.
-  std::set<std::shared_ptr<Feed>> blocked_;  // Want to read, but for credit or room.
+  std::set<std::string> streams_;            // Of groups with members of this connection.
+  std::set<std::shared_ptr<Feed>> blocked_;  // Feeds that wait for credit or room to read.
   subscription::OutputQueue said_;
   std::vector<std::function<void()>> put_off_;
-  std::size_t under_way_ = 0;  // Commands.
+  std::size_t under_way_ = 0;  // The number of commands.
   bool requested_ = false;     // The first request was taken.
   bool releasing_ = false;
 };

@@ -48,7 +48,7 @@ class SubscriptionSessionTest : public SessionTest {
     client.request(
         [&](SubscriptionSession& session) { EXPECT_TRUE(session.take(request).has_value()); });
   }
-  /// Everything of this kind that is said until there are `count`.
+  /// All outputs of this kind, until there are `count`.
   template <class Kind>
   static std::vector<Kind> hear(Connection& client, std::size_t count) {
     std::vector<Kind> heard;
@@ -133,7 +133,7 @@ TEST_F(SubscriptionSessionTest, ASeatMovesAfterTheStepDownIsAnsweredAndGoesOnFro
   ASSERT_TRUE(next.offset.has_value());
   EXPECT_EQ(next.offset->value, 2U);
 
-  // The former holder's epoch stores nothing any more.
+  // The previous holder's epoch can no longer store an offset.
   say(*first, start("g", true));
   hear<Kinds::Started>(*first, 1);
   Kinds::Request late;
@@ -149,7 +149,7 @@ TEST_F(SubscriptionSessionTest, KindsNeverGoBackWithinAnOutput) {
   append(10);
   const auto client = connect();
   client->set_slow(true);
-  // The first refusal is being written, the second one waits, and what follows is of lesser kinds.
+  // The first refusal is being written, the second one waits, and kinds of lower rank follow.
   for (int i = 0; i < 2; ++i) {
     Kinds::Request refused;
     refused.starts.push_back(

@@ -7,7 +7,7 @@
 namespace baton::subscription {
 namespace {
 
-/// About what something said takes in memory and on the wire.
+/// The approximate bytes of an item in memory and on the wire.
 std::size_t bytes_of(const Said& said) {
   constexpr std::size_t kSmall = 64;
   if (const auto* batch = std::get_if<Batch>(&said)) {

@@ -14,10 +14,10 @@
 #include "server/session/read_from.h"
 #include "server/shard/stream_commands.h"
 
-/// What a client and a SubscriptionSession say to each other.
+/// The messages between a client and a SubscriptionSession.
 namespace baton::subscription {
 
-/// Batches and bytes that may still be delivered.
+/// The batches and bytes that may still be delivered.
 struct Credit {
   std::uint64_t batches = 0;
   std::uint64_t bytes = 0;
@@ -28,7 +28,7 @@ struct Credit {
     batches += more.batches;
     bytes += more.bytes;
   }
-  /// Takes what is there, up to `wanted`.
+  /// Takes what is left, up to `wanted`.
   Credit take(const Credit& wanted) {
     const Credit taken{.batches = std::min(batches, wanted.batches),
                        .bytes = std::min(bytes, wanted.bytes)};
@@ -38,7 +38,7 @@ struct Credit {
   }
 };
 
-/// What a subscription asks for, checked.
+/// The checked request for a subscription.
 struct Wanted {
   SubscriptionId id;
   SubscribeCommand command;
@@ -49,7 +49,7 @@ struct Wanted {
   bool skip_gaps = false;
 };
 
-// What a client asks for in one request; the parts are taken in the order of the Request's fields.
+// The contents of one request; the parts are taken in the order of the Request's fields.
 
 struct Start {
   SubscriptionId id;
@@ -82,11 +82,11 @@ struct Request {
   [[nodiscard]] std::size_t items() const {
     return starts.size() + credits.size() + offsets.size() + replies.size() + unsubscribes.size();
   }
-  /// Makes it empty; the parts keep their memory for the next request.
+  /// Empties the request; the parts keep their memory for the next request.
   void clear();
 };
 
-// What is said to the client.
+// The contents of an output.
 
 struct Started {
   SubscriptionId id;
@@ -116,25 +116,26 @@ struct Closed {
   std::optional<Error> reason;
 };
 using Said = std::variant<Started, Update, Batch, OffsetStored, Closed, HeartbeatAnswer>;
-/// Said in this order. Kinds never go back within an output: a client may take them kind by kind.
+/// In the order of sending. Kinds never go back within an output: a client may take them kind by
+/// kind.
 using Output = std::vector<Said>;
 
-/// What waits to be written to the client. Pure; not thread-safe.
+/// The items that wait to be written to the client. Pure; not thread-safe.
 class OutputQueue {
  public:
   void say(Said said);
-  /// A batch of `feed`; `cost` is what it took of its subscription's credit.
+  /// Adds a batch of `feed`; `cost` is what it took of its subscription's credit.
   void say_batch(const void* feed, Batch batch, Credit cost);
-  /// Overtakes batches, of which a slow link may have many to carry, but nothing that was said
-  /// about a seat: a client whose lease is renewed has heard every word that was said before.
+  /// Overtakes batches, of which a slow connection may have many to carry, but nothing about a
+  /// seat: a client whose lease is renewed has got everything that was said before.
   void say_ahead_of_batches(Said said);
-  /// Forgets the batches of `feed`; answers what they would have cost.
+  /// Drops the batches of `feed`; returns what they would have cost.
   Credit drop_batches(const void* feed);
   /// Moves as much as fits into one output to the end of `output`.
   void take(Output& output);
 
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
-  /// About what all of it takes in memory and on the wire.
+  /// The approximate bytes of all items in memory and on the wire.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:

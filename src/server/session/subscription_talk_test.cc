@@ -15,7 +15,7 @@ Batch batch(std::size_t bytes) {
   return out;
 }
 
-/// The kinds of the next output, by their place in Said: 2 is a batch.
+/// The kinds of the next output, by their index in Said: 2 is a batch.
 std::string take(OutputQueue& queue) {
   Output output;
   queue.take(output);

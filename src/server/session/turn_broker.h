@@ -20,7 +20,7 @@
 namespace baton {
 
 /// A broker of one real shard on a fake disk, which runs its rounds when the test says so, under
-/// the test's clock. Calls come from any thread; turn() is the test's.
+/// the test's clock. Any thread may submit calls; only the test calls turn().
 class TurnBroker final : public Broker {
  public:
   TurnBroker() { open(); }
@@ -48,7 +48,7 @@ class TurnBroker final : public Broker {
   Status checkpoint() override { return {}; }
   [[nodiscard]] Instant now() const override { return Instant{now_.load()}; }
 
-  /// Rounds until no call waits.
+  /// Runs rounds until no call waits.
   void turn() {
     do {
       std::deque<std::unique_ptr<Call>> calls;
@@ -59,7 +59,7 @@ class TurnBroker final : public Broker {
       round(calls);
     } while (waiting() != 0);
   }
-  /// A command of the test's own, done.
+  /// Executes a command of the test itself.
   template <class Wanted>
   Wanted execute(Wanted command) {
     std::optional<Wanted> result;
@@ -78,14 +78,14 @@ class TurnBroker final : public Broker {
     const std::lock_guard lock(mutex_);
     return connections_down_;
   }
-  /// As a broker that is stopping.
+  /// Refuses calls, like a broker that is stopping.
   void refuse() {
     const std::lock_guard lock(mutex_);
     refusing_ = true;
   }
   void pass(Duration time) { now_ += time.count(); }
 
-  std::condition_variable changed;  // A call came.
+  std::condition_variable changed;  // A call has arrived.
 
  private:
   void open() {

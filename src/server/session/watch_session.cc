@@ -15,7 +15,7 @@ using Piece = WatchSession::Piece;
 
 std::size_t bytes_of(const KvEntryRef& entry) { return entry->key.size() + entry->value.size(); }
 
-/// About what a piece adds to an output.
+/// The approximate bytes that a piece adds to an output.
 std::size_t bytes_of(const Piece& piece) {
   constexpr std::size_t kSmall = 32;
   if (const auto* entry = std::get_if<KvEntryRef>(&piece)) return kSmall + bytes_of(*entry);
@@ -46,7 +46,7 @@ void WatchSession::take(Request request) {
     const std::lock_guard lock(mutex_);
     if (request.heartbeat.has_value()) {
       const auto answer = heard(*request.heartbeat, !has_start_);
-      // Ahead of everything: what waits here is only as much as fits into a few outputs.
+      // Ahead of everything else, which is only as much as fits into a few outputs.
       if (answer.has_value()) pieces_.emplace_front(*answer);
     }
     if (request.start.has_value()) start(*std::move(request.start));
@@ -114,7 +114,7 @@ std::optional<WatchSession::NextCommand> WatchSession::next_command() {
   return next;
 }
 
-/// Rarely, because a grant is a command; and early enough that the shard never waits for it: at
+/// Rarely, because a grant is a command; but early enough that the shard never waits for it: at
 /// least half of the credit is with the shard or on its way there.
 bool WatchSession::grant_is_due() const {
   return changes_written_ >= limits::kWatchChanges / 2 || bytes_written_ >= limits::kWatchBytes / 2;
@@ -171,7 +171,7 @@ void WatchSession::answered(KvWatchCommand& done) {
   if (!done.snapshot) return;
   pages_ = std::make_unique<SnapshotPages>();
   show_page(done.page);
-  // Of a single page there is nothing to wait for: what comes next comes after it.
+  // After a single page nothing is pending: all changes come after it.
   if (!next_page_.empty()) return;
   pages_.reset();
   pieces_.emplace_back(SnapshotEnd{done.page.revision});
@@ -202,7 +202,7 @@ void WatchSession::told(const KvWatchEffect& effect) {
 }
 
 void WatchSession::take_changes(const KvWatchEffect& effect) {
-  // What follows ends with a newer one; without this one, both fit into one output.
+  // A newer one follows at the end; without this one, both fit into one output.
   if (!pieces_.empty() && std::holds_alternative<CompleteTo>(pieces_.back())) pieces_.pop_back();
   for (const KvChange& change : effect.changes) {
     if (pages_ != nullptr && pages_->has_shown(*change.entry)) {
@@ -235,7 +235,7 @@ void WatchSession::take_end(KvWatchEnd end) {
   begin_ = true;
 }
 
-/// In the order in which it was said, which is that of the parts.
+/// In the order of sending, which is the order of the parts.
 WatchSession::Output WatchSession::take_output() {
   Output output;
   std::size_t bytes = 0;
@@ -260,12 +260,12 @@ void WatchSession::written(bool /*ok*/) {
   changes_written_ += std::exchange(changes_in_output_, 0);
   bytes_written_ += std::exchange(bytes_in_output_, 0);
   const bool due = grant_is_due() || (is_idle() && (begin_ || !next_page_.empty()));
-  // Not from here: the lock is held.
+  // Not from here, because the lock is held.
   if (due) state_->background.post([session = self()] { session->go_on(); });
 }
 
 bool WatchSession::release(Lock& lock) {
-  // A watch still on its way would arrive after its end, and stay forever.
+  // A watch still on its way would arrive after its end, and stay for ever.
   if (under_way_ != 0 || watch_ == KvWatchId{}) return false;
   KvUnwatchCommand command{.bucket = wanted_.bucket,
                            .watch = std::exchange(watch_, {}),

@@ -15,7 +15,7 @@
 
 namespace baton {
 
-/// What a watch asks for, checked.
+/// The checked request for a watch.
 struct WatchWanted {
   std::string bucket;
   KvFilter filter;
@@ -23,14 +23,15 @@ struct WatchWanted {
   std::string session;
 };
 
-/// Which of the changes that come with a snapshot in several pages are in it already. A page shows
-/// its part of the keys as of its own revision; the watch goes on after the first page's. Pure.
+/// Which of the changes that arrive during a snapshot of several pages are already in it. A page
+/// shows its part of the keys at its own revision; the watch continues after the first page's
+/// revision. Pure.
 class SnapshotPages {
  public:
-  /// A page that ends with the key `last`, as of `revision`; empty: it is the last page.
+  /// A page that ends with the key `last`, at `revision`; empty: it is the last page.
   void add(std::string last, Revision revision);
   [[nodiscard]] bool has_shown(const KvEntry& change) const;
-  /// All pages are there, and every change up to `complete_to` was looked at.
+  /// Whether all pages have arrived, and every change up to `complete_to` was examined.
   [[nodiscard]] bool is_complete(Revision complete_to) const {
     return last_.has_value() && complete_to >= *last_;
   }
@@ -40,22 +41,22 @@ class SnapshotPages {
   std::optional<Revision> last_;  // Of the last page.
 };
 
-/// A watch of keys: a snapshot page by page, then changes, and all of it again whenever the client
+/// A watch of keys: a snapshot page by page, then changes, and a new snapshot whenever the client
 /// has read too slowly.
 ///
 /// **Memory.** The watch in the shard has credit for what may be on its way here, and gets it back
-/// as output is written; without credit it is a place in the bucket's history. The next page of a
-/// snapshot is asked for when the one before is written. So however slow the client is, at most a
-/// page or the credit waits here (and one value that goes beyond).
+/// when output is written; without credit it only keeps a place in the bucket's history. The next
+/// page of a snapshot is asked for when the one before is written. So for any slow client, at most
+/// a page or the credit waits here (and one value that exceeds it).
 ///
-/// **The end.** A client that leaves says goodbye. Any other end that is not the broker's own
-/// counts as broken, and the shard then tells the others that the session is lost. A client with a
-/// lease that falls silent is lost when its lease is over.
+/// **The end.** A client that leaves says goodbye. Any other end that the broker did not cause
+/// counts as broken, and the shard then tells others that the session is lost. A client with a
+/// lease that falls silent is lost when its lease ends.
 ///
-/// Owned and locked as every Session (see there).
+/// Owned and locked like every Session (see there).
 class WatchSession final : public LeasedSession, public KvWatchSink {
  public:
-  // What one output says; its pieces are in this order.
+  // The contents of one output; its pieces are in this order.
   struct Started {
     bool resumed = false;
   };
@@ -82,7 +83,7 @@ class WatchSession final : public LeasedSession, public KvWatchSink {
   explicit WatchSession(std::shared_ptr<ServerState> state) : LeasedSession(std::move(state)) {}
 
   void take(Request request);
-  /// As much as fits into one output. With the lock held.
+  /// As much as fits into one output. Called with the lock held.
   Output take_output();
 
   void told(const KvWatchEffect& effect) override;
@@ -90,7 +91,7 @@ class WatchSession final : public LeasedSession, public KvWatchSink {
  private:
   using NextCommand = std::variant<KvWatchCommand, KvSnapshotCommand, KvGrantCommand>;
 
-  // As a Session.
+  // Overrides of Session.
   [[nodiscard]] bool has_room() const override { return true; }
   [[nodiscard]] bool has_output() const override { return !pieces_.empty(); }
   void written(bool ok) override;
@@ -99,14 +100,14 @@ class WatchSession final : public LeasedSession, public KvWatchSink {
   [[nodiscard]] bool released() const override { return watch_ == KvWatchId{} && under_way_ == 0; }
   void lease_ended() override { fell_silent_ = true; }
 
-  /// Hands the shard whatever is due, and pumps. Called without the lock, after every change.
+  /// Submits whatever is due to the shard, and pumps. Called without the lock, after every change.
   void go_on();
   template <class Wanted>
   void send(Wanted command);
 
-  // With the lock held.
+  // Called with the lock held.
   void start(Result<WatchWanted> wanted);
-  /// What is to be asked of the shard now; it counts as under way.
+  /// The command to submit now; it counts as under way.
   std::optional<NextCommand> next_command();
   [[nodiscard]] bool is_idle() const {
     return pieces_.empty() && !writing_output_ && under_way_ == 0;
@@ -126,21 +127,22 @@ class WatchSession final : public LeasedSession, public KvWatchSink {
     return std::static_pointer_cast<WatchSession>(shared_from_this());
   }
 
-  // Under the mutex.
+  // Guarded by the mutex.
   bool has_start_ = false;
-  WatchWanted wanted_;  // Counts once it has_start_.
-  bool begin_ = false;  // A watch is to be begun, once all is written.
+  WatchWanted wanted_;  // Valid once has_start_ is set.
+  bool begin_ = false;  // A watch must be begun, once everything is written.
   KvWatchId watch_;     // In the shard, or on its way there; 0: none.
   bool started_told_ = false;
-  std::string next_page_;                 // To go on after this key; empty: there is none.
-  std::unique_ptr<SnapshotPages> pages_;  // While a snapshot of several pages is open.
+  // The key after which the next page begins; empty: there is none.
+  std::string next_page_;
+  std::unique_ptr<SnapshotPages> pages_;  // Set during a snapshot of several pages.
   std::deque<Piece> pieces_;
   bool writing_output_ = false;
   std::uint64_t changes_in_output_ = 0;  // Of the output under way,
   std::int64_t bytes_in_output_ = 0;
   std::uint64_t changes_written_ = 0;  // and of those before it: credit not yet given back.
   std::int64_t bytes_written_ = 0;
-  std::size_t under_way_ = 0;  // Commands.
+  std::size_t under_way_ = 0;  // The number of commands.
   bool goodbye_ = false;
   bool fell_silent_ = false;
 };

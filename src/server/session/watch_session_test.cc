@@ -13,7 +13,7 @@ namespace {
 
 using Connection = TestConnection<WatchSession>;
 
-// How a piece reads in a transcript.
+// The form of a piece in a transcript.
 std::string text(const WatchSession::Started& piece) {
   return piece.resumed ? "resumed" : "started";
 }
@@ -111,7 +111,7 @@ TEST_F(WatchSessionTest, KindsNeverGoBackWithinAnOutput) {
   EXPECT_EQ(heard, "lost:me+b");
 }
 
-// The shard keeps the changes of a watch that has no credit, not this process's memory.
+// The shard, and not the session, keeps the changes of a watch without credit.
 TEST_F(WatchSessionTest, ASlowClientIsGivenNoMoreThanItsCreditAndBeginsAnew) {
   const auto client = connect();
   say(*client, start());

@@ -21,8 +21,9 @@ namespace baton {
 /// One alternative for each machine of a shard, in the order of make_machines().
 using Command = std::variant<QueueCommand, StreamCommand, KvCommand>;
 
-/// A command on its way through a shard and back. The api layer derives from it; the shard fills in
-/// the command's outcomes, and calls complete() when everything the outcomes rest on is durable.
+/// A command on its way through a shard and back. server/session derives from it. The shard
+/// fills in the command's outcomes, and calls complete() when everything that the outcomes depend
+/// on is durable.
 class Call {
  public:
   explicit Call(Command wanted) : command(std::move(wanted)) {}
@@ -36,26 +37,26 @@ class Call {
   Command command;
 };
 
-/// A table of a shard's checkpoint, as `baton store inspect` shows it.
+/// A table of a shard's checkpoint, for `baton store inspect`.
 struct TableInspection {
   std::string name;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;  // Keys and values.
 };
 
-/// What one shard's store holds. Positions are those of rounds in its journal.
+/// The contents of one shard's store. Positions are those of rounds in its journal.
 struct ShardInspection {
   std::vector<TableInspection> tables;
-  std::uint64_t checkpoint_position = 0;  // The tables are the state as of here.
-  std::uint64_t journal_first = 0;        // The oldest round there is.
-  std::uint64_t journal_next = 0;         // The round that will be written next.
+  std::uint64_t checkpoint_position = 0;  // The tables are the state before this round.
+  std::uint64_t journal_first = 0;        // The oldest round.
+  std::uint64_t journal_next = 0;         // The next round to be written.
   std::uint64_t journal_durable = 0;      // Rounds before this one are on the disk.
   std::uint64_t journal_bytes = 0;
   std::uint64_t boot = 0;
   std::uint32_t format_version = 0;
 };
 
-/// The broker's inside: its shards, and who gets which command. Thread-safe.
+/// The shards of a broker, and the routing of commands to them. Thread-safe.
 class Broker {
  public:
   Broker() = default;
@@ -63,28 +64,27 @@ class Broker {
   Broker& operator=(const Broker&) = delete;
   virtual ~Broker() = default;
 
-  /// Whether a call may be turned away when a shard has too much to do. Streams are `reserved`:
-  /// each bounds its own calls under way and is simply not read meanwhile. So are acks, credits,
-  /// detaches.
+  /// Whether a shard with too much to do may refuse a call. Streams use `reserved`: each bounds its
+  /// own calls under way, and is not read meanwhile. So do acks, credits and detaches.
   enum class Admission : std::uint8_t { bounded, reserved };
 
-  /// Hands the call to the shard of its queue, stream or bucket. False when a bounded call finds
-  /// the shard full, or the broker is stopping: the call then stays the caller's.
+  /// Gives the call to the shard of its queue, stream or bucket. False if a bounded call finds the
+  /// shard full, or if the broker is stopping: the caller then keeps the call.
   virtual bool submit(std::unique_ptr<Call>& call, Admission admission) = 0;
-  /// As submit(), to the shard with that number: for lists.
+  /// Like submit(), to the shard with that number: for lists.
   virtual bool submit_to(std::size_t shard, std::unique_ptr<Call>& call, Admission admission) = 0;
   [[nodiscard]] virtual std::size_t shards() const = 0;
-  /// A number no other consumer of this process has.
+  /// A number that no other consumer of this process has.
   virtual ConsumerNumber next_consumer_number() = 0;
-  /// The next of the one counter that orders the consumers of all groups.
+  /// The next value of the counter that orders the consumers of all groups.
   virtual Ticket next_ticket() = 0;
   [[nodiscard]] virtual ShardStats stats(std::size_t shard) const = 0;
   /// Makes a checkpoint of every shard and waits for it: for `baton store inspect` and tests.
   virtual Status checkpoint() = 0;
-  /// What the store of each shard holds, in the order of their numbers. May read the disk, so no
-  /// thread of a shard or of a stream calls it.
+  /// The contents of each shard's store, in the order of the shards' numbers. May read the disk, so
+  /// no thread of a shard or of a stream may call it.
   virtual std::vector<ShardInspection> inspect() { return {}; }
-  /// What lease tokens are made and checked with.
+  /// Makes and checks lease tokens.
   [[nodiscard]] virtual TokenSeal token_seal() const { return {}; }
   /// Broker time now.
   [[nodiscard]] virtual Instant now() const = 0;

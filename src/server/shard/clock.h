@@ -6,15 +6,14 @@
 
 namespace baton {
 
-/// Broker time: begins at the wall clock, or where the journal says the broker already was if that
-/// is later, and advances by CLOCK_BOOTTIME. Never goes back, and a wall clock that jumps does not
-/// reach it.
+/// Broker time: begins at the wall clock, or at the last time in the journal if that is later, and
+/// advances by CLOCK_BOOTTIME. Never goes back, and does not follow jumps of the wall clock.
 class BrokerClock {
  public:
   explicit BrokerClock(Instant start);
   [[nodiscard]] Instant now() const;
 
-  /// The machine's wall clock: only for where broker time begins.
+  /// The wall clock, only for where broker time begins.
   static Instant wall();
 
  private:

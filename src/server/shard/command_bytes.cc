@@ -1,11 +1,11 @@
 #include "server/shard/queue_shard.h"
 #include "server/shard/shard.h"
 
-/// How large commands are: for the bounds of what waits, and of what a round writes.
+/// The sizes of commands: for the bounds of what waits, and of what a round writes.
 namespace baton {
 namespace {
 
-/// What a command without messages takes.
+/// The size of a command without messages.
 constexpr std::size_t kSmall = 64;
 
 std::size_t bytes_of(const std::optional<std::string>& field) {

@@ -21,7 +21,7 @@ namespace baton {
 namespace {
 
 constexpr std::size_t kShardsMax = 256;
-/// What FORMAT begins with; the format's number follows, and has one digit.
+/// The beginning of FORMAT; the format's number follows, with one digit.
 constexpr std::string_view kBegin = "baton-data ";
 static_assert(kStoreFormat < 10);
 
@@ -30,11 +30,11 @@ Error io_error(std::string_view what, const std::string& path) {
   return {code, fmt::format("cannot {} '{}': {}", what, path, std::strerror(errno))};
 }
 
-/// What FORMAT says.
+/// The contents of FORMAT.
 struct Format {
   std::size_t number = kStoreFormat;
   std::size_t shards = 0;
-  std::string id;  // Empty: the folder was made before shards were marked.
+  std::string id;  // Empty if the folder was made before shards had marks.
 };
 
 Result<Format> read_format(const std::string& path) {
@@ -71,9 +71,9 @@ Status write_format(const std::string& path, const Format& format) {
       fmt::format("{}{}\nshards {}\nid {}\n", kBegin, kStoreFormat, format.shards, format.id));
 }
 
-/// Says in FORMAT that the folder is of today's format from now on. Before a byte of that format is
-/// written, so that no older version takes such bytes for damage. One byte changes, in its place: a
-/// full disk has room for that, and a crash leaves the old byte or the new one.
+/// Sets today's format in FORMAT. Called before a byte of that format is written, so that no older
+/// version takes such bytes for damage. One byte changes in place: that works on a full disk, and a
+/// crash leaves either the old byte or the new one.
 Status raise_format(const std::string& path, const Format& format) {
   const std::string file = path + "/FORMAT";
   const int opened = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
@@ -88,7 +88,7 @@ Status raise_format(const std::string& path, const Format& format) {
                       ::fsync(opened) == 0;
   const Error failure = io_error("write", file);
   ::close(opened);
-  // Somebody's hand has set it otherwise: it is written anew.
+  // The file was edited manually: it is written again.
   if (!as_written) return write_format(path, format);
   if (!raised) return failure;
   return {};
@@ -105,8 +105,7 @@ Status make_folder(const std::string& path) {
   return make_private_folder(path);
 }
 
-/// A file that a broker wrote in the shard folder at `path`, beside the marks; empty if there is
-/// none.
+/// A file of a broker in the shard folder at `path`, besides the marks; empty if there is none.
 std::string something_in(const std::filesystem::path& path) {
   std::error_code failure;
   std::filesystem::recursive_directory_iterator entries(path, failure);
@@ -118,14 +117,14 @@ std::string something_in(const std::filesystem::path& path) {
   return {};
 }
 
-/// What says nothing of whether there was data: files that come before FORMAT, and the file
+/// Whether the file says nothing about data: files that are written before FORMAT, and the file
 /// system's own.
 bool is_ours_or_the_systems(std::string_view name) {
   return name == "LOCK" || name == "FORMAT.new" || name.starts_with("TOKEN-KEY") ||
          name == "lost+found";
 }
 
-/// A folder without FORMAT must be empty, but for what a making that was interrupted leaves.
+/// A folder without FORMAT must be empty, except for what an interrupted creation leaves.
 Status check_empty(const std::string& path) {
   std::error_code failure;
   if (std::filesystem::exists(path + "/FORMAT", failure)) return {};
@@ -163,7 +162,8 @@ Status mark_all(const std::string& path, Format& format) {
   return write_format(path, format);
 }
 
-/// One that was made before there were marks is marked now; without room for that, next time.
+/// Marks a folder that was made before there were marks; if there is no room for that, at the next
+/// start.
 Status check_marks(const std::string& path, Format& format) {
   if (format.id.empty()) {
     const Status marked = mark_all(path, format);
@@ -224,7 +224,7 @@ Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards)
                  fmt::format("shards is {}; it may be 1 to {}", shards, kShardsMax)};
   }
   BATON_TRY_STATUS(make_folder(path));
-  // Before anything is written into it.
+  // Before anything is written into the folder.
   BATON_TRY_STATUS(check_empty(path));
   DataFolder folder;
   BATON_TRY_STATUS(folder.lock(path));

@@ -28,10 +28,10 @@ class DataFolder {
   DataFolder& operator=(DataFolder&& other) noexcept;
   ~DataFolder();
 
-  /// Locks the folder, making it (for `shards` shards) when it is new; marks the shards of one that
-  /// was made before there were marks, and notes that a folder of an older format is of today's
-  /// from now on. Fails with folder_in_use, store_too_new, store_corrupt (also when shards are
-  /// mixed up), failed_precondition (foreign files) or io_error, naming the file and what to do.
+  /// Locks the folder. Creates a new folder, for `shards` shards; marks the shards of a folder that
+  /// was made before there were marks; and sets today's format in a folder of an older format.
+  /// Fails with folder_in_use, store_too_new, store_corrupt (also if shards are mixed up),
+  /// failed_precondition (foreign files) or io_error, and the error names the file and what to do.
   static Result<DataFolder> open(const std::string& path, std::size_t shards);
   /// The number of shards of the folder at `path`, without locking it.
   static Result<std::size_t> shards_of(const std::string& path);

@@ -10,7 +10,7 @@ namespace baton {
 namespace {
 
 constexpr std::uint64_t kSegmentStep = 4096;
-// The largest message, the deadlines of its round, and some.
+// The largest message, the deadlines of its round, and a margin.
 constexpr std::uint64_t kSegmentMin = limits::kPayloadBytesMax + 8 * limits::kMiB;
 constexpr std::uint64_t kSegmentMax = 64 * limits::kMiB;
 constexpr std::uint64_t kLeaveFreeMin = 12 * limits::kMiB;
@@ -24,7 +24,7 @@ DiskShare share_of_disk(std::uint64_t disk_bytes, std::size_t shards) {
   return {
       .segment_bytes = std::clamp(eighth, kSegmentMin, kSegmentMax) / kSegmentStep * kSegmentStep,
       .leave_free_bytes = leave_free,
-      // Compactions leave twice as much.
+      // Compactions leave twice as much free.
       .store_reserve_bytes = leave_free / 3,
       .checkpoint_journal_bytes = std::clamp(eighth, kSegmentMin, limits::kCheckpointJournalBytes)};
 }

@@ -20,13 +20,13 @@ TEST(DiskShare, IsTheSameOnEveryLargeDisk) {
   }
 }
 
-// The journal's three segments and what is kept free leave room for a checkpoint.
+// The journal's three segments and the free space leave room for a checkpoint.
 TEST(DiskShare, ShrinksWithTheDisk) {
   for (std::uint64_t disk = 128 * kMiB; disk < 4096 * kMiB; disk += kMiB) {
     const DiskShare share = share_of_disk(disk, 1);
     EXPECT_LT(3 * share.segment_bytes + share.leave_free_bytes, disk) << disk / kMiB;
     EXPECT_EQ(share.segment_bytes % 4096, 0U);
-    // A round holds any message, and the deadlines beside it.
+    // A round has room for any message, and for the deadlines beside it.
     EXPECT_GT(share.segment_bytes, limits::kPayloadBytesMax + Shard::kSmallRoundBytes);
     EXPECT_LE(2 * share.store_reserve_bytes, share.leave_free_bytes);
   }

@@ -8,8 +8,8 @@
 namespace baton {
 namespace {
 
-/// Whether nothing of `range` is left after `rows`, which a scan of it answered. A scan ends before
-/// the row that would take it past its bytes, so a short answer says nothing by itself.
+/// Whether nothing of `range` is left after `rows`, the result of a scan of it. A scan ends before
+/// the row that would exceed its bytes, so a short result proves nothing by itself.
 Result<bool> is_exhausted(const CheckpointStore& store, RowRange range,
                           const std::vector<Row>& rows) {
   if (rows.empty()) return true;
@@ -29,7 +29,7 @@ std::size_t Held::answers() const {
 }
 
 void Held::release() {
-  // Calls first: a consumer's registration must be out before its first message.
+  // Calls first: a consumer's registration must be answered before its first message is delivered.
   for (std::unique_ptr<Call>& call : calls) call->complete();
   calls.clear();
   for (const auto& effect : effects) effect->release();

@@ -17,17 +17,18 @@
 #include "storage/disk/checkpoint_store.h"
 #include "storage/journal/journal.h"
 
-/// What a shard hands to whoever runs it: work on the store, and what waits for the disk.
+/// What a shard hands to its runner: work on the store, and effects that wait for the disk.
 namespace baton {
 
 class ShardMachine;
 
-/// Work on the checkpoint store, done away from the shard's thread, in the order it was given.
+/// Work on the checkpoint store, done outside the shard's thread, in the order in which it was
+/// given.
 struct SpillJob {
   RowBatch rows;
 };
-/// Rows for the machine that asked for them under this number, or, without a machine, for the call
-/// that waits under it.
+/// Reads rows for the machine that asked for them under this number, or, without a machine, for the
+/// call that waits under it.
 struct ReadJob {
   ShardMachine* machine = nullptr;
   std::uint64_t number = 0;
@@ -35,14 +36,14 @@ struct ReadJob {
 };
 using StoreJob = std::variant<SpillJob, ReadJob>;
 
-/// How a job ended; goes back to the shard.
+/// The result of a job, which goes back to the shard.
 struct SpillDone {
   std::uint64_t bytes = 0;
 };
 /// The rows are held in memory, where readers and the next checkpoint find them. SpillBrought
 /// follows.
 struct SpillHeld {};
-/// What was held has reached the store.
+/// Held rows have reached the store.
 struct SpillBrought {
   std::uint64_t bytes = 0;
 };
@@ -50,30 +51,29 @@ struct ReadDone {
   ShardMachine* machine = nullptr;
   std::uint64_t number = 0;
   std::vector<Row> rows;
-  bool exhausted = false;  // The range holds no more.
+  bool exhausted = false;  // The range has no further rows.
 };
 using StoreResult = std::variant<SpillDone, SpillHeld, SpillBrought, ReadDone>;
 
-/// Does `job`. A spill that fails can be done again; a read that fails cannot be replaced by
-/// anything.
+/// Runs `job`. A failed spill can be repeated; a failed read cannot be replaced by anything.
 Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job);
 
 /// A sealed delta on its way into the store.
 struct CheckpointJob {
-  RowBatch carried;  // Of one before it that was given up.
+  RowBatch carried;  // Rows of an earlier checkpoint that was given up.
   RowBatch rows;
-  /// Put more rows into the batch: work that is left to the thread which writes it.
+  /// Functions that append more rows to the batch: the thread that writes the batch calls them.
   std::vector<std::function<void(RowBatch&)>> deltas;
-  Position position;  // The first round that is not in it.
+  Position position;  // The first round that is not in the checkpoint.
   std::uint64_t boot = 0;
   Instant now;
 };
-/// All changes of a checkpoint but its position, each row at most once.
+/// All changes of a checkpoint except its position, each row at most once.
 RowBatch rows_of(const CheckpointJob& job);
-/// Writes it as one batch. Doing it again after a failure is right.
+/// Writes the checkpoint as one batch. May be repeated after a failure.
 Status run_checkpoint_job(CheckpointStore& store, const CheckpointJob& job);
 
-/// What one machine has to tell its clients once the round is durable.
+/// What one machine tells its clients once the round is durable.
 class HeldEffects {
  public:
   HeldEffects() = default;
@@ -81,33 +81,33 @@ class HeldEffects {
   HeldEffects& operator=(const HeldEffects&) = delete;
   virtual ~HeldEffects() = default;
 
-  /// Tells them. Called once; must not block.
+  /// Tells the clients. Called once; must not block.
   virtual void release() = 0;
-  /// How many clients it tells.
+  /// The number of clients that are told.
   [[nodiscard]] virtual std::size_t answers() const = 0;
 };
 
-/// What a round wants to tell the world. Held back until `position` is durable.
+/// The effects of a round, held back until `position` is durable.
 struct Held {
-  Position position;         // The last round these effects rest on.
+  Position position;         // The last round that these effects depend on.
   bool always_sync = false;  // Creates, deletes and keys wait for the disk in every fsync mode.
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<std::unique_ptr<HeldEffects>> effects;
   std::vector<StoreJob> jobs;
-  /// Partitions to be synced before anything is told.
+  /// Partitions to be synced before any effect is released.
   std::vector<std::shared_ptr<StreamPartition>> unsynced;
-  /// Deleted partitions: their files may go.
+  /// Deleted partitions, whose files may be removed.
   std::vector<PartitionName> removed;
 
   [[nodiscard]] bool empty() const {
     return calls.empty() && effects.empty() && jobs.empty() && unsynced.empty() && removed.empty();
   }
   [[nodiscard]] std::size_t answers() const;
-  /// Lets calls and effects out; the rest is for whoever runs jobs.
+  /// Releases calls and effects; the runner does the rest.
   void release();
 };
 
-/// Holds what is to be told to each sink, if there is anything.
+/// Holds the effects for each sink, if there are any.
 template <class Sink, class Effect>
 void hold_told(std::vector<std::pair<std::shared_ptr<Sink>, Effect>> told, Held& held) {
   class Told final : public HeldEffects {

@@ -12,7 +12,7 @@
 #include "core/kv/effects.h"
 #include "core/kv/machine.h"
 
-/// What can be asked of the buckets of a shard. The bucket's name says which shard.
+/// What can be asked of the buckets of a shard. The bucket's name determines the shard.
 namespace baton {
 
 struct CreateBucketCommand {
@@ -30,20 +30,20 @@ struct DescribeBucketCommand {
   std::optional<Error> error;
   KvBucketDescription description;
 };
-/// Of one shard.
+/// Lists the buckets of one shard.
 struct ListBucketsCommand {
   std::string bucket;  // A prefix.
-  std::string after;   // Only names behind this one.
+  std::string after;   // Only names after this one.
   std::size_t buckets_max = std::numeric_limits<std::size_t>::max();
   std::vector<KvBucketDescription> descriptions;
-  bool more = false;  // There are buckets behind the last one described.
+  bool more = false;  // There are buckets after the last one described.
 };
 
 struct KvGetCommand {
   std::string bucket;
   std::string key;
   std::optional<Error> error;
-  KvEntryRef entry;  // Null: there is no such key.
+  KvEntryRef entry;  // Null if the key does not exist.
 };
 struct KvPutCommand {
   KvWrite request;
@@ -61,8 +61,8 @@ struct KvListCommand {
   KvPage page;
 };
 
-/// Where a watch hears of changes. Called by the shard's releasing thread, in order, for what is
-/// durable; must not block.
+/// Receives the changes for a watch. Called by the shard's releasing thread, in order, for durable
+/// changes; must not block.
 class KvWatchSink {
  public:
   KvWatchSink() = default;
@@ -73,28 +73,29 @@ class KvWatchSink {
   virtual void told(const KvWatchEffect& effect) = 0;
 };
 
-/// Starts a watch. Without a revision to resume after, and when that one is no longer known, it
-/// begins with a snapshot: `page` is its first part, and the watch goes on after the page's
-/// revision. While there are more pages, it has no credit: they are asked for one at a time with
-/// KvSnapshotCommand, the last of which gives it the credit that was asked for here.
+/// Starts a watch. Without a revision to resume after, or if that revision is no longer known, the
+/// watch begins with a snapshot: `page` is its first part, and the watch continues after the page's
+/// revision. While there are more pages, the watch has no credit: the pages are asked for one at a
+/// time with KvSnapshotCommand, and the last one gives the watch the credit that was asked for
+/// here.
 struct KvWatchCommand {
   KvWatchRequest request;
   std::size_t page_entries_max = limits::kKvPageEntries;
   std::size_t page_bytes_max = limits::kKvPageBytes;
   std::shared_ptr<KvWatchSink> sink;
   std::optional<Error> error;
-  bool compacted = false;  // It wanted to resume, and could not.
-  bool snapshot = false;   // `page` counts.
+  bool compacted = false;  // The watch wanted to resume, and could not.
+  bool snapshot = false;   // Whether `page` is used.
   KvPage page;
 };
 struct KvSnapshotCommand {
   KvListing request;
   KvWatchId watch;
-  std::uint64_t credit = 0;  // In changes; its bytes it has already.
+  std::uint64_t credit = 0;  // In changes; the watch has its credit in bytes already.
   std::optional<Error> error;
-  KvPage page;  // Empty when the watch has ended meanwhile.
+  KvPage page;  // Empty if the watch has ended meanwhile.
 };
-/// The client has taken so much.
+/// The client has taken this much.
 struct KvGrantCommand {
   std::string bucket;
   KvWatchId watch;
@@ -104,7 +105,7 @@ struct KvGrantCommand {
 struct KvUnwatchCommand {
   std::string bucket;
   KvWatchId watch;
-  bool broken = false;  // Without a word: others hear that its session is lost.
+  bool broken = false;  // The connection broke: others are told that its session is lost.
 };
 
 using KvCommand =
@@ -125,7 +126,7 @@ inline const std::string& bucket_of(const KvCommand& command) {
       command);
 }
 
-/// About how many bytes it takes in memory; never too few by much.
+/// The approximate bytes of a command in memory; never far too few.
 std::size_t command_bytes(const KvCommand& command);
 
 }  // namespace baton

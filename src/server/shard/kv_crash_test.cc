@@ -1,5 +1,5 @@
-// Random commands, checkpoints and power cuts on one shard: what was told is there afterwards, what
-// nobody was told may be there or not, and no revision is ever given twice.
+// Random commands, checkpoints and power cuts on one shard: confirmed changes exist afterwards,
+// unconfirmed ones may exist or not, and no revision is ever given twice.
 
 #include <gtest/gtest.h>
 
@@ -97,7 +97,7 @@ class KvCrashTest : public KvShardTest {
     return all;
   }
 
-  /// The power goes while a few writes are on their way to the disk. Of those, the first few of
+  /// The power is cut while a few writes are on their way to the disk. Of these, the first few of
   /// each key may have happened.
   void lose_power(Random& random) {
     std::map<std::string, std::vector<std::pair<std::string, Instant>>> in_doubt;
@@ -128,7 +128,7 @@ class KvCrashTest : public KvShardTest {
       deadlines_[key] = write->second;
       given_.insert(found.revision);
     }
-    // Those in doubt that were with a short life may have taken a key along.
+    // Uncertain writes with a short time-to-live may have removed a key.
     std::erase_if(keys_, [&](const auto& known) { return !there.contains(known.first); });
   }
 

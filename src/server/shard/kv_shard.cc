@@ -10,10 +10,10 @@
 namespace baton {
 namespace {
 
-/// What a command takes beside its key and value.
+/// The bytes of a command besides its key and value.
 constexpr std::size_t kSmall = 64;
 
-/// What the expiry of a key adds to the journal.
+/// The bytes that the expiry of a key adds to the journal.
 constexpr std::size_t kExpiryBytes = kSmall + limits::kKvKeyBytes;
 
 std::size_t bytes_of(const KvCommand& command) {
@@ -21,7 +21,7 @@ std::size_t bytes_of(const KvCommand& command) {
   return put == nullptr ? 0 : put->request.key.size() + put->request.value.size();
 }
 
-/// Keys that it may look at.
+/// The number of keys that the command may look at.
 std::size_t keys_of(const KvCommand& command) {
   if (const auto* list = std::get_if<KvListCommand>(&command)) return list->request.entries_max;
   if (const auto* watch = std::get_if<KvWatchCommand>(&command)) return watch->page_entries_max;
@@ -29,19 +29,20 @@ std::size_t keys_of(const KvCommand& command) {
   return 1;
 }
 
-/// The most that it adds to the journal: also those that read record the expiries they meet.
+/// The most bytes that the command adds to the journal: reads also record the expiries that they
+/// find.
 std::size_t fact_bytes_max(const KvCommand& command) {
   const std::size_t keys = std::min(keys_of(command), limits::kKvPageEntries);
   return 2 * kSmall + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
 }
 
-/// Whether it needs room that a full disk does not have. Removals use the reserve.
+/// Whether the command needs room that a full disk does not have. Removals use the reserve.
 bool adds_data(const KvCommand& command) {
   return std::holds_alternative<KvPutCommand>(command) ||
          std::holds_alternative<CreateBucketCommand>(command);
 }
 
-/// Puts what came into `place`, or its error into `error`.
+/// Stores the value in `place`, or the error in `error`.
 template <class Value, class Place>
 void take(Result<Value> result, Place& place, std::optional<Error>& error) {
   if (result.has_value()) {
@@ -59,7 +60,7 @@ std::size_t command_bytes(const KvCommand& command) {
 
 KvShard::KvShard(KvMachine::Options options)
     : machine_(options, [this](const KvFact& fact) {
-        // Every one of them is synced in every fsync mode.
+        // Every fact is synced in every fsync mode.
         facts_->add(fact, true);
       }) {}
 
@@ -166,7 +167,7 @@ Status KvShard::begin_watch(KvWatchCommand& command, Instant now) {
   if (command.snapshot) {
     BATON_TRY(command.page, first_page(command, now));
     request.after = command.page.revision;
-    // Until the last page it is a place in the history: nothing gathers for it.
+    // Until the last page the watch only keeps a place in the history: nothing is collected for it.
     if (!command.page.next.empty()) request.credit = 0;
   }
   BATON_TRY_STATUS(machine_.watch(request));
@@ -187,7 +188,7 @@ Result<KvPage> KvShard::first_page(const KvWatchCommand& command, Instant now) {
   KvPage page;
   BATON_TRY(KvEntryRef entry, machine_.get(command.request.bucket, filter.text, now));
   if (entry != nullptr) page.entries.push_back(std::move(entry));
-  // Asked for afterwards: meeting a key that is due takes a revision.
+  // Asked after the read: finding an expired key takes a revision.
   BATON_TRY(const KvBucketDescription bucket, machine_.describe(command.request.bucket));
   page.revision = bucket.revision;
   return page;
@@ -198,7 +199,8 @@ void KvShard::on(KvSnapshotCommand& command, Instant now) {
   take(machine_.list(command.request, now), command.page, command.error);
   if (command.error.has_value() || !command.page.next.empty()) return;
   machine_.grant(command.watch, command.credit, 0);
-  // Whoever put the snapshot together must hear when all changes up to this page have come.
+  // The session that assembles the snapshot must be told when all changes up to this page have
+  // arrived.
   machine_.report(command.watch);
 }
 

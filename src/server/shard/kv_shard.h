@@ -15,10 +15,10 @@
 
 namespace baton {
 
-/// The buckets of one shard, and who listens to their watches.
+/// The buckets of one shard, and the sinks of their watches.
 class KvShard final : public ShardMachine {
  public:
-  /// How many keys expire in one round at most: each is a fact with its key.
+  /// The most keys that expire in one round: each expiry is a fact with its key.
   static constexpr std::size_t kExpiriesPerRound = 1024;
 
   explicit KvShard(KvMachine::Options options);
@@ -58,9 +58,9 @@ class KvShard final : public ShardMachine {
   Result<KvPage> first_page(const KvWatchCommand& command, Instant now);
 
   KvMachine machine_;
-  RoundFacts* facts_ = nullptr;  // Once it decides.
+  RoundFacts* facts_ = nullptr;  // Set once this node decides.
   std::map<KvWatchId, std::shared_ptr<KvWatchSink>> sinks_;
-  KvTotals recovered_;                 // What replay has counted.
+  KvTotals recovered_;                 // Counted during replay.
   std::uint64_t compacted_total_ = 0;  // Watches that came too late to resume.
 };
 

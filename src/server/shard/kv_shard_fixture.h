@@ -15,7 +15,7 @@
 #include "sim/fake_disk.h"
 #include "sim/fake_store.h"
 
-/// A shard that only has buckets; for tests.
+/// For tests: a shard that only has buckets.
 namespace baton::kv_shard_test {
 
 using std::chrono::milliseconds;
@@ -25,7 +25,7 @@ using Verdict = KvOutcome::Verdict;
 constexpr KvWatchId kOne{1};
 constexpr KvWatchId kTwo{2};
 
-/// Keeps its command when it is done.
+/// Keeps its command after completion.
 class DoneCall final : public Call {
  public:
   DoneCall(KvCommand wanted, std::vector<KvCommand>& done) : Call(std::move(wanted)), done_(done) {}
@@ -35,7 +35,7 @@ class DoneCall final : public Call {
   std::vector<KvCommand>& done_;
 };
 
-/// What a watch was told: "a=@1 b-@2 c~@3 lost d".
+/// What a watch received: "a=@1 b-@2 c~@3 lost d".
 class Sink final : public KvWatchSink {
  public:
   void told(const KvWatchEffect& effect) override {
@@ -55,7 +55,7 @@ class Sink final : public KvWatchSink {
   std::optional<KvWatchEnd> end;
 };
 
-/// The buckets of a shard on a fake disk, whose rounds and clock the test drives by hand.
+/// The buckets of a shard on a fake disk, with rounds and a clock that the test drives.
 class KvShardTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -77,7 +77,7 @@ class KvShardTest : public testing::Test {
     now_ = std::max(now_, shard_->started_at());
     shard_->begin_serving(now_);
   }
-  /// The power goes and comes back.
+  /// The power is cut and comes back.
   void crash() {
     disk_.crash();
     media_->crash();
@@ -138,7 +138,7 @@ class KvShardTest : public testing::Test {
     command.request = {.bucket = "b", .key = key, .expected = {}};
     return execute(std::move(command));
   }
-  /// "value@revision"; "-": there is none.
+  /// "value@revision"; "-" if the key does not exist.
   std::string get(const std::string& key) {
     const auto done =
         execute(KvGetCommand{.bucket = "b", .key = key, .error = {}, .entry = nullptr});

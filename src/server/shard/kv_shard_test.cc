@@ -1,4 +1,4 @@
-// Buckets in a shard: what is told is on the disk, and what is on the disk comes back.
+// Buckets in a shard: confirmed changes are on the disk, and what is on the disk is recovered.
 
 #include "server/shard/kv_shard.h"
 
@@ -9,7 +9,7 @@
 namespace baton::kv_shard_test {
 namespace {
 
-// Nobody ever sees what a crash could take back: neither the writer, nor a reader, nor a watch.
+// No client ever sees what a crash could take back: neither the writer, nor a reader, nor a watch.
 TEST_F(KvShardTest, NothingIsToldBeforeItIsOnTheDisk) {
   const auto sink = std::make_shared<Sink>();
   execute(make_watch(kOne, sink));
@@ -28,14 +28,14 @@ TEST_F(KvShardTest, NothingIsToldBeforeItIsOnTheDisk) {
   EXPECT_EQ(sink->text, "k=@1 ");
 }
 
-// A weaker fsync mode is a choice for messages; a lease that comes back from the dead is not.
+// A weaker fsync mode is a choice for messages; a released lease must never come back.
 TEST_F(KvShardTest, EveryFactIsSyncedInEveryFsyncMode) {
   submit(make_put("k", "1", {}, seconds{1}));
   EXPECT_TRUE(decide().always_sync);
   submit(KvGetCommand{.bucket = "b", .key = "k", .error = {}, .entry = nullptr});
   EXPECT_FALSE(decide().always_sync);
   now_ = now_ + seconds{1};
-  EXPECT_TRUE(decide().always_sync);  // It has expired.
+  EXPECT_TRUE(decide().always_sync);  // The key has expired.
   submit(make_put("k", "2"));
   decide();
   KvRemoveCommand command;
@@ -62,7 +62,7 @@ TEST_F(KvShardTest, WhatWasToldSurvivesACrash) {
   EXPECT_EQ(bucket.keys, 2U);
   EXPECT_EQ(put("a", "5", Revision{3}).revision, Revision{6});
   checkpoint();
-  crash();  // Nothing of it is in the journal any more.
+  crash();  // The journal has nothing of it any more.
   EXPECT_EQ(get("a"), "5@6");
   EXPECT_EQ(get("b"), "-");
   EXPECT_EQ(put("a", "6", Revision{6}).revision, Revision{7});
@@ -78,7 +78,7 @@ TEST_F(KvShardTest, WhatNobodyWasToldMayBeLostButNeverInHalves) {
     crash();
     const std::string a = get("a");
     const std::string b = get("b");
-    // Both of a round, or neither.
+    // Both changes of a round, or neither.
     const std::string wanted = b == "-" ? "1" : b.substr(0, b.find('@'));
     EXPECT_EQ(a.substr(0, a.find('@')), wanted);
   }
@@ -123,7 +123,7 @@ TEST_F(KvShardTest, ManyKeysThatExpireAtOnceDoNotMakeOneLargeRound) {
   EXPECT_EQ(shard_->stats().kv.totals.expired_total, keys);
 }
 
-// A compare-and-set from before the deletion must fail in the next bucket of the name.
+// A compare-and-set from before the deletion must fail in the next bucket of the same name.
 TEST_F(KvShardTest, RevisionsAreNeverGivenTwiceUnderAName) {
   EXPECT_EQ(put("k", "1").revision, Revision{1});
   EXPECT_EQ(put("k", "2").revision, Revision{2});
@@ -152,7 +152,7 @@ TEST_F(KvShardTest, ARefusalSaysWhatIsThere) {
   EXPECT_EQ(shard_->stats().kv.totals.refused_total, 1U);
 }
 
-// Locks are released on a full disk as well, or nothing would ever be removed from it.
+// Locks must be released on a full disk as well, or nothing would ever be removed from it.
 TEST_F(KvShardTest, OnAFullDiskWritesAreRefusedAndRemovalsAreNot) {
   put("k", "1");
   put("due", "1", {}, seconds{1});

@@ -1,4 +1,4 @@
-// Watches in a shard: snapshots at one revision, and changes once they are on the disk.
+// Watches in a shard: snapshots at one revision, and changes once they are durable.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST_F(KvShardTest, AWatchOfOneKeyShowsThatKey) {
   EXPECT_EQ(sink->text, "a=@4 ");
 }
 
-// However many keys there are, only one page of them leaves the shard at a time, and changes wait.
+// For any number of keys, only one page leaves the shard at a time, and changes wait.
 TEST_F(KvShardTest, ASnapshotInPagesHoldsTheChangesBackUntilItsEnd) {
   for (const char* key : {"a", "b", "c", "d", "e"}) put(key, "1");
   const auto sink = std::make_shared<Sink>();

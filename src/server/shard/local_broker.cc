@@ -19,7 +19,7 @@
 namespace baton {
 namespace {
 
-/// A call whose end is a function: how shards talk to each other.
+/// A call that ends in a function: for messages between shards.
 class InternalCall final : public Call {
  public:
   InternalCall(QueueCommand wanted, std::function<void(QueueCommand&)> done)
@@ -32,7 +32,7 @@ class InternalCall final : public Call {
   std::function<void(QueueCommand&)> done_;
 };
 
-/// The name that says which shard has it.
+/// The name that determines the shard.
 std::string_view name_of(const Command& command) {
   if (const auto* stream = std::get_if<StreamCommand>(&command)) {
     return std::visit([](const auto& wanted) { return std::string_view(wanted.stream); }, *stream);
@@ -46,7 +46,8 @@ std::size_t default_shards() {
   return std::max<std::size_t>(1, std::thread::hardware_concurrency() / 2);
 }
 
-/// Files that disagree are an error: assertions on what they hold end the process as damage does.
+/// Files that disagree are an error: a failed assertion on their contents ends the process, as
+/// damage does.
 Result<std::unique_ptr<Shard>> recover_shard(const Shard::Options& options,
                                              const Shard::Parts& parts, const std::string& folder,
                                              Instant start) {
@@ -61,7 +62,7 @@ Result<std::unique_ptr<Shard>> recover_shard(const Shard::Options& options,
   }
 }
 
-/// What former versions made was readable by every user of the machine.
+/// Files of earlier versions were readable by every user of the machine.
 void tighten(const std::string& data) {
   const Tightened all = make_owner_only(data);
   if (all.changed != 0) {
@@ -109,19 +110,19 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
     start = std::max(start, shard->started_at());
     shards.push_back(std::move(shard));
   }
-  // A recovery takes time too: a clock that began before it would run late for this life, and what
-  // it put off until an hour later would come early in the next.
+  // A recovery takes time, too: a clock that began before it would be late in this process, and
+  // what it delayed by an hour would come early in the next.
   broker->clock_ = std::make_unique<BrokerClock>(std::max(start, BrokerClock::wall()));
   for (std::size_t number = 0; number < shards.size(); ++number) {
     broker->run(broker->places_[number], std::move(shards[number]));
   }
-  // All of them are there before one of them can send another a message.
+  // All shards exist before one of them can send another a message.
   for (const Place& place : broker->places_) place.runner->start();
   broker->running_ = true;
   return broker;
 }
 
-/// Opens what the shard stands on, and rebuilds its state.
+/// Opens the shard's log and store, and rebuilds its state.
 Result<std::unique_ptr<Shard>> LocalBroker::recover(std::size_t number, Place& place,
                                                     Instant start) {
   BATON_TRY(place.log,
@@ -134,14 +135,14 @@ Result<std::unique_ptr<Shard>> LocalBroker::recover(std::size_t number, Place& p
   shard.transfer = [this, number](const QueueEffects::Transfer& leaving) {
     transfer(number, leaving);
   };
-  // Ids must differ between shards and between lives; they need not be secret.
+  // Ids must differ between shards and between processes; they need not be secret.
   shard.seed = static_cast<std::uint64_t>(start.ns) ^ (std::uint64_t{number} << 56U);
   const std::string folder = fmt::format("{}/shard-{}", options_.data, number);
   auto recovered = recover_shard(shard, {.log = *place.log, .store = *place.store}, folder, start);
   if (!recovered.has_value()) {
     Error error = std::move(recovered).error();
     error.text = fmt::format("'{}': {}", folder, error.text);
-    // To whoever starts a broker it is no limit of ours.
+    // For the operator who starts a broker this is not one of our limits.
     if (error.code == Errc::resource_exhausted) error.code = Errc::io_error;
     return error;
   }
@@ -213,8 +214,8 @@ Status LocalBroker::checkpoint() {
 
 Instant LocalBroker::now() const { return clock_->now(); }
 
-/// Hands a message from one shard to another: it is Received there before it is Done here, and Done
-/// here before it is forgotten there. A step that is lost is made again after a restart.
+/// Moves a message from one shard to another: it is Received there before it is Done here, and Done
+/// here before it is forgotten there. A lost step is repeated after a restart.
 void LocalBroker::transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer) {
   const auto post = [this](std::size_t shard, QueueCommand command,
                            std::function<void(QueueCommand&)> done) {
@@ -247,7 +248,7 @@ void LocalBroker::transfer(std::size_t from_shard, const QueueEffects::Transfer&
        });
 }
 
-/// A target that is full is asked again; meanwhile the source keeps the message and counts it.
+/// Retries while the target is full; meanwhile the source keeps the message and counts it.
 void LocalBroker::retry_transfer(std::size_t from_shard, QueueEffects::Transfer again) {
   retries_.post([this, from_shard, again = std::move(again)] {
     std::this_thread::sleep_for(std::chrono::milliseconds{100});

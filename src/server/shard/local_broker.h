@@ -22,37 +22,37 @@
 namespace baton {
 
 struct BrokerOptions {
-  std::string data;  // The data folder; made when it is not there.
+  std::string data;  // The data folder; created if it does not exist.
   FsyncMode fsync;
-  std::size_t shards = 0;  // Of a new data folder; 0 = half the cores, at least one.
+  std::size_t shards = 0;  // For a new data folder; 0 = half the cores, at least one.
   Shard::Options shard;
   JournalOptions journal;
-  bool fits_disk = false;  // Sizes of the journal and its checkpoints follow from the disk's.
-  /// Opens the checkpoint store in a folder: how RocksDB gets in here without this layer seeing it.
+  bool fits_disk = false;  // Derives the sizes of journal and checkpoints from the disk's size.
+  /// Opens the checkpoint store in a folder. A function, so that this layer does not see RocksDB.
   std::function<Result<std::unique_ptr<CheckpointStore>>(const std::string& folder)> open_store;
 };
 
-/// Counts every row of every table: of a running broker's store, or of one opened for reading.
+/// Counts every row of every table, in a running broker's store or in one opened for reading.
 Result<std::vector<TableInspection>> inspect_tables(const CheckpointStore& store);
 
 /// The broker of one process: a data folder, and a running shard for each part of it.
 class LocalBroker final : public Broker {
  public:
-  /// Opens or makes the data folder, recovers every shard, and starts them. Fails with
-  /// folder_in_use when another process has it.
+  /// Opens or creates the data folder, recovers every shard, and starts them. Fails with
+  /// folder_in_use if another process has it.
   static Result<std::unique_ptr<LocalBroker>> open(BrokerOptions options);
   LocalBroker(const LocalBroker&) = delete;
   LocalBroker& operator=(const LocalBroker&) = delete;
   ~LocalBroker() override;
 
   /// Takes no more calls, finishes the rounds under way, makes a last checkpoint, and ends the
-  /// threads. Calls that still wait are completed or dropped. Idempotent.
+  /// threads. Waiting calls are completed or dropped. Idempotent.
   Status stop();
 
-  /// Stops one shard and lets go of its files, while the others go on; calls to it are turned away.
-  /// Its clients are not told: whoever closes a shard ends their sessions. Idempotent.
+  /// Stops one shard and releases its files, while the others go on; calls to it are refused. Its
+  /// clients are not told: the caller must end their sessions. Idempotent.
   void close_shard(std::size_t number);
-  /// Recovers a shard that was closed, and serves it again.
+  /// Recovers a closed shard, and serves it again.
   Status open_shard(std::size_t number);
 
   bool submit(std::unique_ptr<Call>& call, Admission admission) override;
@@ -69,12 +69,12 @@ class LocalBroker final : public Broker {
   [[nodiscard]] Instant now() const override;
 
  private:
-  /// What one shard has: its log, its store, and the threads that run it.
+  /// One shard's log, store, and threads.
   struct Place {
     std::unique_ptr<ShardLog> log;
     std::unique_ptr<CheckpointStore> store;
     std::unique_ptr<ShardRunner> runner;
-    std::atomic<ShardRunner*> serving = nullptr;  // The runner, without a lock.
+    std::atomic<ShardRunner*> serving = nullptr;  // The runner, for use without a lock.
   };
 
   explicit LocalBroker(BrokerOptions options);
@@ -88,9 +88,9 @@ class LocalBroker final : public Broker {
   DataFolder folder_;
   SipKey token_key_{};
   std::unique_ptr<BrokerClock> clock_;
-  std::mutex places_mutex_;  // Of opening, closing and looking into them.
+  std::mutex places_mutex_;  // For opening, closing and inspecting shards.
   std::deque<Place> places_;
-  // Runners of shards that were closed: somebody may be about to submit to one, and is told no.
+  // Runners of closed shards: a thread may be about to submit to one, and is refused.
   std::vector<std::unique_ptr<ShardRunner>> closed_;
   std::atomic<std::uint64_t> next_consumer_{1};
   std::atomic<std::uint64_t> next_ticket_{1};

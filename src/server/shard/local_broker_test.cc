@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-/// A broker of two shards in a folder of its own, with stores in memory.
+/// A broker of two shards in its own folder, with stores in memory.
 class LocalBrokerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -42,13 +42,13 @@ class LocalBrokerTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  /// Names of queues, one in each shard.
+  /// The name of a queue in that shard.
   static std::string name_in(std::size_t shard) {
     std::string name = "q";
     while (shard_of_queue(name, 2) != shard) name += 'q';
     return name;
   }
-  /// False when the broker turns the call away.
+  /// False if the broker refuses the call.
   template <class Wanted>
   bool execute(Wanted& command) {
     return execute_on<QueueCommand>(*broker_, command);

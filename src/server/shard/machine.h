@@ -43,7 +43,7 @@ class RoundFacts {
   bool must_sync_ = false;
 };
 
-/// The checkpoint's rows, for a machine that applies facts about rows which are not in memory.
+/// The checkpoint's rows, for a machine that applies facts about rows that are not in memory.
 class AppliedRows {
  public:
   AppliedRows() = default;
@@ -51,26 +51,26 @@ class AppliedRows {
   AppliedRows& operator=(const AppliedRows&) = delete;
   virtual ~AppliedRows() = default;
 
-  /// Fails with store_corrupt when the row is not there.
+  /// Fails with store_corrupt if the row does not exist.
   virtual Result<std::string> get(Table table, const std::string& key) = 0;
-  /// Puts rows that memory has no room for.
+  /// Writes rows that memory has no room for.
   virtual Status spill(const RowBatch& rows) = 0;
 };
 
-/// What a command needs of the log before it can be decided.
+/// What a command needs from the log before it can be decided.
 struct Demand {
   enum class Room : std::uint8_t {
-    none,      // Acks, leases and reads: room is kept for them.
-    reserve,   // May use the reserve, and waits when even that is short.
-    addition,  // Adds data: waits, or is refused, when room is short.
+    none,      // Acks, leases and reads: room is always kept for them.
+    reserve,   // May use the reserve, and waits if even that is short.
+    addition,  // Adds data: waits, or is refused, if room is short.
   };
   Room room = Room::none;
-  std::size_t bytes = 0;  // At most what it adds to its round.
+  std::size_t bytes = 0;  // The most bytes that the command adds to its round.
 };
 
-/// One of the machines of a shard: all of them have this shape, and the shard knows nothing else of
-/// them. Truth changes in apply() only. Owned by the shard and on its thread; starts no thread and
-/// reads no clock.
+/// One of the machines of a shard. All of them have this shape, and the shard knows nothing else of
+/// them. Truth changes in apply() only. Owned by the shard and used on its thread; starts no thread
+/// and reads no clock.
 ///
 /// Life: load() for each row, loaded(), apply() for each fact of the log and applied() after each
 /// round; then, if this node decides, start(), and everything else.
@@ -88,42 +88,43 @@ class ShardMachine {
   virtual void loaded() {}
   /// Its facts; most machines have one set of them.
   [[nodiscard]] virtual std::span<const FactSet* const> facts() const = 0;
-  /// Makes a fact of one of its sets true, of a kind that the set names.
+  /// Makes a fact of one of its sets true; the set names its kind.
   virtual Status apply(const FactFrame& frame, AppliedRows& rows, Instant now) = 0;
-  /// The same for the next fact of `in`, in format 1. Machines younger than format 2 have none.
+  /// The same for the next fact of `in`, in format 1. Machines that are newer than format 2 have
+  /// none.
   virtual Status apply_1(FactOwner /*owner*/, Decoder& /*in*/, AppliedRows& /*rows*/,
                          Instant /*now*/) {
     return Error{Errc::store_too_new, "facts this version does not know"};
   }
-  /// A round of facts is applied.
+  /// Called when a round of facts is applied.
   virtual Status applied(AppliedRows& /*rows*/) { return {}; }
-  /// Everything the log has is applied, and start() follows.
+  /// Called when everything in the log is applied; start() follows.
   virtual Status caught_up(AppliedRows& /*rows*/) { return {}; }
-  /// Puts the rows that changed since the last call.
+  /// Adds the rows that changed since the last call.
   virtual void seal(CheckpointJob& job) = 0;
   [[nodiscard]] virtual std::uint64_t changed_bytes() const = 0;
 
   // Deciding. `now` never goes back.
   /// Facts go to `facts` from now on, under this boot number.
   virtual Status start(std::uint64_t boot, RoundFacts& facts, Instant now) = 0;
-  /// Clients can come only from `now` on, and have their time from there.
+  /// From `now` on clients can connect; the time that they have for it begins now.
   virtual void begin_serving(Instant /*now*/) {}
   [[nodiscard]] virtual Demand demand(const Command& command) const = 0;
-  /// Answers a command that is not decided.
+  /// Fills in the outcome of a command that is refused.
   virtual void refuse(Command& command, const Error& error) const = 0;
   virtual Progress execute(Command& command, Instant now) = 0;
-  /// Goes on with a command that needed rows, or waited.
+  /// Continues a command that needed rows, or waited.
   virtual Progress resume(Command& /*command*/, const std::vector<Row>& /*rows*/,
                           bool /*exhausted*/, Instant /*now*/) {
     return {};
   }
-  /// Brings the rows that the machine itself asked for.
+  /// Takes the rows that the machine itself asked for.
   virtual void take_rows(const ReadDone& /*read*/, Instant /*now*/) {}
-  /// Does what is due, at most a round's share. True when there is more.
+  /// Does what is due, at most one round's share. True if there is more.
   virtual bool tick(Instant now) = 0;
   [[nodiscard]] virtual Instant next_deadline() const = 0;
   virtual void take_effects(Held& held) = 0;
-  /// The last act before an orderly end; its facts are made durable.
+  /// The last step before an orderly end; its facts are made durable.
   virtual Status finish() { return {}; }
   virtual void add_stats(ShardStats& stats) const = 0;
 };

@@ -12,15 +12,16 @@
 #include "server/shard/shard_log.h"
 #include "server/shard/stream_shard.h"
 
-/// The list of a shard's machines. A new machine is a line in make_machines(), its commands an
-/// alternative of Command (broker.h), its tables a line in kShardTables (shard_facts.h).
+/// The list of a shard's machines. To add a machine, add a line in make_machines(), an alternative
+/// of Command (broker.h) for its commands, and a line in kShardTables (shard_facts.h) for its
+/// tables.
 namespace baton {
 
 struct MachineOptions {
   QueueMachine::Options machine;
   std::uint64_t seed = 1;
   std::size_t round_deliveries = limits::kRoundDeliveries;
-  /// Takes a message for another shard, once its leaving is durable.
+  /// Takes a message for another shard, once its departure is durable.
   std::function<void(const QueueEffects::Transfer&)> transfer;
   StreamShard::Options streams;
   KvMachine::Options kv;

@@ -7,10 +7,10 @@
 
 #include "server/shard/broker.h"
 
-/// For tests: one command through a running broker or shard, and back.
+/// For tests: runs one command through a running broker or shard.
 namespace baton {
 
-/// Tells a promise its command; one that is dropped breaks the promise.
+/// Gives its command to a promise; a dropped call breaks the promise.
 class PromisedCall final : public Call {
  public:
   PromisedCall(Command wanted, std::promise<Command> promise)
@@ -21,8 +21,8 @@ class PromisedCall final : public Call {
   std::promise<Command> promise_;
 };
 
-/// Executes `command`, one of the kind `Machine`, and waits. False when the broker turns it away,
-/// or drops it.
+/// Executes `command`, which belongs to `Machine`, and waits. False if the broker refuses or drops
+/// it.
 template <class Machine, class Wanted>
 bool execute_on(Broker& broker, Wanted& command) {
   std::promise<Command> promise;

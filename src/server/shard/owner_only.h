@@ -5,14 +5,15 @@
 
 namespace baton {
 
-/// How many files and folders others could look into, and how many of them still can, because they
-/// belong to another user.
+/// How many files and folders other users could access, and how many of them they still can,
+/// because these belong to another user.
 struct Tightened {
   std::size_t changed = 0;
   std::size_t failed = 0;
 };
 
-/// Takes every right of group and others from the folder and all in it. Follows no link.
+/// Removes all rights of group and others from the folder and everything in it. Does not follow
+/// links.
 Tightened make_owner_only(const std::string& folder);
 
 }  // namespace baton

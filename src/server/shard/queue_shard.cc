@@ -23,7 +23,7 @@ bool must_sync(const QueueFact& fact) {
 
 }  // namespace
 
-/// Deliveries, ends of consumers, and messages that go to other shards.
+/// Deliveries, ends of consumers, and messages to other shards.
 class QueueShard::Told final : public HeldEffects {
  public:
   void release() override {
@@ -66,7 +66,7 @@ Status QueueShard::apply_1(FactOwner /*owner*/, Decoder& in, AppliedRows& rows, 
 
 Status QueueShard::apply_fact(const QueueFact& fact, AppliedRows& rows, Instant now) {
   if (const auto wanted = machine_.wants(fact); wanted.has_value()) {
-    // It may be among what this very round spilled.
+    // The row may be among those that this very round spilled.
     BATON_TRY_STATUS(applied(rows));
     BATON_TRY_STATUS(restore(rows, wanted->first, wanted->second));
   }
@@ -79,7 +79,7 @@ Status QueueShard::restore(AppliedRows& rows, Table table, const std::string& ke
   return machine_.restore(table, {key, std::move(value)});
 }
 
-/// What the former life spilled may be lost, so it is spilled again.
+/// Rows that the earlier process spilled may be lost, so they are spilled again.
 Status QueueShard::applied(AppliedRows& rows) {
   const RowBatch spilled = machine_.take_effects().spill;
   if (spilled.empty()) return {};
@@ -93,7 +93,7 @@ Status QueueShard::caught_up(AppliedRows& rows) {
   return {};
 }
 
-/// Handing the delta over takes no time; its rows are made by whoever writes the checkpoint.
+/// Handing the delta over takes constant time; the checkpoint's writer makes the rows.
 void QueueShard::seal(CheckpointJob& job) {
   job.deltas.emplace_back([delta = std::make_shared<const QueueDelta>(machine_.seal())](
                               RowBatch& rows) { append_rows(*delta, rows); });
@@ -166,7 +166,7 @@ void QueueShard::take_effects(Held& held) {
   }
   if (effects.grants.empty() && effects.closed.empty() && effects.transfers.empty()) return;
   auto told = std::make_unique<Told>();
-  // Deliveries of one round to one consumer go out together.
+  // Deliveries of one round to one consumer are sent together.
   std::unordered_map<ConsumerNumber, std::size_t> places;
   for (QueueEffects::Grant& grant : effects.grants) {
     const auto [place, added] = places.try_emplace(grant.consumer, told->deliveries.size());

@@ -12,14 +12,14 @@
 
 namespace baton {
 
-/// The queues of one shard, and where their consumers' messages go.
+/// The queues of one shard, and the sinks of their consumers.
 class QueueShard final : public ShardMachine {
  public:
   struct Options {
     QueueMachine::Options machine;
     std::uint64_t seed = 1;
     std::size_t round_deliveries = limits::kRoundDeliveries;
-    /// Takes a message for another shard, once its leaving is durable.
+    /// Takes a message for another shard, once its departure is durable.
     std::function<void(const QueueEffects::Transfer&)> transfer;
   };
   explicit QueueShard(Options options);
@@ -58,14 +58,14 @@ class QueueShard final : public ShardMachine {
   Options options_;
   QueueMachine machine_;
   std::unordered_map<ConsumerNumber, std::shared_ptr<ConsumerSink>> sinks_;
-  std::map<std::uint64_t, QueueEffects::RefillRequest> refills_;  // Under way.
+  std::map<std::uint64_t, QueueEffects::RefillRequest> refills_;  // The refills under way.
   std::uint64_t next_refill_ = 1;
   std::uint64_t spilled_messages_ = 0;
   std::uint64_t refills_done_ = 0;
   std::uint64_t rows_missing_ = 0;
 };
 
-/// About how many bytes a command takes in memory, or adds to the journal; never too few by much.
+/// The approximate bytes of a command in memory or in the journal; never far too few.
 std::size_t command_bytes(const QueueCommand& command);
 
 }  // namespace baton

@@ -149,7 +149,8 @@ Result<std::string> Replica::get(Table table, const std::string& key) {
                "from a copy"};
 }
 
-/// On a full disk rows wait in memory: only a broker that starts can be purged.
+/// On a full disk rows wait in memory: a broker must be able to start, because only then can queues
+/// be purged.
 Status Replica::spill(const RowBatch& rows) {
   if (unspilled_.empty()) {
     const Status spilled = store_.spill(rows);
@@ -164,9 +165,9 @@ Status Replica::spill(const RowBatch& rows) {
 void Replica::begin_boot(Instant now) {
   ++boot_;
   now_ = checkpointed_at_ = now;
-  // A checkpoint is all that a conversion takes: it writes what was loaded from rows of format 1,
-  // and the rounds of format 1 are trimmed behind it. If it is interrupted, the next start is here
-  // again.
+  // A conversion needs only a checkpoint: it writes the rows that were loaded from format 1, and
+  // the rounds of format 1 before it are trimmed. If it is interrupted, the next start does the
+  // same again.
   if (converts_) request_checkpoint();
 }
 
@@ -203,7 +204,7 @@ std::uint64_t Replica::changed_bytes() const {
   return bytes;
 }
 
-/// On a full disk a checkpoint is what makes room: of acks and purges, soon.
+/// On a full disk a checkpoint makes room, and acks and purges need it soon.
 Duration Replica::checkpoint_interval(bool hurry) const {
   constexpr Duration kSoon = std::chrono::seconds{1};
   return hurry ? std::min(kSoon, options_.checkpoint_interval) : options_.checkpoint_interval;
@@ -238,7 +239,7 @@ void Replica::seal() {
 std::optional<CheckpointJob> Replica::next_checkpoint(Position durable, std::uint64_t log_bytes,
                                                       bool hurry, Instant now) {
   if (!sealed_.has_value() && !writing_ && checkpoint_due(log_bytes, hurry, now)) seal();
-  // The store must never be ahead of the log, nor a checkpoint ahead of the rows it builds on.
+  // The store must never be ahead of the log, nor a checkpoint ahead of the rows that it builds on.
   if (!sealed_.has_value() || durable < sealed_->position || spills_done_ < sealed_after_spill_) {
     return std::nullopt;
   }
@@ -250,7 +251,7 @@ void Replica::checkpoint_done(Position position, Instant now) {
   writing_ = false;
   checkpointed_ = position;
   checkpointed_at_ = now;
-  // One at a time: it is the last that was sealed, and has what those given up before it had.
+  // One at a time: this is the last sealed one, and it includes those that were given up before it.
   checkpoints_done_ = checkpoints_sealed_;
 }
 

@@ -20,9 +20,9 @@
 
 namespace baton {
 
-/// The half of a shard that follows: its machines, made from a checkpoint and the facts of the log,
-/// and the checkpoints of what was applied. The other half, Shard, decides. Owned by one thread, or
-/// by a simulation; starts no thread and reads no clock.
+/// The half of a shard that follows: its machines, built from a checkpoint and the facts of the
+/// log, and the checkpoints of what was applied. The other half, Shard, decides. Owned by one
+/// thread, or by a simulation; starts no thread and reads no clock.
 class Replica final : private AppliedRows {
  public:
   struct Options {
@@ -32,16 +32,16 @@ class Replica final : private AppliedRows {
   };
   using Machines = std::vector<std::unique_ptr<ShardMachine>>;
 
-  /// The store outlives the replica.
+  /// The store must outlive the replica.
   Replica(Options options, CheckpointStore& store, Machines machines);
 
-  /// Rebuilds the state as of the checkpoint. Then apply() takes the round at position().
+  /// Rebuilds the state of the checkpoint. After it, apply() takes the round at position().
   Status load();
-  /// Applies the round at position(); rounds come without gaps.
+  /// Applies the round at position(); rounds must come without gaps.
   Status apply(const Round& round);
-  /// Applies every round that the log has.
+  /// Applies every round in the log.
   Status follow(const ShardLog& log);
-  /// Everything that the log has is applied, and this node will decide what follows.
+  /// Called when everything in the log is applied and this node will decide what follows.
   Status caught_up();
 
   /// The first round that is not applied.
@@ -55,23 +55,23 @@ class Replica final : private AppliedRows {
   void begin_boot(Instant now);
   void decided(Position next) { position_ = next; }
   void set_now(Instant now) { now_ = now; }
-  /// What recovery found no room for; to be spilled before anything else is read.
+  /// Rows that recovery found no room for; they must be spilled before anything else is read.
   RowBatch take_unspilled();
   void spill_sent(std::uint64_t bytes);
-  /// True when it was about a spill.
+  /// True if the result was about a spill.
   bool take_spill_result(const StoreResult& result);
   [[nodiscard]] std::uint64_t spill_bytes_behind() const { return spill_bytes_behind_; }
 
   // Checkpoints.
-  /// The checkpoint that is due, once everything it holds is durable (`durable` is the first
-  /// position that is not). At most one is under way. `log_bytes`: what a recovery would read of
-  /// the log. `hurry`: the disk is full, and a checkpoint is what makes room.
+  /// The checkpoint that is due, once everything in it is durable (`durable` is the first position
+  /// that is not). At most one is under way. `log_bytes`: how much of the log a recovery would
+  /// read. `hurry`: the disk is full, and a checkpoint makes room.
   std::optional<CheckpointJob> next_checkpoint(Position durable, std::uint64_t log_bytes,
                                                bool hurry, Instant now);
-  /// It is in the store: the log before it can go.
+  /// The checkpoint is in the store: the log before it can be trimmed.
   void checkpoint_done(Position position, Instant now);
-  /// It found no room: the next one takes its rows along, and is due now. It may need less, because
-  /// of what was removed since.
+  /// The checkpoint found no room: the next one includes its rows, and is due now. It may need less
+  /// room, because of what was removed since.
   void checkpoint_given_up(const CheckpointJob& job);
   /// Makes the next checkpoint due now.
   void request_checkpoint() { checkpoint_requested_ = true; }
@@ -80,9 +80,9 @@ class Replica final : private AppliedRows {
   /// The number of the last sealed checkpoint that is in the store.
   [[nodiscard]] std::uint64_t checkpoints_done() const { return checkpoints_done_; }
   [[nodiscard]] std::uint64_t checkpoints_sealed() const { return checkpoints_sealed_; }
-  /// A checkpoint is sealed and waits for the log or the store.
+  /// Whether a checkpoint is sealed and waits for the log or the store.
   [[nodiscard]] bool checkpoint_waits() const { return sealed_.has_value(); }
-  /// The first position whose facts are in no checkpoint that is done.
+  /// The first position whose facts are in no finished checkpoint.
   [[nodiscard]] Position checkpointed() const { return checkpointed_; }
 
  private:
@@ -104,19 +104,19 @@ class Replica final : private AppliedRows {
     ShardMachine* machine = nullptr;
     const FactSet* facts = nullptr;
   };
-  std::array<Owner, 8> owners_{};  // By their number.
+  std::array<Owner, 8> owners_{};  // Indexed by owner number.
   Position position_{1};
   Instant now_;
   std::uint64_t boot_ = 0;
 
-  // What found no room, by table and key.
+  // Rows that found no room, by table and key.
   std::map<std::pair<std::uint8_t, std::string>, std::string> unspilled_;
   std::uint64_t spill_bytes_behind_ = 0;
   std::uint64_t spills_sent_ = 0;
   std::uint64_t spills_done_ = 0;
 
   std::optional<CheckpointJob> sealed_;
-  RowBatch carried_;  // Of a checkpoint that was given up.
+  RowBatch carried_;  // Rows of a checkpoint that was given up.
   bool writing_ = false;
   bool checkpoint_requested_ = false;
   bool converts_ = false;  // The checkpoint or the log has bytes of an older format.

@@ -15,13 +15,13 @@
 #include "server/shard/shard_facts.h"
 
 /// The facts of a round: one byte for the format, then frames (base/growing.h) of all machines, in
-/// the order in which the facts happened. Format 1, which is read and no longer written, has no
-/// such byte: each fact begins with a byte for its layer, 0 to 4, and has no length.
+/// the order in which the facts happened. Format 1, which is no longer written, has no such byte:
+/// each fact begins with a byte for its layer, 0 to 4, and has no length.
 namespace baton {
 
 inline constexpr std::uint8_t kRoundFormat2 = 0xf2;
 
-/// Begins a round with its format, unless the round has facts already.
+/// Begins a round with its format, unless the round already has facts.
 inline void begin_facts(std::string& facts) {
   if (facts.empty()) facts.push_back(static_cast<char>(kRoundFormat2));
 }
@@ -70,9 +70,9 @@ Status visit_fact_1(Decoder& in, const Visit& visit) {
 }  // namespace round_facts
 
 /// Decodes the facts of a round, of either format, and calls `visit` with each: a ShardFact,
-/// QueueFact, StreamFact, CoordinatorFact or KvFact, which `visit` may move from, and which answers
-/// a Status. Stops at the first error. A fact of a kind that this version does not know is left out
-/// if its writer allows that; otherwise the error is store_too_new and names the kind.
+/// QueueFact, StreamFact, CoordinatorFact or KvFact. `visit` may move from the fact, and returns a
+/// Status. Stops at the first error. A fact of an unknown kind is skipped if its writer allows
+/// that; otherwise the error is store_too_new and names the kind.
 template <class Visit>
 Status visit_facts(std::string_view facts, const Visit& visit) {
   Decoder in(facts);

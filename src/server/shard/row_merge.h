@@ -4,7 +4,7 @@
 
 namespace baton {
 
-/// What of `older` still says something when `newer` is applied after it.
+/// The part of `older` that still has an effect if `newer` is applied after it.
 RowBatch surviving(const RowBatch& older, const RowBatch& newer);
 
 }  // namespace baton

@@ -58,11 +58,11 @@ Result<std::unique_ptr<Shard>> Shard::lead(const Options& options, ShardLog& log
   return shard;
 }
 
-/// A new life: its boot number is durable before anybody is served under it.
+/// Takes a new boot number, which is durable before any client is served under it.
 Status Shard::boot_up(Instant now) {
   replica_->begin_boot(now);
   started_at_ = now;
-  // On a full disk some room is enough: whoever acks, purges and deletes makes more.
+  // On a full disk some room is enough: acks, purges and deletes make more.
   Status prepared = log_.prepare();
   if (!prepared.has_value() && log_.room().everything < options_.small_round_bytes) {
     return prepared;
@@ -84,7 +84,7 @@ Status Shard::append_facts(Instant now) {
                       .facts = facts_.bytes()});
 }
 
-/// Makes what was decided outside of a round durable.
+/// Makes facts durable that were decided outside of a round.
 Status Shard::append_and_sync(Instant now) {
   if (facts_.bytes().empty()) return {};
   BATON_TRY_STATUS(append_facts(now));
@@ -109,7 +109,7 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   replica_->set_now(now);
   Held held;
   more_ = false;
-  // Before anything else, so that no read of these rows overtakes them.
+  // Before anything else, so that no read of these rows overtakes the spill.
   if (RowBatch rows = replica_->take_unspilled(); !rows.empty()) {
     held.jobs.emplace_back(SpillJob{std::move(rows)});
   }
@@ -136,7 +136,8 @@ Held Shard::round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreRes
   return held;
 }
 
-/// Whether the round being decided has not become so large that the command must wait for the next.
+/// Whether the present round has room for the command; if not, the command waits for the next
+/// round.
 bool Shard::round_takes(const Command& command) const {
   const std::size_t decided = facts_.bytes().size();
   if (decided == 0) return true;
@@ -144,7 +145,8 @@ bool Shard::round_takes(const Command& command) const {
          decided + machine_of(command).demand(command).bytes <= addition_bytes_max();
 }
 
-/// What one command can add to a round: a round is never divided between the journal's segments.
+/// The most bytes that one command can add to a round: a round is never split over two journal
+/// segments.
 std::uint64_t Shard::addition_bytes_max() const {
   const std::uint64_t bytes = log_.round_bytes_max();
   return bytes - std::min(bytes, options_.small_round_bytes);
@@ -186,7 +188,7 @@ void Shard::run_call(std::unique_ptr<Call> call, Held& held, Instant now) {
   proceed(std::move(call), std::move(progress), held);
 }
 
-/// Whether what a command adds fits into prepared room, with the rest of its round.
+/// Whether the command's addition fits into prepared room, with the rest of its round.
 bool Shard::has_room(const Demand& demand) const {
   const std::size_t decided = facts_.bytes().size();
   const std::uint64_t needed = decided + demand.bytes + options_.small_round_bytes;
@@ -200,8 +202,8 @@ bool Shard::has_room(const Demand& demand) const {
   return false;
 }
 
-/// What finds no room. On a full disk there is no telling when there will be some. What may use the
-/// reserve waits: the next checkpoint makes room.
+/// Handles a call that finds no room. On a full disk nobody knows when there will be room, so
+/// additions are refused. A command that may use the reserve waits: the next checkpoint makes room.
 void Shard::turn_away(std::unique_ptr<Call> call, const Demand& demand, Held& held) {
   const ShardMachine& machine = machine_of(call->command);
   if (demand.room == Demand::Room::reserve) {

@@ -21,14 +21,14 @@
 
 namespace baton {
 
-/// About how many bytes a command takes in memory, or adds to the journal; never too few by much.
+/// The approximate bytes of a command in memory or in the journal; never far too few.
 std::size_t command_bytes(const Command& command);
 
 /// The half of a shard that decides: rounds of decisions over one journal. The other half, Replica,
 /// follows. Owned by one thread, or by a simulation; starts no thread and reads no clock.
 ///
-/// Order: a round's facts are appended before round() returns; what it returns may be released once
-/// the journal is durable up to Held::position; jobs run in the order they are released.
+/// Order: a round's facts are appended before round() returns; its result may be released once the
+/// journal is durable up to Held::position; jobs run in the order in which they are released.
 class Shard {
  public:
   /// A round of acks, leases and deadlines is never larger than this.
@@ -44,13 +44,13 @@ class Shard {
     std::uint64_t small_round_bytes = kSmallRoundBytes;
   };
 
-  /// What a shard stands on. All of it outlives the shard.
+  /// What a shard needs. All of it must outlive the shard.
   struct Parts {
     ShardLog& log;
     CheckpointStore& store;
   };
 
-  /// A replica as a shard with these options has it; it is not loaded yet.
+  /// Makes the replica of a shard with these options; it is not loaded yet.
   static std::unique_ptr<Replica> make_replica(const Options& options, const Parts& parts);
 
   /// Rebuilds the state from the store and the journal, takes the next boot number and makes it
@@ -58,17 +58,18 @@ class Shard {
   /// later.
   static Result<std::unique_ptr<Shard>> recover(const Options& options, const Parts& parts,
                                                 Instant now);
-  /// The same for a replica that follows the log already. Fails with position_taken when another
-  /// node was faster.
+  /// The same for a replica that already follows the log. Fails with position_taken if another node
+  /// was faster.
   static Result<std::unique_ptr<Shard>> lead(const Options& options, ShardLog& log,
                                              std::unique_ptr<Replica> replica, Instant now);
 
-  /// The shard is not this node's any more: it decides nothing, and what was not durable is void.
+  /// True if the shard no longer belongs to this node: it decides nothing, and decisions that were
+  /// not durable are void.
   [[nodiscard]] bool fenced() const { return fenced_; }
-  /// Broker time at which recovery ended: the clock goes on from here.
+  /// Broker time at the end of recovery: the clock continues from here.
   [[nodiscard]] Instant started_at() const { return started_at_; }
-  /// The broker serves from `now` on, which its other shards may have put later than started_at():
-  /// consumers of the former life have all of their time to return.
+  /// The broker serves from `now` on, which may be later than started_at() because of its other
+  /// shards: consumers of the earlier process have their full time to return.
   void begin_serving(Instant now);
   [[nodiscard]] std::uint64_t boot() const { return replica_->boot(); }
 
@@ -76,7 +77,7 @@ class Shard {
   /// for time or for room stay inside. Takes calls from the front of `calls`.
   Held round(std::deque<std::unique_ptr<Call>>& calls, std::vector<StoreResult> results,
              Instant now);
-  /// True when a round would have something to do right now.
+  /// True if a round would have something to do now.
   [[nodiscard]] bool has_work() const { return more_ || !retries_.empty(); }
   [[nodiscard]] Instant next_deadline() const;
 
@@ -88,14 +89,12 @@ class Shard {
   [[nodiscard]] const Replica& replica() const { return *replica_; }
   /// Why there is no more room for additions: none, a full disk, or too many open files.
   enum class Shortage : std::uint8_t { none, disk, files };
-  /// Additions are refused while there is a shortage and room is short; while room is short for
-  /// another reason they wait.
+  /// During a shortage, additions that find no room are refused; without a shortage they wait.
   void set_shortage(Shortage shortage) { shortage_ = shortage; }
 
   /// Drops the calls that wait inside: the shard will run no more rounds.
   void drop_waiting();
-  /// The last act of a shard that stops in order: partitions are synced, and the journal learns
-  /// where they end.
+  /// The last step of an orderly stop: partitions are synced, and the journal gets their ends.
   Status finish(Instant now);
 
   [[nodiscard]] ShardStats stats() const;
@@ -132,7 +131,7 @@ class Shard {
   std::unique_ptr<Replica> replica_;
   Instant started_at_;
 
-  RoundFacts facts_;  // Of the round being decided.
+  RoundFacts facts_;  // Of the present round.
   bool more_ = false;
   bool fenced_ = false;
   std::map<std::uint64_t, Waiting> waiting_;  // Calls that wait for rows or for time.

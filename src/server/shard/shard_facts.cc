@@ -11,7 +11,7 @@
 namespace baton {
 namespace {
 
-// Kinds behind the first ones say what a reader shall do that does not know them.
+// Kinds after the first kFirstKinds say what a reader that does not know them must do.
 constexpr std::size_t kFirstKinds = 1;
 constexpr std::array<std::string_view, std::variant_size_v<ShardFact>> kNames{"Booted"};
 constexpr std::array<std::string_view, 1> kRecordNames{"BatchAppended"};

@@ -16,7 +16,7 @@
 #include "core/stream/catalog.h"
 #include "storage/journal/journal.h"
 
-/// What a shard itself writes into its journal and checkpoint, beside its machines.
+/// What a shard itself, besides its machines, writes into its journal and checkpoint.
 namespace baton {
 
 /// The tables of a shard's checkpoint: those of all its machines.
@@ -46,16 +46,16 @@ Result<ShardFact> decode_shard_fact_1(Decoder& in);
 struct BatchAppended {
   StreamId stream;
   PartitionNumber partition;
-  Offset base_offset;  // What its first record got.
+  Offset base_offset;  // The offset of its first record.
   LeaderEpoch epoch;
   std::string_view bytes;  // As the producer sent them.
 };
 extern const FactSet kRecordFacts;
 void encode(Encoder& out, const BatchAppended& fact);
-/// `bytes` of the answer are those of `frame`.
+/// `bytes` of the result point into `frame`.
 Result<BatchAppended> decode_batch_appended(const FactFrame& frame);
 
-/// What the checkpoint says of the shard.
+/// The shard's own state in the checkpoint.
 struct ShardState {
   std::uint64_t format = kStoreFormat;  // Of the version that made the checkpoint.
   Position position{1};                 // The first round that is not in the checkpoint.
@@ -63,11 +63,11 @@ struct ShardState {
   Instant now;
 };
 void append_shard_state(RowBatch& batch, const ShardState& state);
-/// Reads one row of the table `state` into `state`; rows that it does not know are left alone. A
-/// newer format is refused with store_too_new.
+/// Reads one row of the table `state` into `state`; ignores rows that it does not know. Fails with
+/// store_too_new for a newer format.
 Status read_shard_state(const Row& row, ShardState& state);
 
-/// The world broke in a way that leaves the disk's content unknown: says so and ends the process.
+/// Ends the process with a message: after this failure the contents of the disk are unknown.
 [[noreturn]] void fatal(std::string_view what, const Error& error);
 
 }  // namespace baton

@@ -17,7 +17,7 @@
 
 namespace baton {
 
-/// A partition of a stream, for good: ids of streams are never used again.
+/// Names a partition of a stream for ever: ids of streams are never used again.
 struct PartitionName {
   StreamId stream;
   PartitionNumber partition;
@@ -25,22 +25,22 @@ struct PartitionName {
   friend auto operator<=>(const PartitionName&, const PartitionName&) = default;
 };
 
-/// A round on its way into the log.
+/// A round to be appended to the log.
 struct NewRound {
-  Position expected;        // Where it must come to stand.
+  Position expected;        // The position that it must get.
   std::uint64_t epoch = 0;  // The boot number of the shard that decided it.
   Instant now;
   std::string_view facts;
 };
 
 /// Everything that one shard makes durable: rounds of facts, and the record batches of partitions.
-/// Handed to the shard when it is opened; the shard writes nothing else but its checkpoints, which
-/// can be made again from here.
+/// Given to the shard when it is opened. Besides it, the shard writes only its checkpoints, which
+/// can be made again from the log.
 ///
-/// A log can have several nodes around it. Then one of them appends, under an epoch (its boot
-/// number) that only grows; the others read what it appended, and apply it. Two answers exist for
-/// that: position_taken (another node appended: the shard is not this node's any more), and
-/// unavailable (whether a round is in the log is unknown; reading will tell).
+/// Several nodes can share a log. Then one of them appends, under an epoch (its boot number) that
+/// only grows; the others read and apply what it appended. Two errors exist for that:
+/// position_taken (another node appended: the shard no longer belongs to this node), and
+/// unavailable (it is unknown whether a round is in the log; reading will tell).
 ///
 /// Threads: append() and the partitions belong to the shard; sync(), settle(), prepare() and trim()
 /// may each run at the same time from another thread.
@@ -54,56 +54,58 @@ class ShardLog {
   // Rounds.
   /// The most bytes of facts that one round may have.
   [[nodiscard]] virtual std::uint64_t round_bytes_max() const = 0;
-  /// The oldest round there is; next() when there is none.
+  /// The oldest round; next() if there is none.
   [[nodiscard]] virtual Position first() const = 0;
   /// The position that the next round gets.
   [[nodiscard]] virtual Position next() const = 0;
   /// Takes one round; durable only after sync(). Fails with position_taken unless `expected` is
-  /// next() and nobody appended under a greater epoch: the shard is not this node's any more, and
-  /// what it decided since the last durable round is void. Fails with invalid_argument when the
-  /// facts are larger than round_bytes_max(), with journal_full when there is no room. Nothing is
-  /// taken then. Any other failure means that the log's content is unknown for good, and the caller
-  /// ends the process.
+  /// next() and no node appended under a greater epoch: the shard no longer belongs to this node,
+  /// and its decisions since the last durable round are void. Fails with invalid_argument if the
+  /// facts are larger than round_bytes_max(), and with journal_full if there is no room. After
+  /// these errors nothing was taken. Any other failure means that the log's contents are unknown
+  /// for good, and the caller must end the process.
   virtual Status append(const NewRound& round) = 0;
-  /// Waits until every round taken before the call is durable; answers the first position that is
-  /// not. Fails with resource_exhausted (too many open files: try again), with unavailable (then
-  /// settle() tells), with position_taken; any other failure as above.
+  /// Waits until every round taken before the call is durable; returns the first position that is
+  /// not. Fails with resource_exhausted (too many open files: try again), with unavailable
+  /// (settle() will tell), or with position_taken; any other failure is as above.
   virtual Result<Position> sync() = 0;
   /// After unavailable: finds out by reading what became of the rounds that were taken, and appends
-  /// those that are missing once more. Answers as sync() does; after unavailable it is to be called
-  /// again, later.
+  /// the missing ones again. Returns the same as sync(); after another unavailable it must be
+  /// called again, later.
   virtual Result<Position> settle() = 0;
-  /// Visits every durable round from `from` on, in order. Fails with round_not_found when `from`
-  /// was trimmed away, or lies past the end. Not at the same time as trim().
+  /// Visits every durable round from `from` on, in order. Fails with round_not_found if `from` was
+  /// trimmed, or is beyond the end. Must not run at the same time as trim().
   virtual Status read(Position from, const std::function<Status(const Round&)>& visit) const = 0;
-  /// Drops rounds before `before`, perhaps not all of them.
+  /// Drops rounds before `before`, possibly not all of them.
   virtual Status trim(Position before) = 0;
-  /// About the bytes that a recovery from `from` would read.
+  /// The approximate bytes that a recovery from `from` would read.
   [[nodiscard]] virtual std::uint64_t bytes_since(Position from) const = 0;
 
   // Back-pressure.
   [[nodiscard]] virtual Journal::Room room() const = 0;
-  /// Does what makes room for more rounds, if it can be done ahead. Fails with disk_full or
-  /// resource_exhausted; the room that is there stays usable, and a later call may succeed.
+  /// Makes room for more rounds ahead of time, if the log can do that. Fails with disk_full or
+  /// resource_exhausted; the existing room stays usable, and a later call may succeed.
   virtual Status prepare() = 0;
 
   // Records.
-  /// Whether followers learn records from the rounds: then the shard writes batches into its rounds
-  /// as well. A log of one node has them in its partitions' files alone, and writes them once.
+  /// Whether followers get records from the rounds: then the shard also writes batches into its
+  /// rounds. A log of one node has records only in its partitions' files, and writes them once.
   [[nodiscard]] virtual bool rounds_carry_records() const = 0;
-  /// Opens or makes the partition's log, which must not outlive this.
+  /// Opens or creates the partition's log, which this object must outlive.
   virtual Result<std::unique_ptr<PartitionLog>> open_partition(
       const PartitionName& name, const PartitionLog::Opening& opening) = 0;
-  /// Whether there is anything of that partition.
+  /// Whether anything of that partition exists.
   [[nodiscard]] virtual Result<bool> has_partition(const PartitionName& name) const = 0;
-  /// Removes what is left of it, durably; its log must be closed. Readers go on until they let go.
+  /// Removes the rest of the partition, durably; its log must be closed. Existing readers continue
+  /// until they are destroyed.
   virtual Status remove_partition(const PartitionName& name) = 0;
 };
 
-/// The partitions' segments on a disk: a folder for each of them.
+/// The partitions' segments on a disk: one folder for each partition.
 class PartitionFolders {
  public:
-  /// `folder` is made when it is not there; its parent exists. `disk` must outlive the partitions.
+  /// `folder` is created if it does not exist; its parent must exist. `disk` must outlive the
+  /// partitions.
   static Result<PartitionFolders> open(Disk& disk, std::string folder);
 
   [[nodiscard]] Result<std::unique_ptr<PartitionLog>> open_partition(
@@ -130,7 +132,7 @@ class LocalLog final : public ShardLog {
   }
   [[nodiscard]] Position first() const override { return rounds_->first(); }
   [[nodiscard]] Position next() const override { return rounds_->next(); }
-  /// One node alone has the folder, by its lock: the epoch needs no check.
+  /// Only one process has the folder, by its lock, so the epoch needs no check.
   Status append(const NewRound& round) override {
     return rounds_->append(round.expected, round.now, round.facts);
   }

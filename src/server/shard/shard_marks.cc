@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kFormat = 1;
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kFolderMode = 0700;
-/// The shard's own folder, and what is in it.
+/// The shard's own folder, and the folders in it.
 constexpr std::array<const char*, 4> kParts = {"", "/journal", "/checkpoint", "/streams"};
 
 Error io_error(std::string_view what, const std::string& path) {

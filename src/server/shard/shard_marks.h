@@ -15,24 +15,25 @@
 /// ```
 namespace baton {
 
-/// A new id of a data folder: 32 hexadecimal digits that nobody else draws.
+/// A new id of a data folder: 32 random hexadecimal digits.
 std::string draw_folder_id();
 
-/// Makes the folders of shard `number` of the data folder at `path`, and marks them.
+/// Creates the folders of shard `number` of the data folder at `path`, and marks them.
 Status mark_shard(const std::string& path, const std::string& folder_id, std::size_t number);
 
-/// Fails with store_corrupt, naming the folder, when one of them belongs to another shard or
-/// another data folder, or has lost its mark.
+/// Fails with store_corrupt, naming the folder, if one of them belongs to another shard or another
+/// data folder, or has lost its mark.
 Status check_shard_marks(const std::string& path, const std::string& folder_id, std::size_t number);
 
 /// The name of the file.
 inline constexpr const char* kShardMark = "SHARD";
 
-/// Writes the file beside its place, syncs it, and moves it there: it is whole or not there.
+/// Writes the file under another name, syncs it, and renames it: the file is complete or does not
+/// exist.
 Status write_small_file(const std::string& folder, const std::string& name,
                         const std::string& text);
 
-/// Makes a folder that its owner alone can look into; one that exists is fine.
+/// Creates a folder that only its owner can access; succeeds if it exists.
 Status make_private_folder(const std::string& path);
 
 }  // namespace baton

@@ -15,9 +15,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kRetryAfter = milliseconds{200};
-/// The deciding thread looks up at least this often, so that nothing depends on one wake-up alone.
+/// The deciding thread wakes at least this often, so that nothing depends on a single wake-up.
 constexpr auto kLookUp = milliseconds{500};
-/// How many rounds may wait for the releasing thread to take them up.
+/// How many rounds may wait for the releasing thread.
 constexpr std::size_t kRoundsWaiting = 1;
 
 }  // namespace
@@ -99,7 +99,7 @@ void ShardRunner::stop() {
   checkpoint_thread_.stop();
   keeper_.stop();
   if (!deposed_) finish();
-  // Whoever waits for these hears that they were dropped, while the broker is still whole.
+  // The waiters are told that these calls were dropped, while the broker is still complete.
   parts_.shard->drop_waiting();
   held_.clear();
   calls_.clear();
@@ -113,7 +113,7 @@ void ShardRunner::finish() {
   }
 }
 
-/// What was decided and is not durable is void: nothing of it is let out.
+/// Decisions that are not durable are void: none of their effects is released.
 void ShardRunner::depose() {
   {
     const std::scoped_lock lock(inbox_mutex_);
@@ -177,7 +177,7 @@ void ShardRunner::decide() {
   }
 }
 
-/// Tells the round's numbers, and that the checkpoints asked for are done up to `made`.
+/// Publishes the round's numbers, and that requested checkpoints are done up to `made`.
 void ShardRunner::publish(std::uint64_t made) {
   if (made > checkpoints_made_) {
     checkpoints_made_ = made;
@@ -185,25 +185,25 @@ void ShardRunner::publish(std::uint64_t made) {
   }
   published_ = parts_.shard->stats();
   if (published_.rows_missing == 0) return;
-  // Better no broker than one that goes on as if these messages had never been.
+  // Stopping is better than continuing as if these messages had never existed.
   fatal("the checkpoint is damaged",
         {Errc::store_corrupt, "rows that it should hold are not there; restore the data folder"});
 }
 
-/// Starts the checkpoint that is due, asked for or not. Answers up to which request (of `wanted`)
-/// those asked for are done.
+/// Starts the checkpoint that is due, requested or not. Returns up to which request (of `wanted`)
+/// the requested ones are done.
 std::uint64_t ShardRunner::serve_checkpoints(std::uint64_t wanted) {
   Shard& shard = *parts_.shard;
   if (wanted > asked_) {
     asked_ = wanted;
-    // One that is sealed already may lack what came since: the next one counts.
+    // A checkpoint that is already sealed may lack what came since: the next one counts.
     asked_seal_ = shard.replica().checkpoints_sealed() + 1;
     shard.request_checkpoint();
   }
   start_checkpoint();
   checkpoint_waits_ = shard.replica().checkpoint_waits();
   if (checkpoint_waits_ && parts_.fsync.kind != FsyncMode::Kind::always) {
-    // Nobody else may be about to sync.
+    // Possibly no other round will cause a sync.
     Held nothing;
     nothing.position = Position{parts_.log.next().value - 1};
     nothing.always_sync = true;
@@ -241,7 +241,7 @@ void ShardRunner::start_checkpoint() {
 
 void ShardRunner::keep_room() {
   const std::scoped_lock lock(inbox_mutex_);
-  // A prepared segment beside the reserve makes room for the largest round.
+  // A prepared segment besides the reserve has room for the largest round.
   if (preparing_ || parts_.log.room().additions >= parts_.log.round_bytes_max()) return;
   preparing_ = true;
   keeper_.post([this] { prepare(); });
@@ -289,7 +289,7 @@ void ShardRunner::release() {
   }
 }
 
-/// What waits to be released, after at most `patience`; nothing once there will be no more.
+/// The rounds to be released, after at most `patience`; nullopt once there will be no more.
 std::optional<std::deque<Held>> ShardRunner::take_held(Duration patience) {
   std::deque<Held> batch;
   {
@@ -332,8 +332,8 @@ bool ShardRunner::sync() {
   return true;
 }
 
-/// Waits while there is no descriptor, or while it is unknown what the log has: what is written is
-/// not lost, and nobody is told yet.
+/// Waits while there is no descriptor, or while the contents of the log are unknown: written rounds
+/// are not lost, and no client is told yet.
 Result<Position> ShardRunner::sync_log() {
   const auto passes = [](const Result<Position>& durable) {
     return !durable.has_value() && (durable.error().code == Errc::resource_exhausted ||
@@ -347,14 +347,14 @@ Result<Position> ShardRunner::sync_log() {
   while (passes(durable)) {
     std::this_thread::sleep_for(kRetryAfter);
     const bool unknown = durable.error().code == Errc::unavailable;
-    // A broker that stops does not wait for an answer that may never come: nobody was told.
+    // A broker that stops does not wait for an answer that may never come: no client was told.
     if (unknown && give_up_when_stopping()) return Error{Errc::position_taken, "it stops"};
     durable = unknown ? parts_.log.settle() : parts_.log.sync();
   }
   return durable;
 }
 
-/// Each partition once, however many rounds appended to it.
+/// Syncs each partition once, even if several rounds appended to it.
 void ShardRunner::sync_partitions(const std::deque<Held>& batch) {
   std::set<std::shared_ptr<StreamPartition>> partitions;
   for (const Held& held : batch) {
@@ -397,7 +397,7 @@ void ShardRunner::run_job(const StoreJob& job) {
   take_result(*std::move(result));
 }
 
-/// The rows are in the buffer, where reads find them, and a checkpoint takes them along.
+/// The rows are in the buffer, where reads find them, and the next checkpoint includes them.
 void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
   bool first = false;
   {
@@ -414,7 +414,7 @@ void ShardRunner::hold_spill(const SpillJob& job, const Error& error) {
 
 void ShardRunner::retry_spills() {
   while (true) {
-    if (give_up_when_stopping()) return;  // The journal has it.
+    if (give_up_when_stopping()) return;  // The journal has the rows.
     std::this_thread::sleep_for(kRetryAfter);
     std::vector<std::uint64_t> held;
     {
@@ -429,7 +429,7 @@ void ShardRunner::retry_spills() {
     for (const std::uint64_t bytes : held) take_result(SpillBrought{bytes});
     const std::scoped_lock lock(held_spills_mutex_);
     held_spills_.erase(held_spills_.begin(), held_spills_.begin() + std::ssize(held));
-    // What was held in the meantime is tried again.
+    // Spills that were held in the meantime are retried.
     if (held_spills_.empty()) break;
   }
   note_store_full(false);
@@ -464,7 +464,7 @@ bool ShardRunner::give_up_when_stopping() {
 
 void ShardRunner::run_checkpoint(const std::shared_ptr<const CheckpointJob>& shared) {
   const CheckpointJob& job = *shared;
-  // Through the buffer: what it holds belongs to the checkpoint.
+  // Through the buffer, because held rows belong to the checkpoint.
   const Status done = run_checkpoint_job(spills_, job);
   if (!done.has_value()) {
     if (!std::exchange(checkpoint_fails_, true)) {

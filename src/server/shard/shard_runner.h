@@ -23,13 +23,13 @@ namespace baton {
 /// Runs one Shard with real threads:
 ///
 ///   deciding     owns the Shard: takes what waits, decides a round, appends it
-///   releasing    fsyncs what was appended, then lets out what rested on it
+///   releasing    fsyncs what was appended, then releases the effects that depend on it
 ///   store        spills and reads rows, in order
-///   spill        brings to the disk, when it has room again, what the store held in memory
+///   spill        writes rows held in memory to the store, when the disk has room again
 ///   checkpoint   writes sealed deltas
 ///   keeper       prepares and trims journal segments
 ///
-/// While one round is being fsynced the next is decided, and waits for the one after that: so under
+/// While one round is being fsynced the next is decided, and then waits for that fsync. So under
 /// load rounds grow, and share fsyncs.
 class ShardRunner {
  public:
@@ -40,8 +40,8 @@ class ShardRunner {
     const BrokerClock& clock;
     FsyncMode fsync;
     std::uint64_t small_round_bytes = Shard::kSmallRoundBytes;
-    /// The log has become another node's: this runner decides no more, and is to be stopped. Called
-    /// by one of its threads.
+    /// The log belongs to another node now: this runner decides nothing more, and must be stopped.
+    /// Called by one of its threads.
     std::function<void()> deposed = {};
   };
 
@@ -50,13 +50,13 @@ class ShardRunner {
   ShardRunner& operator=(const ShardRunner&) = delete;
   ~ShardRunner();
 
-  /// Starts the threads. Only then may anybody submit.
+  /// Starts the threads. Calls may be submitted only after it.
   void start();
   bool submit(std::unique_ptr<Call>& call, Broker::Admission admission);
-  /// Makes a checkpoint of everything that was submitted before, and waits for it.
+  /// Makes a checkpoint of everything submitted before, and waits for it.
   Status checkpoint();
-  /// Takes no more calls; does those it has, makes a last checkpoint, ends its threads. One that
-  /// was deposed drops its calls instead, and all that it has in memory. Idempotent.
+  /// Takes no more calls; completes those it has, makes a last checkpoint, and ends its threads. A
+  /// deposed runner drops its calls instead, and everything in memory. Idempotent.
   void stop();
   [[nodiscard]] ShardStats stats() const;
   [[nodiscard]] Position durable() const { return Position{durable_.load()}; }
@@ -70,7 +70,7 @@ class ShardRunner {
   void run_round(std::vector<StoreResult> results);
   void hold(Held held);
   std::uint64_t serve_checkpoints(std::uint64_t wanted);
-  /// With the inbox's mutex held.
+  /// Called with the inbox's mutex held.
   void publish(std::uint64_t made);
   void start_checkpoint();
   void keep_room();
@@ -79,7 +79,7 @@ class ShardRunner {
   void release();
   std::optional<std::deque<Held>> take_held(Duration patience);
   bool sync_needed(const std::deque<Held>& batch) const;
-  /// False when the shard is not this node's any more.
+  /// False if the shard no longer belongs to this node.
   bool sync();
   Result<Position> sync_log();
   void sync_partitions(const std::deque<Held>& batch);
@@ -102,7 +102,7 @@ class ShardRunner {
   std::atomic<std::uint64_t> durable_;
   std::atomic<std::uint64_t> checkpointed_;
 
-  // What others leave for the deciding thread.
+  // What other threads leave for the deciding thread.
   mutable std::mutex inbox_mutex_;
   std::condition_variable inbox_wake_;
   std::condition_variable checkpoint_wake_;
@@ -113,10 +113,10 @@ class ShardRunner {
   std::shared_ptr<const CheckpointJob> checkpoint_given_up_;
   std::uint64_t checkpoints_wanted_ = 0;
   std::uint64_t checkpoints_made_ = 0;
-  bool inbox_news_ = false;  // Something else than calls: durability, room, a checkpoint.
+  bool inbox_news_ = false;  // Something other than calls: durability, room, a checkpoint.
   bool stopping_ = false;
   bool deposed_ = false;
-  // Why the journal's next segment cannot be made; and whether the disk has no room for the
+  // Why the journal's next segment cannot be created; and whether the disk has no room for the
   // checkpoint's rows.
   Shard::Shortage journal_shortage_ = Shard::Shortage::none;
   bool store_full_ = false;
@@ -126,13 +126,13 @@ class ShardRunner {
   std::optional<std::uint64_t> last_checkpoint_;
   ShardStats published_;
 
-  // What the deciding thread leaves for the releasing one.
+  // What the deciding thread leaves for the releasing thread.
   std::mutex held_mutex_;
   std::condition_variable held_wake_;
   std::condition_variable held_taken_;
   std::deque<Held> held_;
   bool held_end_ = false;
-  bool held_void_ = false;  // Nothing that is held will be let out.
+  bool held_void_ = false;  // Held effects will not be released.
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<std::uint64_t> sync_ns_{0};
   LatencyHistogram journal_syncs_;
@@ -140,15 +140,16 @@ class ShardRunner {
   std::atomic<std::uint64_t> checkpoint_failures_{0};
   Instant synced_at_;
 
-  // The deciding thread's own.
+  // Only for the deciding thread.
   std::deque<std::unique_ptr<Call>> calls_;
   std::uint64_t asked_ = 0;
   std::uint64_t asked_seal_ = 0;
   std::atomic<bool> checkpoint_waits_{false};
 
-  bool checkpoint_fails_ = false;  // The checkpoint worker's own.
+  bool checkpoint_fails_ = false;  // Only for the checkpoint worker.
 
-  // Spills that wait in the buffer for room on the disk, in bytes: for those who retry.
+  // Spills that wait in the buffer for room on the disk, in bytes: for the thread that retries
+  // them.
   SpillBuffer spills_;
   std::mutex held_spills_mutex_;
   std::vector<std::uint64_t> held_spills_;

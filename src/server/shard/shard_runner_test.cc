@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-/// A local log that can answer as one that several nodes share.
+/// A local log that can return the errors of a shared one.
 class AnsweringLog final : public ShardLog {
  public:
   explicit AnsweringLog(std::unique_ptr<ShardLog> log) : log_(std::move(log)) {}
@@ -86,7 +86,8 @@ class ShardRunnerTest : public testing::Test {
     runner_->start();
   }
 
-  /// A queue is being created: the future hears when it is durable, or that the call was dropped.
+  /// Creates a queue: the future gets the command once it is durable, or breaks if the call was
+  /// dropped.
   std::future<Command> create(const std::string& queue) {
     std::promise<Command> promise;
     auto done = promise.get_future();
@@ -100,7 +101,8 @@ class ShardRunnerTest : public testing::Test {
   static void expect_dropped(std::future<Command>& done) {
     EXPECT_THROW(static_cast<void>(done.get()), std::future_error);
   }
-  /// The log is another node's: nothing is confirmed, the process lives, and the runner can stop.
+  /// The log belongs to another node: nothing is confirmed, the process lives, and the runner can
+  /// stop.
   void expect_deposed(std::future<Command>& done) {
     deposed_.get_future().wait();
     auto later = create("later");

@@ -16,7 +16,7 @@ struct StreamStats {
   std::uint64_t duplicates = 0;
   std::uint64_t refused = 0;
   std::uint64_t partitions_read_only = 0;
-  std::uint64_t damages = 0;  // That readers met.
+  std::uint64_t damages = 0;  // Found by readers.
   CoordinatorTotals groups;
 };
 
@@ -29,7 +29,7 @@ struct KvStats {
 /// Numbers of one shard since its start, for metrics. Read from any thread.
 struct ShardStats {
   std::uint64_t rounds = 0;
-  std::uint64_t journal_bytes = 0;         // Written.
+  std::uint64_t journal_bytes = 0;         // Bytes written.
   std::uint64_t journal_bytes_behind = 0;  // What a recovery would read now.
   std::uint64_t syncs = 0;
   std::uint64_t sync_ns = 0;
@@ -39,7 +39,7 @@ struct ShardStats {
   std::uint64_t checkpoint_failures = 0;
   std::uint64_t spilled_messages = 0;
   std::uint64_t refills = 0;
-  std::uint64_t rows_missing = 0;  // Rows that should be in the checkpoint and are not: damage.
+  std::uint64_t rows_missing = 0;  // Rows that are missing from the checkpoint: damage.
   std::uint64_t commands_waiting = 0;
   std::uint64_t payload_bytes = 0;  // In memory.
   std::uint64_t enqueued = 0;

@@ -28,7 +28,7 @@ class Inbox final : public ConsumerSink {
   std::vector<Delivery> got;
 };
 
-/// A call whose command the test reads after its end.
+/// A call whose command the test reads after completion.
 class TestCall final : public Call {
  public:
   TestCall(QueueCommand wanted, std::vector<QueueCommand>& ended)
@@ -39,7 +39,7 @@ class TestCall final : public Call {
   std::vector<QueueCommand>& ended_;
 };
 
-/// A shard on a fake disk and store, whose rounds and clock the test drives by hand.
+/// A shard on a fake disk and store, with rounds and a clock that the test drives.
 class ShardTest : public testing::Test {
  protected:
   void start() {
@@ -61,7 +61,8 @@ class ShardTest : public testing::Test {
     calls_.push_back(std::make_unique<TestCall>(std::move(command), ended_));
   }
 
-  /// One round, made durable and released. What it wants of the store is done before the next.
+  /// Runs one round, makes it durable and releases it. Its work on the store is done before the
+  /// next round.
   void round() {
     Held held = shard_->round(calls_, std::exchange(results_, {}), now_);
     ASSERT_TRUE(log_->sync().has_value());
@@ -116,7 +117,7 @@ class ShardTest : public testing::Test {
   Instant now_ = kStart;
 };
 
-// A round has room for deadlines however many calls wait for the next one.
+// A round has room for deadlines, however many calls wait for the next one.
 TEST_F(ShardTest, LeasesExpireWhileMoreCallsWaitThanARoundTakes) {
   options_.round_bytes = 4096;
   start();
@@ -140,7 +141,8 @@ TEST_F(ShardTest, LeasesExpireWhileMoreCallsWaitThanARoundTakes) {
   EXPECT_EQ(again.attempt, 2U);
 }
 
-// Only a broker that starts can be purged: what recovery has no room to spill waits in memory.
+// A broker must start before queues can be purged: rows that recovery has no room to spill wait in
+// memory.
 TEST_F(ShardTest, AFullStoreDoesNotKeepAShardFromStarting) {
   options_.machine.payload_budget_bytes = 64 * 1024;
   start();
@@ -166,7 +168,7 @@ TEST_F(ShardTest, AFullStoreDoesNotKeepAShardFromStarting) {
   EXPECT_EQ(shard_->stats().rows_missing, 0U);
 }
 
-// Acks and purges make room only once a checkpoint has let go of their journal.
+// Acks and purges make room only once a checkpoint has released their journal.
 TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
   start();
   create("q");
@@ -180,7 +182,7 @@ TEST_F(ShardTest, OnAFullDiskACheckpointComesSoon) {
   EXPECT_TRUE(shard_->next_checkpoint(log_->next(), now_).has_value());
 }
 
-// What is removed while the disk has no room must not be written first, or there never is any.
+// Rows that are removed while the disk is full must not be written first, or the disk stays full.
 TEST_F(ShardTest, ACheckpointThatIsGivenUpGoesIntoTheNextOne) {
   start();
   create("q");
@@ -213,7 +215,7 @@ TEST_F(ShardTest, ACheckpointThatIsGivenUpGoesIntoTheNextOne) {
   EXPECT_EQ(described.description.stats.ready + described.description.stats.leased, 2U);
 }
 
-// The journal's segments bound a round: a command that no round can hold ends alone, not the
+// The journal's segments bound a round: a command that no round can hold fails alone, not the
 // broker.
 TEST_F(ShardTest, AnAdditionLargerThanARoundIsRefusedAndOthersTakeRoundsOfTheirOwn) {
   start();  // With segments of 16 MiB.

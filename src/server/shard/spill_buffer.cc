@@ -10,7 +10,7 @@ namespace {
 
 bool before(const Row& one, const Row& other) { return one.key < other.key; }
 
-/// As much of `rows` as the range allows: at least one.
+/// Cuts `rows` to the range's limits: at least one row stays.
 void cut(std::vector<Row>& rows, const RowRange& range) {
   std::size_t bytes = 0;
   std::size_t count = 0;
@@ -65,7 +65,7 @@ Status SpillBuffer::flush() {
   const RowBatch batch = all_held();
   if (batch.empty()) return {};
   BATON_TRY_STATUS(store_.spill(batch));
-  // Readers see these rows twice until here, and in either place the same.
+  // Until here readers see these rows twice, with equal contents.
   forget(batch);
   return {};
 }
@@ -102,11 +102,11 @@ std::vector<Row> SpillBuffer::held_in(const Range& range) const {
 }
 
 Result<std::vector<Row>> SpillBuffer::scan(const Range& range) const {
-  // Held rows first: one that goes into the store in between is then seen twice and not never.
+  // Held rows first: a row that moves to the store in between is then seen twice, and not missed.
   std::vector<Row> held = range.begin < range.end ? held_in(range) : std::vector<Row>{};
   BATON_TRY(std::vector<Row> stored, store_.scan(range));
   if (held.empty()) return stored;
-  // A scan may end early: what lies behind its last row is not known then.
+  // A scan may end early: rows after its last one are unknown then.
   Range rest = range;
   if (!stored.empty()) rest.begin = stored.back().key + '\0';
   rest.rows_max = 1;

@@ -15,25 +15,26 @@
 
 namespace baton {
 
-/// A store that holds in memory what its disk has no room for, and shows it to readers as if it
-/// were there: deliveries do not wait for a disk that is full. Thread-safe, as the store under it.
+/// A store that holds in memory the rows that its disk has no room for, and shows them to readers
+/// as if they were stored: deliveries do not wait for a full disk. Thread-safe, as the store under
+/// it.
 ///
-/// A commit takes along what is held and what it does not erase itself: so the checkpoint of a
-/// queue that was drained needs no room for the messages that are gone.
+/// A commit includes the held rows that it does not erase itself: so the checkpoint of a drained
+/// queue needs no room for messages that are gone.
 ///
-/// Invariant: a row is in the store, or held, from the moment that spill() was called with it.
+/// Invariant: from the call of spill() on, a row is in the store or held.
 class SpillBuffer final : public CheckpointStore {
  public:
   explicit SpillBuffer(CheckpointStore& store) : store_(store) {}
 
   Status commit(const RowBatch& batch) override;
-  /// Fails when the rows are held now and not in the store. They are not to be spilled again:
-  /// flush() does that.
+  /// Fails if the rows are now held and not in the store. They must not be spilled again: flush()
+  /// does that.
   Status spill(const RowBatch& batch) override;
   Result<std::optional<std::string>> get(Table table, std::string_view key) const override;
   Result<std::vector<Row>> scan(const Range& range) const override;
 
-  /// Tries to bring what is held into the store.
+  /// Tries to write the held rows to the store.
   Status flush();
 
  private:
@@ -45,10 +46,10 @@ class SpillBuffer final : public CheckpointStore {
   [[nodiscard]] std::vector<Row> held_in(const Range& range) const;
 
   CheckpointStore& store_;
-  // Held while the store is written: what a commit erases must not be put back by a flush that
-  // began before it.
+  // Held while the store is written: a flush that began before a commit must not restore what the
+  // commit erases.
   std::mutex writes_;
-  mutable std::mutex mutex_;  // Taken after it.
+  mutable std::mutex mutex_;  // Locked after writes_.
   std::map<Place, std::string> held_;
 };
 

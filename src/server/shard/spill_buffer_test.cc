@@ -37,7 +37,7 @@ class SpillBufferTest : public testing::Test {
   SpillBuffer buffer_{store_};
 };
 
-// A consumer must get what lies behind rows that the disk has no room for.
+// A consumer must get messages behind rows that the disk has no room for.
 TEST_F(SpillBufferTest, WhatTheDiskDoesNotTakeIsReadAllTheSame) {
   ASSERT_TRUE(buffer_.spill(rows({1, 3, 5})).has_value());
   media_->set_disk_full(true);
@@ -56,7 +56,7 @@ TEST_F(SpillBufferTest, WithRoomItGoesToTheStore) {
   EXPECT_FALSE(buffer_.spill(rows({1, 2})).has_value());
   EXPECT_FALSE(buffer_.flush().has_value());
   media_->set_disk_full(false);
-  // Those that came first go first.
+  // The oldest rows go first.
   EXPECT_FALSE(buffer_.spill(rows({3})).has_value());
   EXPECT_TRUE(buffer_.flush().has_value());
   EXPECT_EQ(keys(store_.scan(range()).value()), "001 002 003 ");
@@ -88,7 +88,7 @@ TEST_F(SpillBufferTest, PagesMissNothing) {
   }
 }
 
-// The checkpoint of a drained queue must not need room for what was drained.
+// The checkpoint of a drained queue must not need room for the drained messages.
 TEST_F(SpillBufferTest, ACommitTakesAlongWhatIsHeldButNotWhatItErases) {
   media_->set_disk_full(true);
   EXPECT_FALSE(buffer_.spill(rows({1, 2, 3, 4})).has_value());
@@ -100,7 +100,7 @@ TEST_F(SpillBufferTest, ACommitTakesAlongWhatIsHeldButNotWhatItErases) {
   ASSERT_TRUE(buffer_.commit(batch).has_value());
   EXPECT_EQ(keys(store_.scan(range()).value()), "001 004 005 ");
   EXPECT_EQ(keys(buffer_.scan(range()).value()), "001 004 005 ");
-  // Nothing is held any more that could come back.
+  // No row is held any more that could come back.
   ASSERT_TRUE(buffer_.flush().has_value());
   EXPECT_EQ(keys(store_.scan(range()).value()), "001 004 005 ");
 }

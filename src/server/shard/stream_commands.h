@@ -16,14 +16,14 @@
 #include "server/shard/stream_partition.h"
 #include "storage/log/partition_log.h"
 
-/// What can be asked of the streams of a shard. The stream's name says which shard.
+/// What can be asked of the streams of a shard. The stream's name determines the shard.
 namespace baton {
 
-/// How far a group is in one partition.
+/// A group's progress in one partition.
 struct GroupProgress {
   std::string group;
   std::optional<GroupOffset> offset;
-  std::uint64_t lag = 0;  // Records from there (or from the first) to the end.
+  std::uint64_t lag = 0;  // Records from that offset (or from the first) to the end.
 };
 struct StreamDescription {
   struct Partition {
@@ -59,15 +59,15 @@ struct DescribeStreamCommand {
   std::optional<Error> error;
   StreamDescription description;
 };
-/// Of one shard.
+/// Lists the streams of one shard.
 struct ListStreamsCommand {
   std::string stream;  // A prefix.
-  std::string after;   // Only names behind this one.
+  std::string after;   // Only names after this one.
   std::size_t streams_max = std::numeric_limits<std::size_t>::max();
-  // No stream is begun when those before it have as many partitions.
+  // No further stream is added once those before it have this many partitions.
   std::size_t partitions_max = std::numeric_limits<std::size_t>::max();
   std::vector<StreamDescription> descriptions;
-  bool more = false;  // There are streams behind the last one described.
+  bool more = false;  // There are streams after the last one described.
 };
 
 struct StartProducerCommand {
@@ -81,17 +81,17 @@ struct NewBatch {
   PartitionNumber partition;
   std::string bytes;  // One record batch.
 };
-/// A record without a batch: the shard puts one together.
+/// A record without a batch: the shard puts records together into batches.
 struct NewRecord {
   std::optional<std::string> key;
   std::optional<std::string> value;
   std::vector<std::pair<std::string, std::optional<std::string>>> headers;
-  std::optional<TimestampMs> timestamp;      // None: now.
-  std::optional<PartitionNumber> partition;  // None: by the key, or without a key any.
+  std::optional<TimestampMs> timestamp;      // nullopt: now.
+  std::optional<PartitionNumber> partition;  // nullopt: by the key; without a key, any.
 };
 struct BatchOutcome {
   PartitionNumber partition;
-  Offset offset{-1};  // Of the first record; -1 for a duplicate too old to know.
+  Offset offset{-1};  // Of the first record; -1 for a duplicate that is too old to know.
   bool duplicate = false;
   std::optional<Error> error;
 };
@@ -103,7 +103,7 @@ struct AppendCommand {
   std::vector<BatchOutcome> record_outcomes;  // Of the records.
 };
 
-/// Gives readers what they read from.
+/// Gives readers access to a partition.
 struct OpenPartitionCommand {
   std::string stream;
   PartitionNumber partition;
@@ -111,8 +111,8 @@ struct OpenPartitionCommand {
   std::shared_ptr<StreamPartition> opened;
 };
 
-/// Where a connection hears of its seats. Called by the shard's releasing thread, in order, for
-/// what is durable; must not block.
+/// Receives a connection's seats. Called by the shard's releasing thread, in order, for durable
+/// changes; must not block.
 class SeatSink {
  public:
   SeatSink() = default;
@@ -121,16 +121,16 @@ class SeatSink {
   virtual ~SeatSink() = default;
 
   virtual void told(const CoordinatorEffects::Effect& effect) = 0;
-  /// Until when its client may be at work, as far as the broker has heard; none: it has no lease.
+  /// Until when its client may be working, as far as the broker knows; nullopt if it has no lease.
   [[nodiscard]] virtual std::optional<Instant> lease_until() const { return std::nullopt; }
 };
 
-/// Adds a subscription to the group at each of its partitions. All of them, or none.
+/// Adds a subscription to the group at each of its partitions: at all of them, or at none.
 struct SubscribeCommand {
   struct Subscribed {
     PartitionNumber partition;
     std::shared_ptr<StreamPartition> opened;
-    std::optional<GroupOffset> offset;  // That the group has stored.
+    std::optional<GroupOffset> offset;  // The offset that the group has stored.
   };
   std::string stream;
   std::vector<PartitionNumber> partitions;  // Empty = all.
@@ -139,8 +139,8 @@ struct SubscribeCommand {
   MemberId member;
   Ticket ticket;
   std::string owner;
-  std::optional<Handover> handover{};  // None: what the group has.
-  bool has_lease = false;              // The connection sends heartbeats.
+  std::optional<Handover> handover{};  // nullopt: the group's.
+  bool has_lease = false;              // Whether the connection sends heartbeats.
   std::shared_ptr<SeatSink> sink;
   std::optional<Error> error;
   std::vector<Subscribed> subscribed;
@@ -158,12 +158,12 @@ struct StepDownReplyCommand {
   MemberId member;
   Generation generation;
 };
-/// Of every shard that the connection had subscriptions in.
+/// Sent to every shard in which the connection had subscriptions.
 struct ConnectionDownCommand {
-  std::string stream;  // Any of that shard.
+  std::string stream;  // Any stream of that shard.
   ConnectionId connection;
-  /// It broke, and its client may be at work until then; none: the client works no more, or has no
-  /// lease.
+  /// Set if the connection broke and its client may be working until then; nullopt if the client
+  /// has stopped, or has no lease.
   std::optional<Instant> lease_until{};
 };
 
@@ -182,7 +182,7 @@ struct QueryOffsetCommand {
   Generation generation;
 };
 
-/// Moves a group without consumers: all of `moves`, or none.
+/// Sets the offsets of a group without consumers: all of `moves`, or none.
 struct SetGroupOffsetsCommand {
   struct Move {
     PartitionNumber partition;
@@ -199,15 +199,15 @@ struct SetGroupOffsetsCommand {
 struct GroupReport {
   GroupDescription description;
   std::uint64_t lag = 0;
-  std::shared_ptr<StreamPartition> partition;  // Null when it was never used.
+  std::shared_ptr<StreamPartition> partition;  // Null if the partition was never used.
 };
-/// Of one shard.
+/// Lists the groups of one shard.
 struct ListGroupsCommand {
   std::string stream;  // Empty = all.
   std::optional<GroupId> after;
   std::size_t groups_max = std::numeric_limits<std::size_t>::max();
   std::vector<GroupReport> groups;
-  bool more = false;  // There are groups behind the last one reported.
+  bool more = false;  // There are groups after the last one reported.
 };
 /// One group at all partitions of its stream.
 struct GroupCommand {

@@ -5,12 +5,12 @@
 
 #include "server/shard/stream_shard.h"
 
-/// Groups of a StreamShard: who reads, who has the seat, and how far they are.
+/// The groups of a StreamShard: their consumers, seats and offsets.
 namespace baton {
 namespace {
 
-/// A stream with one partition is simple: its first consumer keeps the seat. With several, the
-/// seats spread by the partition's number.
+/// In a stream with one partition the first consumer keeps the seat. With several partitions, the
+/// seats are spread by the partition's number.
 PartitionIndex index_of(const StreamInfo& stream, PartitionNumber partition) {
   return stream.partitions() == 1 ? kSimple
                                   : PartitionIndex{static_cast<std::int32_t>(partition.value)};
@@ -57,7 +57,7 @@ Status StreamShard::subscribe(SubscribeCommand& command, Instant now) {
     }
     part.offset = *offset;
   }
-  // Only now: of a connection without a subscription nobody says when it closes.
+  // Only now, because the end of a connection without a subscription is never reported.
   sinks_[command.member.connection] = command.sink;
   return {};
 }
@@ -128,11 +128,11 @@ void StreamShard::on(QueryOffsetCommand& command, Instant /*now*/) {
   }
 }
 
-/// Fails when one of the moves cannot be made; otherwise says where the group is now.
+/// Fails if one of the moves is not possible; otherwise fills in the group's present offsets.
 Status StreamShard::check_moves(SetGroupOffsetsCommand& command, Instant now) {
   BATON_TRY(const StreamInfo* const stream, catalog_.find(command.stream));
-  // Of any partition: a consumer that comes to one of them tomorrow must not find it moved under
-  // another that works today.
+  // For any partition: a consumer that joins one partition later must not find it moved while
+  // another consumer works today.
   for (std::uint32_t number = 0; number < stream->partitions(); ++number) {
     const auto* group = coordinator_.find({command.stream, number, command.group});
     if (group == nullptr || group->consumers.empty()) continue;
@@ -172,7 +172,7 @@ void StreamShard::on(SetGroupOffsetsCommand& command, Instant now) {
                                    .offset = move.offset,
                                    .may_rewind = true},
                                   now);
-    // Only a shard that is full of groups refuses now.
+    // Only a shard with too many groups refuses now.
     if (!stored.has_value()) {
       command.error = stored.error();
       return;
@@ -181,7 +181,7 @@ void StreamShard::on(SetGroupOffsetsCommand& command, Instant now) {
 }
 
 void StreamShard::on(ListGroupsCommand& command, Instant /*now*/) {
-  // One more than wanted tells whether there are more.
+  // Asks for one more than wanted, which tells whether there are more.
   const std::size_t asked = std::max(command.groups_max, command.groups_max + 1);
   for (GroupDescription& group : coordinator_.list(command.stream, command.after, asked)) {
     command.more = command.groups.size() == command.groups_max;
@@ -210,14 +210,14 @@ void StreamShard::on(GroupCommand& command, Instant now) {
     return;
   }
   for (const GroupId& group : groups) {
-    // Evaluating may have left nobody, and nothing worth keeping.
+    // The evaluation may have left a group without consumers and without anything worth keeping.
     if (auto description = coordinator_.describe(group); description.has_value()) {
       command.partitions.push_back(report(*std::move(description)));
     }
   }
 }
 
-/// All of them, or none.
+/// Changes all groups, or none.
 Status StreamShard::change(const std::vector<GroupId>& groups, GroupCommand::What what,
                            Instant now) {
   if (what == GroupCommand::What::evaluate) {
@@ -226,7 +226,7 @@ Status StreamShard::change(const std::vector<GroupId>& groups, GroupCommand::Wha
     }
   }
   if (what != GroupCommand::What::forget) return {};
-  // The one that refuses comes first: after it nothing has changed.
+  // A group that refuses is found first, before anything has changed.
   const auto busy = std::ranges::find_if(groups, [this](const GroupId& group) {
     return !coordinator_.find(group)->consumers.empty();
   });
@@ -242,8 +242,8 @@ void StreamShard::collect_seats() {
           if constexpr (requires { told.member; }) {
             return &told.member;
           } else {
-            // Watches and timers: this process is the only node, its connections say themselves
-            // when they close, and expire() looks after the timers.
+            // Watches and timers need nothing: this process is the only node, its connections
+            // report their own end, and expire() handles the timers.
             return nullptr;
           }
         },

@@ -27,9 +27,9 @@ void StreamPartition::publish_all() {
 
 bool StreamPartition::wait(Offset offset, const std::weak_ptr<PartitionWaiter>& waiter) {
   const std::scoped_lock lock(mutex_);
-  // Asked under the lock: what is published after this finds the waiter.
+  // Checked under the lock: a publication after this finds the waiter.
   if (closed() || reader().next() > offset) return false;
-  // Of a partition that does not grow, those that are gone would gather for ever.
+  // In a partition that does not grow, waiters that are gone would accumulate for ever.
   if (waiters_.size() >= prune_at_) {
     std::erase_if(waiters_, [](const auto& waiting) { return waiting.expired(); });
     prune_at_ = std::max(kPruneAtMin, 2 * waiters_.size());

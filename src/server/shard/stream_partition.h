@@ -13,7 +13,7 @@
 
 namespace baton {
 
-/// Wants to know when there is more to read.
+/// Is woken when there is more to read.
 class PartitionWaiter {
  public:
   PartitionWaiter() = default;
@@ -21,15 +21,15 @@ class PartitionWaiter {
   PartitionWaiter& operator=(const PartitionWaiter&) = delete;
   virtual ~PartitionWaiter() = default;
 
-  /// From any thread; must not block.
+  /// Called from any thread; must not block.
   virtual void wake() = 0;
 };
 
-/// One partition: the log that its shard writes, and the readers that wait for more of it.
+/// One partition: the log that its shard writes, and the readers that wait for more records.
 ///
-/// Threads: log() belongs to the shard's deciding thread. sync() is for its releasing thread. The
-/// rest is for everybody; readers share a lock with each other and with the releasing thread for as
-/// long as it takes to note who waits, and none with the thread that writes.
+/// Threads: log() belongs to the shard's deciding thread, sync() to its releasing thread. Any
+/// thread may call the rest. Readers share a lock with each other and with the releasing thread,
+/// only while a waiter is registered or woken; they share no lock with the thread that writes.
 class StreamPartition {
  public:
   StreamPartition(StreamId stream, PartitionNumber number, std::unique_ptr<PartitionLog> log);
@@ -38,20 +38,20 @@ class StreamPartition {
   [[nodiscard]] StreamId stream() const { return stream_; }
   [[nodiscard]] PartitionNumber number() const { return number_; }
 
-  /// Makes everything appended before the call durable, and lets readers see it.
+  /// Makes everything appended before the call durable and visible to readers.
   Status sync();
   /// Every record before it is durable.
   [[nodiscard]] Offset synced_end() const { return Offset{synced_end_.load()}; }
-  /// Lets readers see everything appended so far, durable or not.
+  /// Makes everything appended so far visible to readers, durable or not.
   void publish_all();
 
   [[nodiscard]] PartitionReader reader() const { return log_->reader(); }
-  /// Has `waiter` woken once, when there is something at `offset` or the partition is gone. False
-  /// when that is so already.
+  /// Wakes `waiter` once, when there is a record at `offset` or the partition is closed. False if
+  /// that is already so.
   bool wait(Offset offset, const std::weak_ptr<PartitionWaiter>& waiter);
-  /// Waiters that are remembered, gone ones among them.
+  /// The number of registered waiters, including those that are gone.
   [[nodiscard]] std::size_t waiters();
-  /// The stream was deleted: nothing more will come.
+  /// The stream was deleted: no more records will come.
   void close();
   [[nodiscard]] bool closed() const { return closed_.load(); }
 

@@ -9,17 +9,17 @@
 #include "core/stream/records.h"
 #include "server/shard/stream_shard.h"
 
-/// Plain records: a StreamShard puts them into batches, as a producer would.
+/// Plain records: a StreamShard puts them into batches, as a producer does.
 namespace baton {
 namespace {
 
-/// The batches of one partition, as they are put together.
+/// Makes the batches of one partition.
 class BatchMaker {
  public:
   BatchMaker(PartitionNumber partition, std::size_t bytes_max)
       : partition_(partition), builder_(bytes_max) {}
 
-  /// Adds the record, after the batch before it if that is full.
+  /// Adds the record; if the present batch is full, to a new one.
   Status add(const Record& record, std::size_t place, AppendCommand& made) {
     Status added = builder_.add(record);
     if (!added.has_value() && added.error().code == Errc::resource_exhausted && !builder_.empty()) {
@@ -39,7 +39,7 @@ class BatchMaker {
     return {};
   }
 
-  /// Tells each record what became of its batch.
+  /// Gives each record the outcome of its batch.
   void tell(const AppendCommand& made, std::vector<BatchOutcome>& outcomes) const {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
       const BatchOutcome& outcome = made.outcomes[numbers_[i]];
@@ -55,14 +55,14 @@ class BatchMaker {
  private:
   PartitionNumber partition_;
   BatchBuilder builder_;
-  std::vector<std::size_t> places_;                // Of the records in the batch being made.
-  std::vector<std::vector<std::size_t>> batches_;  // Of those in the batches made,
-  std::vector<std::size_t> numbers_;               // and which ones those are.
+  std::vector<std::size_t> places_;                // Of the records in the present batch.
+  std::vector<std::vector<std::size_t>> batches_;  // Of the records in the finished batches,
+  std::vector<std::size_t> numbers_;               // and the indexes of those batches.
 };
 
 }  // namespace
 
-/// What would spoil the whole batch, with the records of others in it.
+/// Checks for errors that would spoil the whole batch, with the records of other calls in it.
 Status StreamShard::check_record(const StreamInfo& stream, PartitionNumber partition,
                                  TimestampMs timestamp, Instant now) {
   if (partition.value >= stream.partitions()) return no_such_partition(stream, partition);

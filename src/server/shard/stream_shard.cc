@@ -14,7 +14,7 @@
 namespace baton {
 namespace {
 
-/// What a batch that was not stored is told, or nothing for one that was.
+/// The error of a batch that was not stored; nullopt for one that was.
 std::optional<Error> refusal_of(const AppendOutcome& outcome) {
   switch (outcome.verdict) {
     case ProducerVerdict::append:
@@ -27,14 +27,14 @@ std::optional<Error> refusal_of(const AppendOutcome& outcome) {
   return Error{Errc::internal, "a verdict without a meaning"};
 }
 
-/// A state that passes: descriptors come back when connections go.
+/// A temporary error: descriptors are freed when connections end.
 Error too_many_files(const Error& error) {
   return {Errc::unavailable,
           fmt::format("the broker has as many files open as it may (too many open files): {}",
                       error.text)};
 }
 
-/// What the producer is told. Ends the process when what the disk holds is no longer known.
+/// The error for the producer. Ends the process if the contents of the disk are unknown.
 Error refusal_of_append(const Error& error) {
   switch (error.code) {
     case Errc::resource_exhausted: return too_many_files(error);
@@ -50,7 +50,7 @@ bool is_duplicate(const AppendOutcome& outcome) {
          outcome.verdict == ProducerVerdict::old_duplicate;
 }
 
-/// The good batches of those at `places`, and which they are; the others are told what is wrong.
+/// The valid batches among those at `places`, and their places; fills in errors for the others.
 std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> check_batches(
     AppendCommand& command, std::span<const std::size_t> places, const BatchRules& rules,
     Instant now) {
@@ -120,13 +120,13 @@ Status StreamShard::apply_1(FactOwner owner, Decoder& in, AppliedRows& /*rows*/,
   return {};
 }
 
-/// Stores what another node appended: the same bytes at the same offset, or this copy is not one.
+/// Stores what another node appended: the same bytes at the same offset, or the copy is wrong.
 Status StreamShard::store(const BatchAppended& fact, Instant now) {
   const StreamInfo* const stream = catalog_.find(fact.stream);
   if (stream == nullptr) return Error{Errc::store_corrupt, "records of a stream that is unknown"};
   BATON_TRY(const auto partition, open(*stream, fact.partition, now));
   const Offset end = partition->log().next();
-  // The files may be ahead of the checkpoint that the rounds are applied to.
+  // The files may be ahead of the checkpoint to which the rounds are applied.
   if (fact.base_offset < end) return {};
   BATON_TRY(const CheckedBatch batch,
             check_batch(fact.bytes, {.bytes_max = stream->settings.batch_bytes_max}, now));
@@ -154,10 +154,10 @@ Status StreamShard::start(std::uint64_t boot, RoundFacts& facts, Instant now) {
     for (std::uint32_t number = 0; number < stream.partitions(); ++number) {
       const PartitionNumber partition{number};
       BATON_TRY(const bool used, log_.has_partition({id, partition}));
-      // One that nobody has used yet is made by its first use.
+      // An unused partition is created by its first use.
       if (!used && stream.synced[number] == Offset{0}) continue;
       BATON_TRY(const auto opened, open(stream, partition, now));
-      // What opening found is durable now: from here on, its loss is damage.
+      // Everything found at opening is durable now: from here on, its loss is damage.
       note_synced({id, partition}, opened->synced_end());
     }
   }
@@ -174,14 +174,14 @@ void StreamShard::remove_files(StreamId stream, std::uint32_t partitions) {
   }
 }
 
-/// A group can be ahead of a log that lost its unsynced tail: under `interval` and `never`, that is
-/// what was chosen. Left there, it would skip the records that come next.
+/// A group can be ahead of a log that lost its unsynced tail, which `interval` and `never` allow.
+/// At its old offset it would skip the next records.
 void StreamShard::clamp_offsets(Instant now) {
   for (const GroupDescription& group : coordinator_.list("")) {
     const auto stream = catalog_.find(group.group.stream);
     if (!stream.has_value() || !group.offset.has_value()) continue;
     const auto partition = open(**stream, PartitionNumber{group.group.partition}, now);
-    // What a damaged log still holds says nothing about how far the group was.
+    // What is left of a damaged log says nothing about the group's progress.
     if (!partition.has_value() || (*partition)->log().describe().read_only.has_value()) continue;
     const auto next = static_cast<std::uint64_t>((*partition)->log().next().value);
     if (group.offset->value <= next) continue;
@@ -367,15 +367,15 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
   mark_unsynced(*partition, stream, now);
 }
 
-/// Tells those who follow.
+/// Passes the batch to followers.
 void StreamShard::carry(const BatchAppended& fact) { facts_->add(fact, false); }
 
-/// A duplicate waits for the sync as well: its first self may still be on its way to the disk.
+/// A duplicate waits for the sync as well: the first copy may still be on its way to the disk.
 void StreamShard::mark_unsynced(const std::shared_ptr<StreamPartition>& partition,
                                 const StreamInfo& stream, Instant now) {
   const PartitionName key{stream.id, partition->number()};
   const FsyncMode& mode = stream.settings.fsync;
-  // Nobody syncs under `never`: there is nothing to wait for and note.
+  // Under `never` nothing is synced: there is nothing to wait for and note.
   if (mode.kind != FsyncMode::Kind::never) {
     if (to_note_.empty()) note_at_ = now + options_.synced_note_interval;
     to_note_[key] = partition;
@@ -424,7 +424,8 @@ void StreamShard::sync_due(Instant now) {
   }
 }
 
-/// Where rounds carry the records, they are what is durable, and each node's files are its own.
+/// Where rounds carry the records, the rounds are what is durable, and each node's files are its
+/// own.
 void StreamShard::note_synced(const PartitionName& name, Offset end) {
   if (!log_.rounds_carry_records()) catalog_.note_synced(name.stream, name.partition, end);
 }
@@ -452,7 +453,7 @@ void StreamShard::drop_old_segments(Instant now) {
   for (const auto& [key, partition] : partitions_) {
     const StreamInfo* const stream = catalog_.find(key.stream);
     BATON_ASSERT(stream != nullptr);
-    // Also of one that keeps everything: its producers are forgotten here.
+    // Also for a partition that keeps everything, because this forgets old producers.
     const auto dropped = partition->log().drop_old_segments(now);
     if (!dropped.has_value()) {
       spdlog::warn("event=retention_failed stream=\"{}\" partition={} error=\"{}\"", stream->name,

@@ -23,11 +23,12 @@
 
 namespace baton {
 
-/// The streams of one shard: their catalog, their logs, and who has the seats of their groups.
+/// The streams of one shard: their catalog, their logs, and the seats of their groups.
 ///
-/// A partition's segments are its own journal: records never pass through the shard's. That holds
-/// what the catalog and the coordinator say, and each partition's synced end, which is told late: a
-/// log that ends before it is damaged, one that ends behind it is not.
+/// A partition's segments are its own journal: records never pass through the shard's journal. The
+/// shard's journal holds the facts of the catalog and of the coordinator, and each partition's
+/// synced end, which is written late: a log that ends before it is damaged, a log that ends after
+/// it is not.
 class StreamShard final : public ShardMachine {
  public:
   struct Options {
@@ -45,17 +46,17 @@ class StreamShard final : public ShardMachine {
   void seal(CheckpointJob& job) override;
   [[nodiscard]] std::uint64_t changed_bytes() const override;
 
-  /// Opens the logs; removes what deleted streams left behind.
+  /// Opens the logs, and removes what deleted streams left behind.
   Status start(std::uint64_t boot, RoundFacts& facts, Instant now) override;
   [[nodiscard]] Demand demand(const Command& /*command*/) const override { return {}; }
   void refuse(Command& /*command*/, const Error& /*error*/) const override {}
   Progress execute(Command& command, Instant now) override;
-  /// What is due: retention, synced ends, leases of nodes.
+  /// Does what is due: retention, synced ends, leases of nodes.
   bool tick(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;
   void take_effects(Held& held) override;
-  /// Makes every partition durable to its end, and notes that end, so that damage found by the next
-  /// start is not taken for a torn tail.
+  /// Makes every partition durable to its end, and notes that end, so that the next start does not
+  /// take damage for a torn tail.
   Status finish() override;
   void add_stats(ShardStats& stats) const override;
 
@@ -82,7 +83,7 @@ class StreamShard final : public ShardMachine {
   void append_records(const StreamInfo& stream, AppendCommand& command, Instant now);
   [[nodiscard]] static Status check_record(const StreamInfo& stream, PartitionNumber partition,
                                            TimestampMs timestamp, Instant now);
-  /// One partition's part of an AppendCommand: places in `batches`.
+  /// One partition's part of an AppendCommand; `places` are indexes in `batches`.
   void append_to(const StreamInfo& stream, PartitionNumber number,
                  std::span<const std::size_t> places, AppendCommand& command, Instant now);
   Result<std::shared_ptr<StreamPartition>> open(const StreamInfo& stream, PartitionNumber number,
@@ -111,25 +112,25 @@ class StreamShard final : public ShardMachine {
 
   ShardLog& log_;
   Options options_;
-  RoundFacts* facts_ = nullptr;  // Once it decides.
+  RoundFacts* facts_ = nullptr;  // Set once this node decides.
   LeaderEpoch epoch_;
   StreamCatalog catalog_;
   Coordinator coordinator_;
   std::map<PartitionName, std::shared_ptr<StreamPartition>> partitions_;
   std::map<ConnectionId, std::weak_ptr<SeatSink>> sinks_;
-  // Of the round being decided.
+  // Of the present round.
   std::vector<std::shared_ptr<StreamPartition>> unsynced_;
   std::vector<std::pair<std::shared_ptr<SeatSink>, CoordinatorEffects::Effect>> told_;
   std::vector<PartitionName> removed_;
-  // Written since their synced end was last noted.
+  // Partitions written since their synced end was last noted.
   std::map<PartitionName, std::shared_ptr<StreamPartition>> to_note_;
   Instant note_at_ = Instant::never();
-  // Under `interval`: when each is to be synced.
+  // Under `interval`: when each partition must be synced.
   std::map<PartitionName, Instant> sync_at_;
   Instant retention_at_ = Instant::never();
-  std::uint32_t next_spread_ = 0;  // Where records go that may go anywhere.
+  std::uint32_t next_spread_ = 0;  // The partition of the next record that may go to any.
   StreamStats stats_;
-  // Readers count, and may outlive the shard.
+  // Counted by readers, which may outlive the shard.
   std::shared_ptr<std::atomic<std::uint64_t>> damages_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);
 };

@@ -39,7 +39,7 @@ class Sink final : public SeatSink {
   std::vector<CoordinatorEffects::Effect> effects;
 };
 
-/// The streams of a shard on a fake disk, whose rounds and clock the test drives by hand.
+/// The streams of a shard on a fake disk, with rounds and a clock that the test drives.
 class StreamShardTest : public testing::Test {
  protected:
   void SetUp() override { start(); }
@@ -58,7 +58,7 @@ class StreamShardTest : public testing::Test {
     now_ = std::max(now_, shard_->started_at());
     shard_->begin_serving(now_);
   }
-  /// The power goes and comes back.
+  /// The power is cut and comes back.
   void crash() {
     disk_.crash();
     media_->crash();
@@ -208,7 +208,7 @@ TEST_F(StreamShardTest, RecordsOffsetsAndGenerationsSurviveACrash) {
   EXPECT_EQ(append(batch(), 1).offset, Offset{2});
 }
 
-// Under `never` a power loss takes the tail, and with it the ground under the group.
+// Under `never` a power cut may take the tail that the group's offset refers to.
 TEST_F(StreamShardTest, OffsetsPastTheRecoveredEndAreTakenBackToIt) {
   create(1, with_fsync(FsyncMode::Kind::never));
   for (int i = 0; i < 20; ++i) append(batch(5000));
@@ -296,7 +296,7 @@ TEST_F(StreamShardTest, AListOfGroupsSaysWhetherItHasMore) {
 TEST_F(StreamShardTest, FilesOfADeletedStreamGoAtTheNextStartIfTheyCouldNotBefore) {
   create(1);
   append(batch());
-  // The fact is durable, and the power goes before anybody removes a file.
+  // The fact is durable, and the power is cut before a file is removed.
   calls_.push_back(std::make_unique<DoneCall>(
       StreamCommand(DeleteStreamCommand{.stream = "s", .error = {}}), done_));
   Held held = shard_->round(calls_, {}, now_);
@@ -339,7 +339,7 @@ TEST_F(StreamShardTest, UnderIntervalASyncComesWithinTheInterval) {
   EXPECT_EQ(opened->synced_end(), Offset{1});
 }
 
-// There is nothing to note, so there is nothing to wake up for.
+// There is nothing to note, so there is no reason to wake up.
 TEST_F(StreamShardTest, UnderNeverNobodyWaitsForASync) {
   create(1, with_fsync(FsyncMode::Kind::never));
   append(batch());
@@ -407,7 +407,7 @@ TEST_F(StreamShardTest, AProducerThatStartedAgainIsFencedAlsoAfterARestart) {
   EXPECT_EQ(code(append(batch(10, stamp(old, 1))).error), Errc::producer_fenced);
   crash();
   EXPECT_EQ(code(append(batch(10, stamp(old, 1))).error), Errc::producer_fenced);
-  // Also where it has never been.
+  // Also in a partition where the producer has never been.
   EXPECT_EQ(code(append(batch(10, stamp(old, 0)), 1).error), Errc::producer_fenced);
   EXPECT_EQ(append(batch(10, stamp(again, 0)), 1).offset, Offset{0});
 }
@@ -449,7 +449,7 @@ TEST_F(StreamShardTest, PlainRecordsBecomeBatchesAndKnowTheirOffsets) {
   EXPECT_EQ(shard_->stats().streams.batches, 3U);
 }
 
-// They would share a batch, and be refused with it.
+// The records would share a batch, and be refused with it.
 TEST_F(StreamShardTest, ARecordThatIsRefusedDoesNotTakeTheOthersAlong) {
   create(2);
   std::vector<NewRecord> records(4, record());
@@ -465,7 +465,7 @@ TEST_F(StreamShardTest, ARecordThatIsRefusedDoesNotTakeTheOthersAlong) {
   EXPECT_EQ(outcomes[3].offset, Offset{0});
 }
 
-// Records count as batches do for the limit on what waits in front of a shard.
+// Records count like batches for the limit on calls that wait for a shard.
 TEST_F(StreamShardTest, RecordsThatWaitAreCounted) {
   AppendCommand command;
   command.records.push_back(record(1'000'000));
@@ -518,7 +518,7 @@ TEST_F(StreamShardTest, AConnectionThatIsDownIsToldNothingMore) {
   EXPECT_EQ(sink_->effects.size(), 1U);
 }
 
-// Without a second for the note that is made once a second.
+// The shard stops within the second before the regular note.
 TEST_F(StreamShardTest, AShardThatStopsInOrderTellsWhereItsPartitionsEnd) {
   create(1);
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(append(batch(100)).error.has_value());
@@ -529,7 +529,7 @@ TEST_F(StreamShardTest, AShardThatStopsInOrderTellsWhereItsPartitionsEnd) {
   EXPECT_EQ(partition(0).next, Offset{4});
 }
 
-// Opening made all of it durable: from then on its loss is damage.
+// Opening made everything durable: from then on its loss is damage.
 TEST_F(StreamShardTest, AStartNotesWhereItsPartitionsEnd) {
   create(1);
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(append(batch(100)).error.has_value());
@@ -547,7 +547,7 @@ TEST_F(StreamShardTest, WithoutDescriptorsAnAppendIsRefusedAndSaysSo) {
              .fsync = {},
              .batch_bytes_max = {}});
   for (int i = 0; i < 2; ++i) ASSERT_FALSE(append(batch(6000)).error.has_value());
-  // The next one rolls.
+  // The next append begins a new segment.
   disk_.set_opens_left(0);
   AppendCommand command;
   command.stream = "s";

@@ -8,8 +8,8 @@
 
 namespace baton {
 
-/// One thread that does tasks in the order they are given. What bounds its queue is who gives: each
-/// task answers a request that the giver counts.
+/// One thread that runs tasks in the order in which they are given. Its callers bound the queue:
+/// each task answers a request that the caller counts.
 class TaskThread {
  public:
   TaskThread() : thread_([this] { run(); }) {}
@@ -25,7 +25,7 @@ class TaskThread {
     wake_.notify_one();
   }
 
-  /// Does what was posted, then ends the thread. Idempotent.
+  /// Runs all posted tasks, then ends the thread. Idempotent.
   void stop() {
     {
       const std::scoped_lock lock(mutex_);

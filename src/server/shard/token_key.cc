@@ -20,7 +20,7 @@ Result<std::string> draw(Disk& disk) {
   return bytes;
 }
 
-/// Beside its place first, so that the file is whole or not there.
+/// Writes under another name first, so that the file is complete or does not exist.
 Status store(Disk& disk, const std::string& data, const std::string& bytes) {
   const std::string path = data + "/TOKEN-KEY";
   {
@@ -32,7 +32,7 @@ Status store(Disk& disk, const std::string& data, const std::string& bytes) {
   return disk.sync_folder(data);
 }
 
-/// Empty when there is none.
+/// Empty if there is no file.
 Result<std::string> read(Disk& disk, const std::string& data) {
   Result<std::unique_ptr<File>> file = disk.open(data + "/TOKEN-KEY");
   if (!file.has_value() && file.error().code == Errc::not_found) return std::string{};

@@ -8,9 +8,9 @@
 
 namespace baton {
 
-/// The key that the lease tokens of the data folder are sealed with: the file TOKEN-KEY, drawn and
-/// written when it is not there or not whole. Leases whose tokens were sealed with another key end
-/// at their deadlines, and nobody can ack them. On a full disk the key lasts for this start only.
+/// The key that seals the lease tokens of the data folder: the file TOKEN-KEY, drawn and written if
+/// it does not exist or is incomplete. Leases whose tokens were sealed with another key cannot be
+/// acked and end at their deadlines. On a full disk the key is valid for this start only.
 Result<SipKey> open_token_key(Disk& disk, const std::string& data);
 
 }  // namespace baton
