@@ -19,7 +19,7 @@ Status check_sink(const PipelineConfig& config) {
                                 config.sink.endpoint.kind_name()));
   }
   BATON_TRY_STATUS(
-      need(config, config.schema_file, "schema", "the JSON Schema that records must keep"));
+      need(config, config.schema_file, "schema", "the JSON Schema that records must match"));
   if (config.rows.tables.empty()) return need(config, "", "tables", "where records go");
   if (config.rows.key.empty() && !config.engine.exactly_once) {
     return need(config, "", "key",
@@ -40,10 +40,11 @@ Status check_delivery(const PipelineConfig& config) {
   const Endpoint& source = config.source.endpoint;
   const Endpoint& sink = config.sink.endpoint;
   if (!source_kind(source).has_offsets) {
-    return wrong(fmt::format("needs offsets, which a {} has not", source.kind_name()));
+    return wrong(fmt::format("needs offsets, which a {} does not have", source.kind_name()));
   }
   if (!sink_kind(sink).has_transactions) {
-    return wrong(fmt::format("needs a sink with transactions, which {} has not", sink.kind_name()));
+    return wrong(
+        fmt::format("needs a sink with transactions, which {} does not have", sink.kind_name()));
   }
   if (config.engine.lane.duplicates_are_dead_letters) {
     return wrong("does not go with on_duplicate: dead_letter");

@@ -272,7 +272,7 @@ TEST(PipelineConfig, WhatDoesNotGoTogetherIsRefused) {
     environment["BATON_PIPELINE__" + name] = value;
     return refusal(example(), environment);
   };
-  EXPECT_NE(with("SOURCE__URL", "baton-queue://a:1/q").find("baton-queue has not"),
+  EXPECT_NE(with("SOURCE__URL", "baton-queue://a:1/q").find("baton-queue does not have"),
             std::string::npos);
   EXPECT_NE(with("ORDER", "none").find("order: key or partition"), std::string::npos);
   EXPECT_NE(with("ON_DUPLICATE", "dead_letter").find("on_duplicate"), std::string::npos);

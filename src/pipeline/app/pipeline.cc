@@ -160,10 +160,11 @@ Status Pipeline::reload(PipelineConfig config) {
   BATON_TRY_STATUS(check_reload(config_, config));
   BATON_TRY(const std::string schema_text, read_schema(config));
   if (schema_text != schema_text_) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("schema: {} has changed, which counts from the next start on: restart "
-                             "the pipeline",
-                             config.schema_file)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("schema: {} has changed, which takes effect at the next start: restart "
+                    "the pipeline",
+                    config.schema_file)};
   }
   config_.given = std::move(config.given);
   if (engine_ != nullptr) {

@@ -32,18 +32,18 @@ std::vector<Count> counts(const Counters& counters) {
       {"received", "Records taken in from the source.", counters.received},
       {"applied", "Records written to the sink, those that were there already included.",
        counters.applied},
-      {"duplicates", "Records whose key another record had put into the sink before.",
+      {"duplicates", "Records whose key another record had already written to the sink.",
        counters.duplicates},
       {"dead_letters", "Records written to the dead letters, and confirmed there.",
        counters.dead_letters},
       {"filtered", "Records without a value: there is nothing to write.", counters.filtered},
       {"dropped",
-       "Records let go of before their end: they come again, to this or another process.",
+       "Records dropped before they were done: this or another process reads them again.",
        counters.dropped},
-      {"replayed", "Records that the marks of the sink say are in it already.", counters.replayed},
+      {"replayed", "Records that were already in the sink, by its marks.", counters.replayed},
       {"batches", "Batches written.", counters.batches},
       {"retries", "Batches tried again.", counters.retries},
-      {"outages", "How often the sink went out.", counters.outages},
+      {"outages", "How often the sink became unavailable.", counters.outages},
       {"isolations", "Batches cut in two to find a bad record.", counters.isolations},
   };
 }
@@ -195,15 +195,15 @@ void add_gauges(Metrics& metrics, const EngineStatus& status) {
   metrics.gauge("window_records", "Records in memory.", static_cast<double>(status.window_records));
   metrics.gauge("window_bytes", "Bytes of records in memory.",
                 static_cast<double>(status.window_bytes));
-  metrics.gauge("records_per_second", "Records that come to their end in a second.", status.rate);
+  metrics.gauge("records_per_second", "Records done per second.", status.rate);
   if (const auto eta = eta_of(status)) {
-    metrics.gauge("eta_seconds", "Until nothing is left to do, at the rate of now.", *eta);
+    metrics.gauge("eta_seconds", "Seconds until all records are done, at the present rate.", *eta);
   }
   const Gate::Shown& gate = status.gate;
   metrics.gauge("outage_seconds",
-                "How long the sink, or the dead letters, are out; 0: they are not.",
+                "Seconds since the sink or the dead letters became unavailable; 0 if they answer.",
                 gate.outage.has_value() ? seconds(*gate.outage) : 0);
-  metrics.begin("breaker", "gauge", "1 for the state that the breaker before the sink is in.");
+  metrics.begin("breaker", "gauge", "1 for the present state of the sink's breaker.");
   for (const auto state : {State::closed, State::open, State::half_open, State::halted}) {
     metrics.sample(state == gate.state ? 1 : 0, "state", to_string(state));
   }
@@ -280,14 +280,15 @@ std::string status_json(const std::string& name, const Pipeline& pipeline) {
 
 std::string metrics_text(const std::string& name, const Pipeline& pipeline) {
   Metrics metrics(name);
-  metrics.gauge("ready", "1: records come, and the sink takes them; 0: see /readyz.",
+  metrics.gauge("ready", "1 if records arrive and the sink takes them; 0: see /readyz.",
                 why_not_ready(pipeline).empty() ? 1 : 0);
   const Engine* engine = pipeline.running();
   const auto waiting = pipeline.waiting();
   std::optional<Outage> source;
   if (waiting.has_value() && waiting->what == "source") source = waiting->outage;
   if (engine != nullptr) source = engine->status().source;
-  metrics.gauge("source_outage_seconds", "How long the source is out; 0: it is not.",
+  metrics.gauge("source_outage_seconds",
+                "Seconds since the source became unavailable; 0 if it answers.",
                 source.has_value() ? seconds(source->time) : 0);
   if (engine == nullptr) return std::move(metrics).text();
   const EngineStatus status = engine->status();

@@ -70,7 +70,7 @@ class Walk {
   Status visit_map(const Place& place, std::vector<Place>& within) {
     std::set<std::string> seen;
     for (const auto& item : place.node) {
-      if (!item.first.IsScalar()) return wrong(item.first, "is no name");
+      if (!item.first.IsScalar()) return wrong(item.first, "is not a name");
       const std::string& key = item.first.Scalar();
       if (!seen.insert(key).second) return wrong(item.first, fmt::format("{} is there twice", key));
       const std::string path = place.path.empty() ? key : fmt::format("{}.{}", place.path, key);

@@ -40,8 +40,8 @@ Status QueueDeadLetters::write(std::span<const DeadLetter> letters) {
   for (const DeadLetter& letter : letters) {
     messages.push_back(to_message(letter));
     if (const std::size_t size = messages.back().payload.size(); size > limits::kPayloadBytesMax) {
-      return Error{Errc::invalid_argument, fmt::format("{} bytes, and a message has {} at most",
-                                                       size, limits::kPayloadBytesMax)};
+      return Error{Errc::invalid_argument, fmt::format("{} bytes; a message has at most {}", size,
+                                                       limits::kPayloadBytesMax)};
     }
     bytes += letter.record->bytes();
     if (bytes < kBytesPerCall) continue;

@@ -89,7 +89,7 @@ Error StreamSource::with_advice(const Error& problem) const {
   Error error = problem;
   if (error.code == Errc::offset_out_of_range) {
     error.text += fmt::format(
-        ". What was to be read next is not there (retention, or a stream made anew). To go on with "
+        ". The next record does not exist (retention, or a stream created again). To go on with "
         "what is there: 'baton group delete {} {}', and with exactly_once_effect another name for "
         "the pipeline",
         options_.stream, options_.group);

@@ -110,7 +110,7 @@ Result<client::SecurityOptions> load_security(const Endpoint& endpoint,
     }
   }
   if (endpoint.address.empty() && (complete.wants_tls() || complete.wants_login())) {
-    return wrong(fmt::format("TLS and logins are not for {}", endpoint.kind_name()));
+    return wrong(fmt::format("{} has no settings for TLS and logins", endpoint.kind_name()));
   }
   return secure::load(complete, endpoint.tls);
 }

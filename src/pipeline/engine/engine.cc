@@ -319,10 +319,11 @@ bool Engine::wait_for_last_copies(OwnedPartition& assignment) {
   if (assignment.dropped()) return false;
   const std::optional<std::int64_t> oldest = source_.oldest(assignment.partition());
   if (!oldest.has_value() || before.committable >= *oldest) return false;
-  log(true, fmt::format("partition {} is to go to another member, but {} records from offset {} on "
-                        "are in hand, and the source has none below {} any more: the partition is "
-                        "kept until they are written",
-                        assignment.partition(), before.in_flight, before.committable, *oldest));
+  log(true,
+      fmt::format("partition {} is to go to another member, but {} records from offset {} on "
+                  "are in flight, and the source has none below {} any more: the partition is "
+                  "kept until they are written",
+                  assignment.partition(), before.in_flight, before.committable, *oldest));
   constexpr Duration kForEver = std::chrono::hours(24 * 365);
   return assignment.wait_idle(
       kForEver,

@@ -29,9 +29,9 @@ void set_timeouts(httplib::Client& client, Duration timeout) {
 
 std::string text_of(httplib::Error error) {
   switch (error) {
-    case httplib::Error::Connection: return "nobody takes the connection";
+    case httplib::Error::Connection: return "the connection is refused";
     case httplib::Error::ConnectionTimeout: return "the connection was not made in time";
-    case httplib::Error::Read: return "no answer came, or it broke off";
+    case httplib::Error::Read: return "no answer arrived, or it broke off";
     case httplib::Error::Write: return "the request could not be sent";
     case httplib::Error::SSLConnection: return "the TLS handshake failed";
     case httplib::Error::SSLLoadingCerts: return "the certificates cannot be loaded";
@@ -106,7 +106,7 @@ Result<std::unique_ptr<HttpSink>> HttpSink::open(HttpSinkOptions options) {
   const std::string server = url.substr(0, slash);
   const std::string path = slash == url.size() ? "/" : url.substr(slash);
   if (slash == host || !httplib::Client(server).is_valid()) {
-    return Error{Errc::invalid_argument, fmt::format("sink.url: '{}' is no URL of HTTP", url)};
+    return Error{Errc::invalid_argument, fmt::format("sink.url: '{}' is not an HTTP URL", url)};
   }
   return std::unique_ptr<HttpSink>(new HttpSink(std::move(options), server, path));
 }

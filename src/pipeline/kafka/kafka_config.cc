@@ -37,7 +37,7 @@ Status refuse_fixed(const KafkaConfParts& parts) {
     if (fixed) {
       return Error{
           Errc::invalid_argument,
-          fmt::format("Kafka's property {} cannot be set: what a pipeline promises hangs on it, or "
+          fmt::format("Kafka's property {} cannot be set: a pipeline's promises depend on it, or "
                       "it follows from another setting",
                       name)};
     }

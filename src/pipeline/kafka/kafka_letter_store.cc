@@ -157,7 +157,7 @@ Result<StoredLetter> KafkaLetterStore::find(const std::string& id) {
                                    std::uint64_t{1} << 62U);
   if (!partition.has_value() || !offset.has_value()) {
     return Error{Errc::invalid_argument,
-                 fmt::format("'{}' is no id of a letter in a topic: PARTITION/OFFSET", id)};
+                 fmt::format("'{}' is not the id of a letter in a topic: PARTITION/OFFSET", id)};
   }
   const Error missing{Errc::not_found,
                       fmt::format("topic '{}' has no record {}", options_.topic, id)};

@@ -35,7 +35,7 @@ void on_error(rd_kafka_t* /*handle*/, int code, const char* text, void* /*opaque
   } else if (!g_noted.has_value() && why.find("might require SASL") != why.npos) {
     // A broker that is shutting down does this, too.
     g_noted = Error{Errc::unavailable,
-                    "Kafka closes the connection at the first question: it wants a login (give "
+                    "Kafka closes the connection at the first request: it wants a login (give "
                     "--user and --password-file; login.user and login.password_file), or is not "
                     "up yet"};
   }
@@ -89,7 +89,7 @@ Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& to
   const rd_kafka_resp_err_t error =
       rd_kafka_metadata(&handle, 0, asked.get(), &answer, milliseconds_of(time));
   const KafkaMetadata metadata(answer);
-  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return to_error(error, "no broker of Kafka answers");
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return to_error(error, "no Kafka broker answers");
   const std::span topics(metadata->topics, static_cast<std::size_t>(metadata->topic_cnt));
   const auto found =
       std::ranges::find_if(topics, [&](const auto& one) { return topic == one.topic; });

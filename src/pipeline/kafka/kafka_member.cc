@@ -185,7 +185,7 @@ void KafkaMember::on_rebalance(rd_kafka_t* /*handle*/, rd_kafka_resp_err_t what,
 void KafkaMember::rebalance(rd_kafka_resp_err_t what,
                             const rd_kafka_topic_partition_list_t& partitions) {
   if (what == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS && !stopping_) {
-    log(false, fmt::format("the group has given us {} partitions", partitions.cnt));
+    log(false, fmt::format("the group has assigned {} partitions to this member", partitions.cnt));
     joined_ = joined_ || partitions.cnt > 0;
     set_trouble(std::nullopt);
     seats_->pause(paused_);

@@ -83,10 +83,10 @@ Result<Findings> KafkaSource::check() {
   Findings said{fact(fmt::format("reads {} with {} partitions, as group {}", name(), *partitions,
                                  options_.group))};
   if (fresh > 0) {
-    said.push_back(fact(
-        fmt::format("of {} of them the group has committed nothing yet: they begin at {}", fresh,
-                    options_.from == "next" ? "the next record to be produced"
-                                            : "the oldest record there is")));
+    said.push_back(
+        fact(fmt::format("the group has committed nothing for {} of them: they begin at {}", fresh,
+                         options_.from == "next" ? "the next record to be produced"
+                                                 : "the oldest record there is")));
   }
   return said;
 }

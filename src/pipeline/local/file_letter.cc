@@ -43,7 +43,7 @@ Status read_headers(const Json& line, Record& record) {
 Status read_record_headers(const Json& line, Record& record) {
   const auto list = line.find("record_headers");
   if (list == line.end()) return {};
-  if (!list->is_array()) return wrong("record_headers that are no list");
+  if (!list->is_array()) return wrong("record_headers that are not a list");
   for (const Json& pair : *list) {
     const bool is_pair = pair.is_array() && pair.size() == 2;
     auto name = is_pair ? bytes_of(pair[0]) : std::nullopt;

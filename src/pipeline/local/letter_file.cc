@@ -84,7 +84,7 @@ Status LetterFile::lock(Lock lock) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EACCES) {
       return Error{Errc::failed_precondition,
-                   fmt::format("somebody else takes letters out of {} already", path_)};
+                   fmt::format("another process is already taking letters out of {}", path_)};
     }
     return failure("cannot lock");
   }

@@ -96,7 +96,8 @@ bool NatsPartition::begin() {
     if (!found.has_value()) {
       const Result<std::int64_t> begin = find_begin();
       if (!begin.has_value()) {
-        if (begin.error().code != Errc::not_found) complain("no place to begin", begin.error());
+        if (begin.error().code != Errc::not_found)
+          complain("it is not known where to begin", begin.error());
         wait(kRetry);
         continue;
       }
@@ -155,7 +156,7 @@ void NatsPartition::step() {
   const Status asked = pull_->ask(context_.fetch);
   auto pulled = asked.has_value() ? pull_->take(context_.fetch, kWaitForMessages) : asked.error();
   if (!pulled.has_value()) {
-    complain("the messages do not come", pulled.error());
+    complain("no messages arrive", pulled.error());
     pull_.reset();
     return wait(kRetry);
   }

@@ -76,7 +76,7 @@ Status NatsSource::check_subjects(const NatsStream::Facts& facts) const {
   if (!facts.keeps_read) {
     return Error{Errc::failed_precondition,
                  fmt::format("stream {} removes what is acknowledged (its retention is not "
-                             "'limits'), and can have no consumer that begins anew",
+                             "'limits'), so a new owner could not read it again",
                              options_.stream)};
   }
   for (std::uint32_t i = 0; i < options_.partitions; ++i) {
@@ -237,7 +237,7 @@ Result<Findings> NatsSource::check() {
             coord::ask_nats_version(server, coord::Deadline(kVersionTimeout)));
   if (version < kVersionMin) {
     return Error{Errc::failed_precondition,
-                 fmt::format("the NATS server at {} is version {}; {} is the oldest that will do",
+                 fmt::format("the NATS server at {} is version {}; {} is the oldest that works",
                              server, to_string(version), to_string(kVersionMin))};
   }
   BATON_TRY(const NatsStream::Facts facts, stream->facts());

@@ -151,7 +151,7 @@ PostgresConnection::MaybeError PostgresConnection::open(const PostgresConnection
   options_ = options;
   if (parse_url(options.url) == nullptr) {
     return SinkError{.error_class = ErrorClass::config,
-                     .text = "the url is not one of PostgreSQL: postgresql://user@host:port/name"};
+                     .text = "the url is not a PostgreSQL URL: postgresql://user@host:port/name"};
   }
   const Instant deadline = boot_time() + options.connect_timeout;
   const std::string user_timeout =

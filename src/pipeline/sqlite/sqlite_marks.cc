@@ -194,7 +194,7 @@ SinkError SqliteMarks::explain(const MarkMove& missed) {
   }
   missed.assignment->set_mark(missed.lane, rows.front().next);
   return {.error_class = ErrorClass::retry,
-          .text = fmt::format("partition {} is further than we knew", partition)};
+          .text = fmt::format("the mark of partition {} is ahead of this process", partition)};
 }
 
 }  // namespace baton::pipeline

@@ -65,7 +65,7 @@ void add_group_metrics(Broker& broker, std::vector<MetricFamily>& families) {
   MetricFamily generation = make_gauge("baton_group_generation", "Changes of the seat so far.");
   MetricFamily consumers = make_gauge("baton_group_consumers", "Consumers, active and waiting.");
   MetricFamily hidden =
-      make_gauge("baton_groups_not_shown", "Groups beyond those shown one by one.");
+      make_gauge("baton_groups_not_shown", "Groups that are not shown individually.");
   std::uint64_t shown = 0;
   std::uint64_t left_out = 0;
   for (std::size_t shard = 0; shard < broker.shards(); ++shard) {

@@ -162,10 +162,11 @@ bool HttpPort::take_request(std::uint64_t number, Connection& connection) {
   if (request.state == HttpRequest::State::incomplete) return true;
   if (request.state != HttpRequest::State::complete) {
     const bool large = request.state == HttpRequest::State::too_large;
-    begin_answer(connection,
-                 {.status = large ? 431 : 400,
-                  .body = large ? "the request's head is too large\n" : "this is no request\n"},
-                 kText);
+    begin_answer(
+        connection,
+        {.status = large ? 431 : 400,
+         .body = large ? "the request's head is too large\n" : "this is not an HTTP request\n"},
+        kText);
     return send_answer(number, connection);
   }
   connection.head_only = request.method == "HEAD";

@@ -60,7 +60,7 @@ void add_disk(const std::string& folder, Families& families) {
   struct statvfs disk{};
   if (folder.empty() || ::statvfs(folder.c_str(), &disk) != 0) return;
   const auto block = static_cast<double>(disk.f_frsize);
-  add(families, "baton_disk_free_bytes", "What is free for us on the data folder's disk.",
+  add(families, "baton_disk_free_bytes", "Free space on the data folder's disk.",
       static_cast<double>(disk.f_bavail) * block);
   add(families, "baton_disk_size_bytes", "Size of the data folder's disk.",
       static_cast<double>(disk.f_blocks) * block);
@@ -77,10 +77,9 @@ void add_process_metrics(const ServerFacts& facts, Families& families) {
   add_disk(facts.data_folder, families);
   const auto stat = read_stat();
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  add_value(
-      families.emplace_back(make_family(
-          "process_cpu_seconds_total", "Processor time, of user and system.", MetricType::Counter)),
-      {}, (stat.at(stat_field(14)) + stat.at(stat_field(15))) / ticks);
+  add_value(families.emplace_back(make_family("process_cpu_seconds_total",
+                                              "CPU time, user and system.", MetricType::Counter)),
+            {}, (stat.at(stat_field(14)) + stat.at(stat_field(15))) / ticks);
   add(families, "process_threads", "Threads.", stat.at(stat_field(20)));
   add(families, "process_start_time_seconds", "When the process started, since 1970.",
       boot_seconds() + stat.at(stat_field(22)) / ticks);
@@ -90,7 +89,7 @@ void add_process_metrics(const ServerFacts& facts, Families& families) {
   add(families, "process_open_fds", "Open descriptors.", open_descriptors());
   rlimit allowed{};
   ::getrlimit(RLIMIT_NOFILE, &allowed);
-  add(families, "process_max_fds", "Descriptors that may be open.",
+  add(families, "process_max_fds", "The most descriptors that may be open.",
       static_cast<double>(allowed.rlim_cur));
 }
 

@@ -66,7 +66,7 @@ void add_queue_metrics(Broker& broker, Families& families) {
   }
   add_value(
       families.emplace_back(make_family(
-          "baton_queues_not_shown", "Queues beyond those shown one by one.", MetricType::Gauge)),
+          "baton_queues_not_shown", "Queues that are not shown individually.", MetricType::Gauge)),
       {}, static_cast<double>(left_out));
 }
 

@@ -13,7 +13,8 @@ constexpr SessionTerms kTerms;
 
 std::optional<HeartbeatAnswer> LeasedSession::heard(std::uint64_t number, bool with_first_request) {
   if (!with_first_request && !has_lease()) {
-    set_end(Error{Errc::invalid_argument, "heartbeat: a call begins with one, or goes without"});
+    set_end(Error{Errc::invalid_argument,
+                  "heartbeat: a call has one in its first request, or none at all"});
     return std::nullopt;
   }
   const Instant now = state_->broker.now();
@@ -52,7 +53,7 @@ void LeasedSession::look_at_lease() {
     // Heartbeats may wait behind requests that the broker has not taken yet: that is not silence.
     if (!has_room()) return watch_lease(now + kTerms.heartbeat);
     set_cut_off(Error{Errc::unavailable,
-                      fmt::format("no heartbeat came for {}: the lease of this call is over",
+                      fmt::format("no heartbeat arrived for {}: the lease of this call has ended",
                                   format_duration(kTerms.broker_lease))});
     lease_ended();
   }

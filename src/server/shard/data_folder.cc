@@ -44,8 +44,9 @@ Result<Format> read_format(const std::string& path) {
   std::string word;
   Format format;
   if (!in.is_open()) {
-    return Error{Errc::not_found,
-                 fmt::format("'{}' is not there: '{}' is no data folder of baton", file, path)};
+    return Error{
+        Errc::not_found,
+        fmt::format("'{}' does not exist: '{}' is not a data folder of baton", file, path)};
   }
   in >> name >> format.number >> word >> format.shards;
   if (name == "baton-data" && format.number > kStoreFormat) {
@@ -100,7 +101,7 @@ Status make_folder(const std::string& path) {
   if (!parent.empty()) std::filesystem::create_directories(parent, failure);
   if (failure) {
     return Error{Errc::io_error,
-                 fmt::format("cannot make the folder '{}': {}", path, failure.message())};
+                 fmt::format("cannot create the folder '{}': {}", path, failure.message())};
   }
   return make_private_folder(path);
 }
@@ -135,7 +136,7 @@ Status check_empty(const std::string& path) {
     const bool shard = name.starts_with("shard-");
     if (!shard) {
       return Error{Errc::failed_precondition,
-                   fmt::format("'{}' is no data folder of baton, and not empty: it holds '{}'; "
+                   fmt::format("'{}' is not a data folder of baton, and not empty: it holds '{}'; "
                                "choose an empty folder, or one that a broker made",
                                path, name)};
     }

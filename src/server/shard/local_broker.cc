@@ -90,7 +90,7 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
   if (broker->options_.shards != 0 && broker->folder_.shards() != wanted) {
     return Error{
         Errc::failed_precondition,
-        fmt::format("the data folder '{}' was made for {} shards, which is for good; start "
+        fmt::format("the data folder '{}' was made for {} shards, which cannot change; start "
                     "without --shards, or with that number",
                     broker->options_.data, broker->folder_.shards())};
   }

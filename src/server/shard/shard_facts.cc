@@ -107,7 +107,7 @@ Status read_shard_state(const Row& row, ShardState& state) {
 }
 
 void fatal(std::string_view what, const Error& error) {
-  spdlog::critical("{}: {}; ending the process, for what the disk holds is no longer known", what,
+  spdlog::critical("{}: {}; ending the process, because the contents of the disk are unknown", what,
                    to_string(error));
   spdlog::shutdown();
   std::_Exit(70);

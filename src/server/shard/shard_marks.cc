@@ -88,7 +88,7 @@ Status make_private_folder(const std::string& path) {
   struct stat status{};
   if (number == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
   errno = number;
-  return io_error("make the folder", path);
+  return io_error("create the folder", path);
 }
 
 Status write_small_file(const std::string& folder, const std::string& name,

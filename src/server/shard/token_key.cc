@@ -48,7 +48,7 @@ Result<SipKey> open_token_key(Disk& disk, const std::string& data) {
   if (bytes.size() != key.size()) {
     if (!bytes.empty()) {
       spdlog::warn(
-          "'{}/TOKEN-KEY' has not {} bytes: a new key is made, and leases given before "
+          "'{}/TOKEN-KEY' does not have {} bytes: a new key is made, and earlier leases "
           "can no longer be acked",
           data, key.size());
     }
