@@ -6,7 +6,7 @@ of src, include, tests, bench, tools, proto, examples, cmake and dev are read, d
 the prose of the documents; code, strings and code blocks are not. A phrase may be broken over two lines.
 
   check_prose.py                    the whole tree
-  check_prose.py FILE...            only these files, whatever UNDONE says
+  check_prose.py FILE...            only these files
   check_prose.py --self-test        plants each phrase and expects to find it
 """
 
@@ -20,9 +20,6 @@ import tokenize
 
 FOLDERS = ["src", "include", "tests", "bench", "tools", "proto", "examples", "cmake"]
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "src/README.md", "docs/*.md", "examples/**/*.md"]
-
-# Folders and files whose comments have not been rewritten yet. This list only ever shrinks.
-UNDONE = ["src/core/queue", "src/pipeline", "src/server"]
 
 # (pattern, what to write instead, an example that must be found).
 PHRASES = [
@@ -164,11 +161,6 @@ def check_file(root, path):
             yield f"{path.relative_to(root)}:{number}: {phrase}: instead {instead}"
 
 
-def is_undone(root, path):
-    name = path.relative_to(root).as_posix()
-    return path.suffix != ".md" and any(name == entry or name.startswith(entry + "/") for entry in UNDONE)
-
-
 def files_in(root):
     for folder in FOLDERS:
         yield from (path for path in sorted(root.glob(f"{folder}/**/*")) if path.suffix != ".md")
@@ -177,21 +169,8 @@ def files_in(root):
 
 
 def check(root):
-    """Every phrase in the tree at `root`; and, as a note, every entry of UNDONE that is not needed any more."""
-    found, needed = [], set()
-    for path in files_in(root):
-        if not path.is_file():
-            continue
-        violations = list(check_file(root, path))
-        if is_undone(root, path):
-            if violations:
-                needed.update(entry for entry in UNDONE if path.is_relative_to(root / entry))
-        else:
-            found += violations
-    for entry in UNDONE:
-        if entry not in needed and (root / entry).exists():
-            print(f"note: {entry} has no such phrase any more: take it out of UNDONE of tools/check_prose.py")
-    return found
+    """Every phrase in the tree at `root`."""
+    return [line for path in files_in(root) if path.is_file() for line in check_file(root, path)]
 
 
 FINE = [
@@ -202,7 +181,6 @@ FINE = [
     ("src/base/x.h", "int so_many = 0;  // No longer used; it is no more than a number.\n"),
     ("docs/x.md", "Text.\n\n    baton queue send whoever\n\n```\nso long\n```\n\n`whoever`\n"),
     ("tools/x.py", 'TEXT = "whoever"\n'),
-    ("src/server/x.cc", "// Whoever waits.\n"),
 ]
 PLANTED = [
     ("src/base/x.h", "/// A sentence that ends\n/// so\n/// long. Done.\n", "src/base/x.h:2: so long"),
@@ -217,11 +195,6 @@ PLANTED = [
 def check_planted(path, text):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        # A phrase in each of them, or the notes would fill the output.
-        for undone in UNDONE:
-            file = root / undone if "." in undone else root / undone / "undone.cc"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("// Whoever waits.\n")
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
         return check(root)

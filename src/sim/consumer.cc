@@ -14,7 +14,7 @@ constexpr std::size_t kStaleMax = 20;
 
 }  // namespace
 
-/// Stands for the api layer's stream: it outlives its consumer's interest.
+/// Takes the place of a session in server/session: it may outlive its consumer.
 class Consumer::Sink final : public ConsumerSink {
  public:
   explicit Sink(Consumer& consumer) : consumer_(&consumer) {}

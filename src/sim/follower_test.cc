@@ -1,4 +1,4 @@
-// Several nodes around one log: one decides, the others follow what it appended, and take over.
+// Several nodes share one log: one decides, the others apply what it appended, and take over.
 #include <deque>
 #include <functional>
 #include <map>
@@ -50,7 +50,7 @@ class Inbox final : public ConsumerSink {
   std::vector<LeaseToken> tokens;
 };
 
-/// A machine of its own, with a disk and a store of its own, and a hold on the shared log.
+/// A node with its own disk and store, and its access to the shared log.
 class Node {
  public:
   Node(std::shared_ptr<SharedRounds> rounds, std::uint64_t seed, SharedLogFaults faults)
@@ -58,15 +58,15 @@ class Node {
     wipe();
   }
 
-  /// Everything on the disk is lost: the log has it.
+  /// Everything on the disk is lost; the log still has it.
   void wipe() {
     drop();
     disk_ = std::make_unique<FakeDisk>(random_.next());
     media_ = std::make_shared<FakeStoreMedia>(random_.next());
     open();
   }
-  /// The process ends, and a new one follows from the last checkpoint. One that led may have
-  /// records in its files that the log does not have: it begins anew.
+  /// The process ends, and a new one follows from the last checkpoint. A node that led may have
+  /// records in its files that the log does not have, so it begins again from the log.
   void restart() {
     if (shard_ != nullptr) return wipe();
     drop();
@@ -78,7 +78,7 @@ class Node {
     const Status followed = replica_->follow(*log_);
     ASSERT_TRUE(followed.has_value()) << to_string(followed.error());
   }
-  /// False when another node was faster, or no answer came.
+  /// False if another node was faster, or no answer came.
   bool lead(Instant now) {
     follow();
     auto shard = Shard::lead(options_, *log_, std::move(replica_), now);
@@ -107,7 +107,7 @@ class Node {
     if (shard_->fenced()) return wipe();
     held_.push_back(std::move(held));
   }
-  /// Waits for the log, and lets out what rests on durable rounds.
+  /// Waits for the log, and releases the effects of durable rounds.
   void sync() {
     const Result<Position> durable = unknown_ ? log_->settle() : log_->sync();
     unknown_ = !durable.has_value() && durable.error().code == Errc::unavailable;
@@ -146,7 +146,7 @@ class Node {
   [[nodiscard]] Position position() { return replica_now()->position(); }
   [[nodiscard]] Position checkpointed() { return replica_now()->checkpointed(); }
 
-  /// All rows of the checkpoint but those about the shard's own position and clock.
+  /// All rows of the checkpoint except those about the shard's own position and clock.
   [[nodiscard]] std::map<std::string, std::string> rows() const {
     std::map<std::string, std::string> all;
     for (const TableName& table : kShardTables) {
@@ -159,14 +159,14 @@ class Node {
       for (const Row& row : *found) {
         std::string& value = all[fmt::format("{}/{}", table.name, row.key)];
         value = row.value;
-        // Where a key's messages begin is a bound, which may be lower at one node than at another.
+        // The first sequence of a key is a bound, which may be lower at one node than at another.
         if (table.table == tables::kKeys)
           value = fmt::format("{}", decode_key_row(row.value)->count);
       }
     }
     return all;
   }
-  /// What its partitions hold.
+  /// The contents of its partitions.
   [[nodiscard]] std::string records() {
     std::string all;
     for (std::uint32_t number = 0; number < kPartitions; ++number) {
@@ -195,7 +195,7 @@ class Node {
 
  private:
   void drop() {
-    // Calls and effects that wait are void.
+    // Waiting calls and effects are void.
     held_.clear();
     shard_.reset();
     replica_.reset();
@@ -217,7 +217,7 @@ class Node {
   Replica* replica_now() {
     return shard_ != nullptr ? const_cast<Replica*>(&shard_->replica()) : replica_.get();
   }
-  /// What is let out rests on a round that everybody has.
+  /// A released effect depends on a round that is in the shared log.
   void check_is_logged(Position position) {
     ASSERT_LE(position.value, rounds_->entries.size());
     ASSERT_EQ(rounds_->entries[position.value - 1].epoch, shard_->boot())
@@ -243,7 +243,7 @@ class Node {
   std::uint64_t consumers_ = 0;
 };
 
-/// Draws what happens next: to clients, nodes and the log.
+/// Draws the next event: for clients, nodes and the log.
 class FollowerWorld {
  public:
   explicit FollowerWorld(std::uint64_t seed) : random_(seed) {
@@ -356,10 +356,10 @@ class FollowerWorld {
     return *builder.finish(Compression::none, std::nullopt);
   }
 
-  /// Nobody asks any more: a node that leads and still can, finishes its work; then all nodes must
-  /// be equal.
+  /// No more requests: a node that leads and still can finishes its rounds; then all nodes must be
+  /// equal.
   void settle() {
-    // An owner that appends nothing does not hear that it is none any more.
+    // A deposed owner that appends nothing does not learn that it is deposed.
     for (const auto& node : nodes_) {
       if (!node->leads()) continue;
       node->submit(KvCommand(CreateBucketCommand{
@@ -377,7 +377,7 @@ class FollowerWorld {
     const Position end = rounds_->next();
     for (const auto& node : nodes_) {
       ASSERT_EQ(node->position(), end);
-      // The first one may be a checkpoint that was sealed some rounds ago.
+      // The first checkpoint may have been sealed some rounds ago.
       node->checkpoint(now_ + seconds{1});
       node->checkpoint(now_ + seconds{2});
       ASSERT_EQ(node->checkpointed(), end);
@@ -426,7 +426,7 @@ TEST(Followers, ReachTheStateOfWhoeverDecides) {
     deposed += world.deposed();
     takeovers += world.takeovers();
   }
-  // The world must be lively, or it proves nothing.
+  // Without enough events the test would prove nothing.
   EXPECT_GT(confirmed, 10'000U);
   EXPECT_GT(takeovers, 1000U);
   EXPECT_GT(deposed, 200U);

@@ -20,7 +20,7 @@ Status SharedLog::append(const NewRound& round) {
   return {};
 }
 
-/// One of the requests that were given up arrives after all.
+/// A request that was given up arrives after all.
 void SharedLog::deliver_late() {
   auto& late = rounds_->on_their_way;
   if (late.empty() || !random_.chance(1, 3)) return;
@@ -34,7 +34,7 @@ Result<Position> SharedLog::sync() {
   return send();
 }
 
-/// Sends what was taken, in order, until an answer fails to come.
+/// Sends the taken rounds, in order, until an answer is missing.
 Result<Position> SharedLog::send() {
   while (!taken_.empty() && !fenced_) {
     const SharedRounds::Entry& entry = taken_.front();

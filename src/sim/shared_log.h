@@ -24,12 +24,12 @@ struct SharedRounds {
     friend bool operator==(const Entry&, const Entry&) = default;
   };
 
-  /// Stores it if it comes next and nobody appended under a greater epoch.
+  /// Stores the entry if it is the next one and no node appended under a greater epoch.
   bool store(const Entry& entry);
   [[nodiscard]] Position next() const { return Position{entries.size() + 1}; }
 
   std::vector<Entry> entries;
-  std::vector<Entry> on_their_way;  // Requests that nobody waits for any more; they may arrive.
+  std::vector<Entry> on_their_way;  // Requests without a waiter; they may still arrive.
 };
 
 /// How often things go wrong, in percent.
@@ -39,8 +39,8 @@ struct SharedLogFaults {
   std::uint64_t read_short = 0;
 };
 
-/// One node's hold on a log that several nodes share, in memory. Answers get lost, and requests,
-/// which may arrive later; reads end early.
+/// One node's access to a log in memory that several nodes share. Answers and requests get lost;
+/// lost requests may arrive later; reads end early.
 class SharedLog final : public ShardLog {
  public:
   SharedLog(std::shared_ptr<SharedRounds> rounds, PartitionFolders partitions, Random random,
@@ -53,7 +53,7 @@ class SharedLog final : public ShardLog {
 
   [[nodiscard]] std::uint64_t round_bytes_max() const override { return std::uint64_t{1} << 24U; }
   [[nodiscard]] Position first() const override { return Position{1}; }
-  /// After what this node appended, or read.
+  /// The position after what this node appended or read.
   [[nodiscard]] Position next() const override { return next_; }
   Status append(const NewRound& round) override;
   Result<Position> sync() override;
@@ -85,7 +85,7 @@ class SharedLog final : public ShardLog {
   PartitionFolders partitions_;
   mutable Random random_;
   SharedLogFaults faults_;
-  std::deque<SharedRounds::Entry> taken_;  // And not known to be durable.
+  std::deque<SharedRounds::Entry> taken_;  // Rounds not known to be durable.
   bool fenced_ = false;
   mutable Position next_;
 };
