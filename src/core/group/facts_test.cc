@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "base/fact_growth_test.h"
 #include "core/group/rows.h"
 
 namespace baton {
@@ -32,12 +33,7 @@ std::map<std::string, CoordinatorFact> facts() {
   };
 }
 
-std::string encoded(const CoordinatorFact& fact) {
-  std::string bytes;
-  Encoder out(bytes);
-  encode(out, fact);
-  return bytes;
-}
+using fact_growth::encoded;
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -103,40 +99,19 @@ TEST(CoordinatorFacts, BytesOfFormat1StayReadable) {
 }
 
 TEST(CoordinatorFacts, AFieldToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
+  const auto decode = [](Decoder& in) { return decode_coordinator_fact(in); };
   for (const auto& [name, fact] : facts()) {
-    const std::string today = encoded(fact);
-    const auto with_field = [&](Need need) {
-      Decoder in(today);
-      const FactFrame frame = read_frame(in);
-      std::string longer;
-      Encoder out(longer);
-      out.varint(frame.kind << 3U | frame.owner.value);
-      out.blob_of(0, [&] {
-        out.raw(frame.body);
-        put_field(out, 99, "more", need);
-      });
-      return longer;
-    };
-    const std::string skipped = with_field({});
-    Decoder in(skipped);
-    const Result<CoordinatorFact> decoded = decode_coordinator_fact(in);
-    ASSERT_TRUE(decoded.has_value() && in.finish()) << name;
-    EXPECT_EQ(encoded(*decoded), today) << name;
-    const std::string refused = with_field(Need{3});
-    Decoder again(refused);
-    const Error error = decode_coordinator_fact(again).error();
-    EXPECT_EQ(error.code, Errc::store_too_new) << name;
-    EXPECT_NE(error.text.find("field 99"), std::string::npos) << error.text;
+    SCOPED_TRACE(name);
+    fact_growth::expect_skipped(fact, decode);
+    fact_growth::expect_refused(fact, kCoordinatorFacts, decode);
   }
 }
 
 TEST(CoordinatorFacts, AFactCutShortIsMalformed) {
   for (const auto& [name, fact] : facts()) {
-    const std::string bytes = encoded(fact);
-    for (std::size_t length = 0; length < bytes.size(); ++length) {
-      Decoder in(std::string_view(bytes).substr(0, length));
-      EXPECT_FALSE(decode_coordinator_fact(in).has_value()) << name << " at " << length;
-    }
+    SCOPED_TRACE(name);
+    fact_growth::expect_cut_is_malformed(fact,
+                                         [](Decoder& in) { return decode_coordinator_fact(in); });
   }
 }
 

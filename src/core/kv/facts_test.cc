@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 
+#include "base/fact_growth_test.h"
 #include "core/kv/rows.h"
 
 namespace baton {
@@ -52,12 +53,7 @@ std::map<std::string, std::string> rows() {
   };
 }
 
-std::string encoded(const KvFact& fact) {
-  std::string bytes;
-  Encoder out(bytes);
-  encode(out, fact);
-  return bytes;
-}
+using fact_growth::encoded;
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -148,30 +144,11 @@ TEST(KvRows, GoldenBytes) {
 
 // A later version may say more of each; this one reads what it knows, or says why it cannot.
 TEST(KvFacts, AFieldToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
+  const auto decode = [](Decoder& in) { return decode_kv_fact(in); };
   for (const auto& [name, fact] : facts()) {
-    const std::string today = encoded(fact);
-    const auto with_field = [&](Need need) {
-      Decoder in(today);
-      const FactFrame frame = read_frame(in);
-      std::string longer;
-      Encoder out(longer);
-      out.varint(frame.kind << 3U | frame.owner.value);
-      out.blob_of(0, [&] {
-        out.raw(frame.body);
-        put_field(out, 99, "more", need);
-      });
-      return longer;
-    };
-    const std::string skipped = with_field({});
-    Decoder in(skipped);
-    const Result<KvFact> decoded = decode_kv_fact(in);
-    ASSERT_TRUE(decoded.has_value() && in.finish()) << name;
-    EXPECT_EQ(encoded(*decoded), today) << name;
-    const std::string refused = with_field(Need{3});
-    Decoder again(refused);
-    const Error error = decode_kv_fact(again).error();
-    EXPECT_EQ(error.code, Errc::store_too_new) << name;
-    EXPECT_NE(error.text.find("field 99"), std::string::npos) << error.text;
+    SCOPED_TRACE(name);
+    fact_growth::expect_skipped(fact, decode);
+    fact_growth::expect_refused(fact, kKvFacts, decode);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/fact_growth_test.h"
 #include "core/queue/format_samples.h"
 
 namespace baton::format_samples {
@@ -99,42 +100,19 @@ TEST(QueueFormat, AKindToComeIsMalformedInFormat1) {
   EXPECT_EQ(decode_queue_fact_1(in).error().code, Errc::malformed);
 }
 
-/// The bytes of a fact whose body has `field` after the fields that this version knows.
-std::string with_field(const QueueFact& fact, Need need) {
-  const std::string bytes = encoded(fact);
-  Decoder in(bytes);
-  const FactFrame frame = read_frame(in);
-  std::string longer;
-  Encoder out(longer);
-  out.varint(frame.kind << 3U | frame.owner.value);
-  out.blob_of(0, [&] {
-    out.raw(frame.body);
-    put_field(out, 99, "of a later version", need);
-  });
-  return longer;
-}
+Result<QueueFact> decode(Decoder& in) { return decode_queue_fact(in); }
 
 TEST(QueueFormat, AFactWithAFieldThatMayBeSkippedIsReadAndTheRestIsRight) {
   for (const auto& [name, fact] : facts()) {
-    const std::string longer = with_field(fact, {});
-    Decoder in(longer);
-    const Result<QueueFact> decoded = decode_queue_fact(in);
-    ASSERT_TRUE(decoded.has_value() && in.finish()) << name;
-    EXPECT_EQ(encoded(*decoded), encoded(fact)) << name;
+    SCOPED_TRACE(name);
+    fact_growth::expect_skipped(fact, decode);
   }
 }
 
 TEST(QueueFormat, AFactWithAFieldThatMustBeUnderstoodIsRefusedByName) {
   for (const auto& [name, fact] : facts()) {
-    const std::string longer = with_field(fact, Need{3});
-    Decoder in(longer);
-    const Result<QueueFact> decoded = decode_queue_fact(in);
-    ASSERT_FALSE(decoded.has_value()) << name;
-    EXPECT_EQ(decoded.error().code, Errc::store_too_new) << name;
-    const std::string kind(kQueueFacts.kinds[fact.index()]);
-    EXPECT_NE(decoded.error().text.find("field 99 in a fact '" + kind + "' of the queues"),
-              std::string::npos)
-        << decoded.error().text;
+    SCOPED_TRACE(name);
+    fact_growth::expect_refused(fact, kQueueFacts, decode);
   }
 }
 

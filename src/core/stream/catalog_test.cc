@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fact_growth_test.h"
+
 namespace baton {
 namespace {
 
@@ -160,46 +162,14 @@ std::vector<StreamFact> one_of_each() {
           PartitionSynced{StreamId{21}, PartitionNumber{2}, Offset{70'000}}};
 }
 
-std::string encoded(const StreamFact& fact) {
-  std::string bytes;
-  Encoder out(bytes);
-  encode(out, fact);
-  return bytes;
-}
-
-std::string with_field(const StreamFact& fact, Need need) {
-  const std::string today = encoded(fact);
-  Decoder in(today);
-  const FactFrame frame = read_frame(in);
-  std::string longer;
-  Encoder out(longer);
-  out.varint(frame.kind << 3U | frame.owner.value);
-  out.blob_of(0, [&] {
-    out.raw(frame.body);
-    put_field(out, 99, "more", need);
-  });
-  return longer;
-}
-
 TEST(CatalogBytes, EveryFactReadsBackWithOrWithoutAFieldToCome) {
   ASSERT_EQ(one_of_each().size(), std::variant_size_v<StreamFact>);
+  const auto decode = [](Decoder& in) { return decode_stream_fact(in); };
   for (const StreamFact& fact : one_of_each()) {
-    const std::string today = encoded(fact);
-    for (const std::string& bytes : {today, with_field(fact, {})}) {
-      Decoder in(bytes);
-      const auto decoded = decode_stream_fact(in);
-      ASSERT_TRUE(decoded.has_value() && in.finish()) << fact.index();
-      EXPECT_EQ(encoded(*decoded), today) << fact.index();
-    }
-    const std::string required = with_field(fact, Need{3});
-    Decoder in(required);
-    const Error error = decode_stream_fact(in).error();
-    EXPECT_EQ(error.code, Errc::store_too_new);
-    EXPECT_NE(error.text.find("field 99 in a fact '"), std::string::npos) << error.text;
-    for (std::size_t length = 0; length < today.size(); ++length) {
-      Decoder cut(std::string_view(today).substr(0, length));
-      EXPECT_FALSE(decode_stream_fact(cut).has_value()) << fact.index() << " at " << length;
-    }
+    SCOPED_TRACE(fact.index());
+    fact_growth::expect_skipped(fact, decode);
+    fact_growth::expect_refused(fact, kStreamFacts, decode);
+    fact_growth::expect_cut_is_malformed(fact, decode);
   }
 }
 

@@ -106,9 +106,8 @@ class BrokerStore final : public CheckedStore {
  protected:
   Result<std::optional<StoredEntry>> do_get(const std::string& key,
                                             const Deadline& deadline) override {
-    BATON_TRY(
-        auto found,
-        read(deadline, [&] { return bucket_.get(key, {.deadline = left(deadline)}); }));
+    BATON_TRY(auto found,
+              read(deadline, [&] { return bucket_.get(key, {.deadline = left(deadline)}); }));
     if (!found) return std::nullopt;
     return to_stored(*std::move(found));
   }
@@ -153,7 +152,10 @@ class BrokerStore final : public CheckedStore {
     BATON_TRY_STATUS(start(deadline));
     auto translator = std::make_shared<Translator>(std::move(callback));
     auto watch =
-        bucket_.watch({.prefix = std::move(options.prefix), .session = std::move(options.session), .reconnect = false}, [translator](const client::KvWatchEvent& event) { translator->take(event); });
+        bucket_.watch({.prefix = std::move(options.prefix),
+                       .session = std::move(options.session),
+                       .reconnect = false},
+                      [translator](const client::KvWatchEvent& event) { translator->take(event); });
     if (!watch) return watch.error();
     const auto started = watch->wait_until_started(left(deadline));
     if (!started) return started.error();
