@@ -300,7 +300,7 @@ TEST_F(FullDisk, EnqueuesAreRefusedLeasesAndAcksGoOnAndRoomMakesItWorkAgain) {
   }
   ASSERT_TRUE(refused.has_value()) << "the disk took " << confirmed_ << " messages";
   fmt::print("refused after {} messages: {}\n", confirmed_, to_string(*refused));
-  EXPECT_EQ(refused->name, "disk_full");
+  EXPECT_EQ(refused->name(), "disk_full");
   EXPECT_NE(refused->text.find("full"), std::string::npos);
   // A smaller one may still fit.
   EXPECT_TRUE(eventually([&] {

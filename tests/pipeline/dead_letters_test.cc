@@ -296,7 +296,7 @@ TEST_F(DeadLetters, NoQueueTakesMoreThanItsBrokerDoes) {
     const Status refused = (*target)->write(letters.all());
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, Errc::invalid_argument);
-    EXPECT_NE(refused.error().text.find("16777216 at most"), std::string::npos);
+    EXPECT_NE(refused.error().text.find("at most 16777216"), std::string::npos);
   }
 }
 

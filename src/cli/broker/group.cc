@@ -17,8 +17,8 @@
 namespace baton::cli {
 namespace {
 
-using client::GroupInfo;
 using client::Broker;
+using client::GroupInfo;
 
 struct GroupFlags : StreamFlags {
   std::string group;

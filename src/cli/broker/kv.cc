@@ -18,8 +18,8 @@
 namespace baton::cli {
 namespace {
 
-using client::BucketInfo;
 using client::Broker;
+using client::BucketInfo;
 
 struct CreateFlags : BucketFlags {
   client::BucketSettings settings;

@@ -118,7 +118,7 @@ class Leasing {
       const auto retry = flags_.nack_delay ? client::Retry::after(*flags_.nack_delay)
                                            : client::Retry::by_backoff();
       stream_.nack(client::Nack{std::move(message.token), retry, flags_.nack_reason},
-                    [this](const auto& results) { note(results); });
+                   [this](const auto& results) { note(results); });
     } else {
       held_.push_back(std::move(message.token));
     }

@@ -80,7 +80,7 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
     message.payload = std::move(payload);
     // The callbacks run one at a time, and all of them before close() returns.
     producer->send(std::move(message),
-                      [&report](const EnqueueResult& result) { add(report, result); });
+                   [&report](const EnqueueResult& result) { add(report, result); });
   });
   // Failures of single messages are in the report already.
   static_cast<void>(producer->close(flags.timeout));

@@ -81,7 +81,7 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
     record.value = std::move(value);
     // The callbacks run one at a time, except those of records refused at once, which run here.
     producer->send(std::move(record),
-                      [&report](const AppendResult& result) { add(report, result); });
+                   [&report](const AppendResult& result) { add(report, result); });
   });
   // Failures of single records are in the report already.
   static_cast<void>(producer->close(flags.timeout));
@@ -94,14 +94,13 @@ ExitCode run_append(const AppendFlags& flags) {
   const Result<Payloads> work = payloads_of(flags.payloads, kWords);
   if (!work) return out.fail_here(what, work.error());
   // A missing stream, partition or broker is reported at once.
-  const ExitCode there =
-      with_broker(flags, what, [&](const client::Broker& broker, const Output&) {
-        const auto stream = broker.stream(flags.stream).describe();
-        if (!stream) return out.fail(what, stream.error());
-        if (!flags.record.partition) return ExitCode::ok;
-        const Status status = check_partition(*stream, *flags.record.partition);
-        return status ? ExitCode::ok : out.fail_here(what, status.error());
-      });
+  const ExitCode there = with_broker(flags, what, [&](const client::Broker& broker, const Output&) {
+    const auto stream = broker.stream(flags.stream).describe();
+    if (!stream) return out.fail(what, stream.error());
+    if (!flags.record.partition) return ExitCode::ok;
+    const Status status = check_partition(*stream, *flags.record.partition);
+    return status ? ExitCode::ok : out.fail_here(what, status.error());
+  });
   if (there != ExitCode::ok) return there;
   const bool plain = flags.producer.empty() && flags.compression == client::RecordCompression::none;
   if (work->total != 1 || !plain) return append_many(flags, *work);

@@ -8,8 +8,8 @@
 
 #include "cli/base/command.h"
 #include "cli/base/output.h"
-#include "cli/broker/with_broker.h"  // IWYU pragma: export
 #include "cli/broker/stream_parse.h"
+#include "cli/broker/with_broker.h"  // IWYU pragma: export
 
 /// What the verbs of `baton stream` and `baton group` share.
 namespace baton::cli {

@@ -150,7 +150,11 @@ ExitCode run_read(const ReadFlags& flags) {
     readers.reserve(partitions.size());
     for (const std::uint32_t partition : partitions) {
       readers.push_back({.partition = partition,
-                         .reader = broker.stream(flags.stream).read({.partition = partition, .from = flags.from, .records_max = flags.max, .follow = flags.follow})});
+                         .reader = broker.stream(flags.stream)
+                                       .read({.partition = partition,
+                                              .from = flags.from,
+                                              .records_max = flags.max,
+                                              .follow = flags.follow})});
     }
     watch_for_interrupt();
     return Reading(flags, std::move(readers)).run();

@@ -107,9 +107,9 @@ class Load {
     constexpr std::size_t kBatch = 64;
     while (!over_) {
       producer_.send_batch(std::vector<NewMessage>(kBatch, message_),
-                            [this](std::vector<EnqueueResult> results) {
-                              for (EnqueueResult& result : results) note(result);
-                            });
+                           [this](std::vector<EnqueueResult> results) {
+                             for (EnqueueResult& result : results) note(result);
+                           });
     }
   }
   // Callbacks come one at a time.
@@ -290,8 +290,7 @@ Status act_fairness(Stage& stage) {
 
 Status act_broker_dies(Stage& stage) {
   BATON_TRY_STATUS(stage.client.queue("payments").create());
-  BATON_TRY(auto producer,
-            stage.client.queue("payments").producer());
+  BATON_TRY(auto producer, stage.client.queue("payments").producer());
   NewMessage message;
   message.payload = std::string(100, 'p');
   Load load(std::move(producer), message);
@@ -326,8 +325,7 @@ Status act_broker_dies(Stage& stage) {
 Status act_throughput(Stage& stage) {
   BATON_TRY_STATUS(stage.client.queue("fast").create());
   BATON_TRY(auto stream, open_stream(stage, "fast", 8192));
-  BATON_TRY(auto producer,
-            stage.client.queue("fast").producer());
+  BATON_TRY(auto producer, stage.client.queue("fast").producer());
   NewMessage message;
   message.payload = std::string(kPayloadBytes, 'f');
   std::size_t acked = 0;

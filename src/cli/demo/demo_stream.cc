@@ -74,7 +74,7 @@ class Member {
     return member;
   }
   [[nodiscard]] int seats() const { return seats_; }
-  Status leave() { return consumer_->close(kPatience); }
+  Status leave() { return consumer_.has_value() ? consumer_->close(kPatience) : Status{}; }
 
  private:
   std::atomic<int> seats_ = 0;

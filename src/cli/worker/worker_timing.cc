@@ -47,10 +47,9 @@ Result<client::WorkerTiming> resolve_timing(const std::string& profile, const st
   }
   client::WorkerTiming timing = *named;
   if (wanted.lease.has_value()) {
-    timing.heartbeat =
-        Milliseconds(std::llround(static_cast<double>(timing.heartbeat.count()) *
-                                  (std::chrono::duration<double>(*wanted.lease) /
-                                   std::chrono::duration<double>(timing.lease))));
+    timing.heartbeat = Milliseconds(std::llround(static_cast<double>(timing.heartbeat.count()) *
+                                                 (std::chrono::duration<double>(*wanted.lease) /
+                                                  std::chrono::duration<double>(timing.lease))));
     timing.heartbeat = std::max(timing.heartbeat, client::kWorkerIntervalMin);
     timing.lease = *wanted.lease;
   }

@@ -91,8 +91,8 @@ Acceptor::Verdict take(Acceptor& acceptor, const std::string& bytes) {
 
 using enum Acceptor::Verdict;
 
-// The condition that an engine checks is not a fence: entries of the old owner that were in flight are
-// stored behind the new owner's fence.
+// The condition that an engine checks is not a fence: entries of the old owner that were in flight
+// are stored behind the new owner's fence.
 TEST(AcceptorTest, SkipsAFormerOwnersEntriesBehindTheFence) {
   Writer old(1);
   const std::string first = old.fence();

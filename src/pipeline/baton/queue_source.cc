@@ -85,7 +85,7 @@ QueueSource::~QueueSource() {
   changed_.notify_all();
   keeper_.request_stop();
   deliverer_.request_stop();
-  if (stream_.has_value()) stream_->interrupt();
+  if (stream_ != nullptr) stream_->interrupt();
 }
 
 void QueueSource::log(bool warning, const std::string& text) const {
@@ -124,8 +124,8 @@ Status QueueSource::start(SourceListener& listener) {
   auto client = client::Broker::open(connection);
   if (!client.has_value()) return client.error();
   visibility_ = registered->visibility_timeout;
-  client_ = *std::move(client);
-  stream_ = *std::move(stream);
+  client_ = std::make_unique<client::Broker>(*std::move(client));
+  stream_ = std::make_unique<client::LeaseStream>(*std::move(stream));
   keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
   deliverer_ = std::jthread([this](const std::stop_token& stop) { deliver(stop); });
   return {};
@@ -338,7 +338,7 @@ void QueueSource::resume() {
 }
 
 Status QueueSource::stop(milliseconds timeout) {
-  if (!stream_.has_value()) return {};
+  if (stream_ == nullptr) return {};
   const auto deadline = Clock::now() + timeout;
   Tokens tokens;
   {

@@ -123,9 +123,9 @@ class QueueSource : public Source {
   bool assigned_ = false;
 
   Clock::time_point looked_at_{};  // Only for the keeper.
-  std::optional<client::Broker> client_;
+  std::unique_ptr<client::Broker> client_;
   // Declared after everything that its callbacks use.
-  std::optional<client::LeaseStream> stream_;
+  std::unique_ptr<client::LeaseStream> stream_;
   std::jthread keeper_;
   std::jthread deliverer_;
 };

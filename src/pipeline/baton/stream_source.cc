@@ -52,9 +52,9 @@ std::vector<Record> to_records(std::vector<client::Record> records, std::int64_t
 }  // namespace
 
 Result<client::StreamInfo> StreamSource::describe() {
-  if (!stream_.has_value()) {
+  if (stream_ == nullptr) {
     BATON_TRY(const client::Broker broker, client::Broker::open(options_.connection));
-    stream_ = broker.stream(options_.stream);
+    stream_ = std::make_unique<client::Stream>(broker.stream(options_.stream));
   }
   auto info = stream_->describe();
   if (info.has_value()) return *std::move(info);
@@ -79,7 +79,7 @@ Status StreamSource::start(SourceListener& listener) {
   auto consumer = stream_->consumer(consumer_options(info.partitions),
                                     [this](client::RecordBatch& batch) { handle(batch); });
   if (!consumer.has_value()) return consumer.error();
-  consumer_ = *std::move(consumer);
+  consumer_ = std::make_unique<client::StreamConsumer>(*std::move(consumer));
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   return {};
 }
@@ -119,7 +119,7 @@ void StreamSource::watch(const std::stop_token& stop) {
 void StreamSource::look_at_ends(const client::Stream& stream) {
   const auto info = stream.describe();
   if (!info.has_value()) {
-    const Error error = info.error();
+    const Error& error = info.error();
     return set_trouble(may_pass(error) ? std::optional(error.text) : std::nullopt);
   }
   set_trouble(std::nullopt);
@@ -315,7 +315,7 @@ Status StreamSource::commit(std::uint32_t partition, std::uint64_t epoch, std::i
 }
 
 Status StreamSource::stop(std::chrono::milliseconds timeout) {
-  if (!consumer_.has_value()) return {};
+  if (consumer_ == nullptr) return {};
   stopping_ = true;
   std::vector<std::uint32_t> held;
   {

@@ -90,8 +90,8 @@ class StreamSource : public Source {
 
   StreamSourceOptions options_;
   SourceListener* listener_ = nullptr;
-  std::optional<client::Stream> stream_;
-  std::optional<client::StreamConsumer> consumer_;
+  std::unique_ptr<client::Stream> stream_;
+  std::unique_ptr<client::StreamConsumer> consumer_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;  // Guards the members below.
   std::map<std::uint32_t, Seat> seats_;

@@ -202,9 +202,7 @@ Status Worker::close(bool for_good) {
 }
 
 std::optional<Status> Worker::wait(std::chrono::milliseconds timeout) {
-  const auto end = state_->runner.wait_for(timeout);
-  if (!end.has_value()) return std::nullopt;
-  return *end;
+  return state_->runner.wait_for(timeout);
 }
 
 const std::string& Worker::id() const { return state_->id; }
