@@ -39,12 +39,13 @@ void Held::release() {
 Result<StoreResult> run_store_job(CheckpointStore& store, const StoreJob& job) {
   if (const auto* spill = std::get_if<SpillJob>(&job)) {
     BATON_TRY_STATUS(store.spill(spill->rows));
-    return StoreResult(SpillDone{spill->rows.bytes()});
+    return Result<StoreResult>(std::in_place, SpillDone{spill->rows.bytes()});
   }
   const auto& read = std::get<ReadJob>(job);
   BATON_TRY(std::vector<Row> rows, store.scan(read.range));
   BATON_TRY(const bool exhausted, is_exhausted(store, read.range, rows));
-  return StoreResult(ReadDone{read.machine, read.number, std::move(rows), exhausted});
+  return Result<StoreResult>(std::in_place,
+                             ReadDone{read.machine, read.number, std::move(rows), exhausted});
 }
 
 RowBatch rows_of(const CheckpointJob& job) {
