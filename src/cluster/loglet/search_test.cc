@@ -223,13 +223,18 @@ class Search {
       ++without.lost;
       visit(std::move(without));
     }
-    if (answer.sequence != 0) {
-      next.owners[answer.owner]->answered(answer.number, answer.sequence);
-    } else {
-      next.owners[answer.owner]->refused(answer.number);
-    }
+    tell(next, answer);
     send(next, answer.owner);
     visit(std::move(next));
+  }
+
+  static void tell(World& world, const Answer& answer) {
+    Appender& owner = *world.owners[answer.owner];
+    if (answer.sequence != 0) {
+      owner.answered(answer.number, answer.sequence);
+    } else {
+      owner.refused(answer.number);
+    }
   }
 
   /// What an owner holds for confirmed is what every reader accepts. A reader accepts an entry for
@@ -272,13 +277,7 @@ class Search {
           if (stored) world.log.emplace_back(one.bytes);
           world.answers.push_back({number, number, one.request, stored ? world.log.size() : 0});
         }
-        for (const Answer& answer : std::exchange(world.answers, {})) {
-          if (answer.sequence != 0) {
-            world.owners[answer.owner]->answered(answer.number, answer.sequence);
-          } else {
-            world.owners[answer.owner]->refused(answer.number);
-          }
-        }
+        for (const Answer& answer : std::exchange(world.answers, {})) tell(world, answer);
       }
     }
     check(world);
