@@ -84,7 +84,7 @@ struct RemoveOptions {
 
 struct ListKeysOptions {
   std::string prefix{};
-  std::string after{};         // Only keys greater than this one: `next` of the page before.
+  std::string after{};         // `next` of the page before; no other value is accepted.
   std::uint32_t keys_max = 0;  // 0 = as many as the broker gives.
   std::optional<std::chrono::milliseconds> deadline{};
 };

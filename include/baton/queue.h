@@ -39,7 +39,7 @@ struct QueueSettings {
 };
 
 /// Calls `visit(name, value)` with each setting that is one value, so with all but weights and
-/// throttles, under the name of its field on the wire.
+/// throttles, under its name in `--json`.
 template <class Settings, class Visit>
 void for_each_setting(Settings& settings, const Visit& visit) {
   visit("visibility_timeout_ms", settings.visibility_timeout);
