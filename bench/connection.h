@@ -5,9 +5,8 @@
 #include <memory>
 #include <string>
 
-#include <grpcpp/grpcpp.h>
-
 #include <baton/connection.h>
+#include <grpcpp/grpcpp.h>
 
 #include "base/address.h"
 #include "base/secure/settings.h"

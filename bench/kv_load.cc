@@ -5,9 +5,6 @@
 // Baton and etcd are loaded by the same code: generated stubs, asynchronous unary calls, one
 // connection.
 
-#include <baton/v1/kv.grpc.pb.h>
-#include <etcd/rpc.grpc.pb.h>
-#include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -24,7 +21,10 @@
 #include <string>
 #include <vector>
 
+#include <baton/v1/kv.grpc.pb.h>
+#include <etcd/rpc.grpc.pb.h>
 #include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
 
 #include "connection.h"
 

@@ -3,8 +3,6 @@
 // then read by an ordered consumer). nats.c, NATS's own C library. See peer_load.h for the command
 // line; bench/harness.py starts the server.
 
-#include <nats/nats.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nats/nats.h>
 
 #include "peer_load.h"
 

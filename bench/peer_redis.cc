@@ -2,7 +2,6 @@
 // consumer group, XADD / XREADGROUP / XACK + XDEL, everything pipelined. hiredis, Redis's own C
 // library. See peer_load.h for the command line; bench/harness.py starts the servers.
 
-#include <hiredis/hiredis.h>
 #include <poll.h>
 
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <hiredis/hiredis.h>
 
 #include "peer_load.h"
 

@@ -3,7 +3,6 @@
 //   bare    rows that were decoded before, in batches, a thread for each lane
 //   single  the loop that one writes first: decode an order, BEGIN, a prepared INSERT for each row,
 //           COMMIT (PostgreSQL only)
-#include <libpq-fe.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <libpq-fe.h>
 
 #include "base/hash.h"
 #include "pipeline/app/config.h"

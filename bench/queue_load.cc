@@ -20,7 +20,6 @@
 #include <baton/broker.h>
 #include <baton/lease_stream.h>
 #include <baton/producer.h>
-
 #include <fmt/format.h>
 
 #include "connection.h"

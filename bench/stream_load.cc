@@ -2,8 +2,6 @@
 // starts the brokers, interleaves the rounds and reports; this program only makes the load and
 // counts.
 
-#include <baton/v1/streams.grpc.pb.h>
-#include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -22,8 +20,9 @@
 
 #include <baton/broker.h>
 #include <baton/stream_producer.h>
-
+#include <baton/v1/streams.grpc.pb.h>
 #include <fmt/format.h>
+#include <grpcpp/grpcpp.h>
 
 #include "connection.h"
 

@@ -1,9 +1,9 @@
 #include "base/base64.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

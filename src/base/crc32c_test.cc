@@ -1,11 +1,11 @@
 #include "base/crc32c.h"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,12 +1,11 @@
 #include "base/hash.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstdint>
 #include <string>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,11 +1,11 @@
 #include "base/name_range.h"
 
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,10 +1,10 @@
 #include "base/random.h"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <array>
 #include <cstdint>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 namespace baton {
 namespace {

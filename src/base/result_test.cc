@@ -1,11 +1,11 @@
 #include "base/result.h"
 
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/assert.h"
 

@@ -1,8 +1,8 @@
 #include "base/siphash.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,8 +1,8 @@
 #include "base/strong.h"
 
-#include <gtest/gtest.h>
-
 #include <unordered_set>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,12 +1,12 @@
 #include "base/uuid.h"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <cstdint>
 #include <set>
 #include <string>
 #include <unordered_set>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 namespace baton {
 namespace {

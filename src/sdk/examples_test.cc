@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include <baton/client.h>
+#include <gtest/gtest.h>
 
 #include "sdk/queue/test_consume.h"
 

@@ -6,9 +6,8 @@
 #include <map>
 #include <string>
 
-#include <gtest/gtest.h>
-
 #include <baton/client.h>
+#include <gtest/gtest.h>
 
 #include "sdk/kv/test_kv.h"
 

@@ -1,10 +1,10 @@
 #include "sim/fake_disk.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/hash.h"

@@ -1,8 +1,8 @@
 #include "sim/fake_disk.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

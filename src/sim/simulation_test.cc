@@ -1,7 +1,5 @@
 #include "sim/simulation.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -9,6 +7,8 @@
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,9 +1,9 @@
 // What must hold among simulated workers.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "sim/worker_world.h"
 

@@ -1,10 +1,10 @@
 #include "sim/worker_world.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton {
 

@@ -2,9 +2,9 @@
 // written, and in format 2. A broker must read what any earlier one wrote, so lines never change; a
 // new form gets new lines. BATON_RECORD=1 appends those of format 2 that are missing.
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "compat/golden.h"
 #include "core/kv/facts.h"

@@ -3,11 +3,11 @@
 // Lines never change; a new form gets new lines. BATON_RECORD=1 appends those of format 2 that are
 // missing.
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "compat/golden.h"
 #include "core/group/facts.h"

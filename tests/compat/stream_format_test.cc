@@ -2,10 +2,10 @@
 // wrote, so the lines of stream_v1.txt never change; a new form gets new lines. BATON_RECORD=1
 // appends those that are missing. The batches called "kafka" were made by kafka-python.
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "compat/golden.h"
 #include "core/stream/batch_samples.h"

@@ -3,14 +3,15 @@
 // Java, and Debian's python3-kafka, python3-lz4, python3-zstandard and python3-snappy; without them
 // the tests are skipped, and say so.
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "core/stream/records.h"
 #include "paths.h"

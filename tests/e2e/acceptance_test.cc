@@ -6,12 +6,11 @@
 #include <set>
 #include <thread>
 
+#include <baton/v1/queues.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/v1/queues.grpc.pb.h>
 
 #include "e2e/broker_process.h"
 

@@ -1,12 +1,11 @@
 // For any input, the answer names the field and the limit, and the broker keeps running.
 #include <memory>
 
+#include <baton/v1/queues.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-
-#include <baton/v1/queues.grpc.pb.h>
 
 #include "e2e/broker_process.h"
 

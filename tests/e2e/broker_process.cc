@@ -7,11 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include <baton/v1/admin.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-
-#include <baton/v1/admin.grpc.pb.h>
 
 namespace baton::e2e {
 namespace {

@@ -8,9 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <grpcpp/channel.h>
-
 #include <baton/client.h>
+#include <grpcpp/channel.h>
 
 #include "e2e/process.h"
 

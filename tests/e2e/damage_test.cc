@@ -1,12 +1,10 @@
 // Damage to the files of a stopped broker is reported with its place, and never served as data.
-#include <baton/v1/streams.grpc.pb.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <baton/broker.h>
-
+#include <baton/v1/streams.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <baton/broker.h>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -3,11 +3,10 @@
 #include <random>
 #include <thread>
 
+#include <baton/v1/queues.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-
-#include <baton/v1/queues.grpc.pb.h>
 
 #include "e2e/broker_process.h"
 

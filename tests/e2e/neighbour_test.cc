@@ -6,11 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include <baton/v1/streams.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-
-#include <baton/v1/streams.grpc.pb.h>
 
 #include "e2e/broker_process.h"
 #include "e2e/raw_connection.h"

@@ -12,10 +12,9 @@
 #include <sstream>
 #include <thread>
 
+#include <baton/consumer.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <baton/consumer.h>
 
 #include "e2e/broker_process.h"
 #include "e2e/tcp_proxy.h"

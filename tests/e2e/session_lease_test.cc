@@ -16,11 +16,10 @@
 #include <sstream>
 #include <thread>
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <baton/broker.h>
 #include <baton/stream_consumer.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
 #include "e2e/tcp_proxy.h"

@@ -1,6 +1,4 @@
 // Streams on a real broker: crashes under producers, seats that move, bad input.
-#include <baton/v1/streams.grpc.pb.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,7 +14,7 @@
 #include <baton/broker.h>
 #include <baton/stream_consumer.h>
 #include <baton/stream_producer.h>
-
+#include <baton/v1/streams.grpc.pb.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

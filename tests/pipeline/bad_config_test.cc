@@ -1,7 +1,4 @@
 // What is wrong is reported before anything is consumed, in words that name the place.
-#include <gtest/gtest.h>
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -9,6 +6,8 @@
 #include <vector>
 
 #include <baton/broker.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"

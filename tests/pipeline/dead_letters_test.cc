@@ -1,8 +1,5 @@
 // An order pipeline into SQLite with dead letters in a file, by the command line; and dead letters
 // that cannot be written.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <csignal>
 #include <memory>
@@ -10,6 +7,8 @@
 
 #include <baton/broker.h>
 #include <baton/stream_producer.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "base/limits.h"
 #include "e2e/broker_process.h"

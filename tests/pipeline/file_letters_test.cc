@@ -1,12 +1,12 @@
 // Dead letters in a file: written by several processes, and listed and removed meanwhile.
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <filesystem>
 #include <set>
 #include <sstream>
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "e2e/process.h"
 #include "pipeline/letters.h"

@@ -1,12 +1,11 @@
 // Dead letters in a topic of librdkafka's mock: listed without a trace, and sent back once each,
 // though single records cannot be removed from a topic.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <set>
 #include <string>
 
 #include <baton/broker.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/kafka/kafka_dead_letters.h"

@@ -1,10 +1,10 @@
 // Members of a group on a real Kafka: how long a killed one is missed, what the brokers refuse, and
 // where dead letters go if their topic does not exist.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/kafka_server.h"

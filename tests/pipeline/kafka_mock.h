@@ -1,11 +1,11 @@
 #pragma once
 
-#include <librdkafka/rdkafka.h>
-#include <librdkafka/rdkafka_mock.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
 
 #include "pipeline/kafka/kafka_handles.h"
 #include "pipeline/kafka_testing.h"

@@ -1,12 +1,12 @@
 // KafkaSource, its producer and its dead letters when a mocked cluster misbehaves.
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/process.h"
 #include "pipeline/kafka/kafka_dead_letters.h"

@@ -1,13 +1,14 @@
 // KafkaSource with the real engine on librdkafka's mock of a cluster: groups, rebalances, breakers.
 
-#include <gtest/gtest.h>
+#include "pipeline/kafka_mock.h"
 
 #include <algorithm>
 #include <thread>
 
+#include <gtest/gtest.h>
+
 #include "e2e/process.h"
 #include "pipeline/kafka/kafka_config.h"
-#include "pipeline/kafka_mock.h"
 #include "pipeline/kafka_testing.h"
 
 namespace baton::pipeline::kafka_test {

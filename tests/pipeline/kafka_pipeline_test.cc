@@ -1,9 +1,9 @@
 // The order pipeline from a real Kafka into SQLite, dead letters into a topic, by the command line,
 // killed in between. Only in `./dev test --long`: a JVM is slow to start.
+#include <string>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <string>
 
 #include "e2e/broker_process.h"
 #include "pipeline/kafka_server.h"

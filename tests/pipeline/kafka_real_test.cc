@@ -1,11 +1,11 @@
 // KafkaSource with the real engine on a real Kafka: transactions leave holes, members join and
 // leave, the broker restarts.
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <array>
 #include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/process.h"
 #include "pipeline/kafka/kafka_config.h"

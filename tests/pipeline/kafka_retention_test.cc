@@ -1,14 +1,14 @@
 // Records in flight that the topic no longer has: they exist nowhere but in the pipeline, so no
 // event of the group may drop them. On a mocked cluster, which keeps 5 MB of each partition.
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <string>
 #include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/process.h"
 #include "pipeline/kafka_mock.h"

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "e2e/free_port.h"
-
 #include "paths.h"
 #include "pipeline/kafka/kafka_lookup.h"
 #include "pipeline/kafka/kafka_member.h"

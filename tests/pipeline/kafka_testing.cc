@@ -1,9 +1,9 @@
 #include "pipeline/kafka_testing.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 
 #include "e2e/process.h"
 #include "pipeline/kafka/kafka_config.h"

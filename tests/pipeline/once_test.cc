@@ -1,8 +1,8 @@
 // exactly_once_effect without a key: only the marks prevent duplicate rows.
-#include <gtest/gtest.h>
-
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/sqlite_pipeline.h"
 

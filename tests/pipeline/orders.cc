@@ -1,17 +1,15 @@
 #include "pipeline/orders.h"
 
-#include <gtest/gtest.h>
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <memory>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include <baton/broker.h>
 #include <baton/lease_stream.h>
 #include <baton/stream_producer.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sqlite3.h>
 
 #include "e2e/process.h"
 #include "pipeline/baton/queue_letter.h"

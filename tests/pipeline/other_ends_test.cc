@@ -1,9 +1,5 @@
 // The same pipeline with other ends: a queue or NATS as source, HTTP or standard output as sink,
 // and dead letters that are sent back.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <httplib.h>
-
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -17,6 +13,9 @@
 #include <vector>
 
 #include <baton/broker.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"

@@ -1,10 +1,10 @@
 #include "pipeline/pipeline_process.h"
 
-#include <gtest/gtest.h>
-#include <httplib.h>
-
 #include <csignal>
 #include <utility>
+
+#include <gtest/gtest.h>
+#include <httplib.h>
 
 namespace baton::pipeline {
 namespace {

@@ -1,8 +1,8 @@
 // Another client writes the same rows of PostgreSQL, in an open transaction, while a pipeline does.
 // The pipeline waits, tries again, and makes no dead letter.
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/postgres_pipeline.h"
 

@@ -1,10 +1,10 @@
 // PostgreSQL has no disk space any more, for its tables or for its log: an outage, until it has.
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "e2e/private_disk.h"
 #include "pipeline/postgres_pipeline.h"

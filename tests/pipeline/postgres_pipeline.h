@@ -1,14 +1,13 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <baton/broker.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"

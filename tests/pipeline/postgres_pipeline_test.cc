@@ -1,13 +1,13 @@
 // The order pipeline from a Baton stream into a real PostgreSQL that is stopped, killed, frozen,
 // locked and made read-only under it.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
+#include "pipeline/postgres_pipeline.h"
 
 #include <csignal>
 #include <string>
 #include <thread>
 
-#include "pipeline/postgres_pipeline.h"
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace baton::pipeline {
 namespace {

@@ -1,6 +1,5 @@
 #include "pipeline/postgres_server.h"
 
-#include <libpq-fe.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <libpq-fe.h>
 
 #include "e2e/free_port.h"
 

@@ -2,14 +2,13 @@
 // made read-only and loses its connections, the pipeline is killed again and again, and a second
 // one joins and leaves. The counts at the end are the generator's. A small one in `./dev test`,
 // 100 000 orders in `./dev test --long`.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 #include <thread>
 
 #include <baton/broker.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"

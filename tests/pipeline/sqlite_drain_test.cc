@@ -1,10 +1,10 @@
 // What a pipeline leaves behind when it ends, and how its next life continues.
-#include <gtest/gtest.h>
-#include <sqlite3.h>
-
 #include <filesystem>
 #include <string>
 #include <utility>
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "pipeline/sqlite_pipeline.h"
 

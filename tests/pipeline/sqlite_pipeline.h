@@ -1,12 +1,11 @@
 #pragma once
 
-#include <gtest/gtest.h>
-#include <sqlite3.h>
-
 #include <cstdint>
 #include <string>
 
 #include <baton/broker.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "e2e/broker_process.h"
 #include "pipeline/orders.h"

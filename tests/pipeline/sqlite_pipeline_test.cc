@@ -1,15 +1,16 @@
 // The order pipeline from a Baton stream into SQLite, with real processes, while everything around
 // it fails: the final counts are the generator's.
-#include <gtest/gtest.h>
-#include <sqlite3.h>
+#include "pipeline/sqlite_pipeline.h"
 
 #include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>
 
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
 #include "e2e/private_disk.h"
-#include "pipeline/sqlite_pipeline.h"
 
 namespace baton::pipeline {
 namespace {

@@ -1,10 +1,10 @@
 // A source, a database or dead letters that are unavailable when a pipeline starts are waited for,
 // as in any later outage; and every outage is reported in the log, in the status and at /readyz.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <csignal>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "pipeline/postgres_pipeline.h"
 #include "stores/server.h"

@@ -1,7 +1,5 @@
 // What a person at a small terminal sees of a pipeline: one line of progress, a status in place,
 // dead letters cut to the width.
-#include <gtest/gtest.h>
-
 #include <csignal>
 #include <memory>
 #include <regex>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include <baton/broker.h>
+#include <gtest/gtest.h>
 
 #include "e2e/broker_process.h"
 #include "e2e/free_port.h"

@@ -1,6 +1,8 @@
 // What every store promises to writers: single-key compare-and-set, and reads that see it. The same
 // tests run against a real broker, a real NATS server and a real etcd.
 
+#include "stores/contract.h"
+
 #include <algorithm>
 #include <atomic>
 #include <latch>
@@ -9,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "stores/contract.h"
 #include "stores/programs.h"
 
 namespace baton::stores {

@@ -7,9 +7,8 @@
 #include <mutex>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <baton/worker.h>
+#include <fmt/format.h>
 
 #include "worker/on_each_store.h"
 

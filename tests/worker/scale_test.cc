@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <baton/worker.h>
-
 #include <fmt/format.h>
 
 #include "worker/on_each_store.h"

@@ -1,10 +1,11 @@
 #include "base/net/listen.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 
 #include <charconv>
+
+#include <fmt/format.h>
 
 namespace baton {
 namespace {

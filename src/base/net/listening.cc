@@ -1,7 +1,6 @@
 #include "base/net/listening.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -13,6 +12,8 @@
 #include <cstring>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton {
 namespace {

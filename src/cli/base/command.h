@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-
 #include <baton/connection.h>
 #include <baton/queue.h>
 

@@ -6,12 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <baton/lease_stream.h>
 #include <baton/message.h>
 #include <baton/queue.h>
 #include <baton/result.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "cli/base/exit_code.h"
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-
 #include <baton/security.h>
 
 #include "base/secure/settings.h"

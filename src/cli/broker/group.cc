@@ -4,10 +4,9 @@
 #include <tuple>
 #include <vector>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "cli/base/terminal.h"
 #include "cli/broker/commands.h"

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "cli/broker/commands.h"
 #include "cli/broker/stream_flags.h"

@@ -3,10 +3,9 @@
 #include <string>
 #include <utility>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "cli/base/parse.h"
 #include "cli/base/terminal.h"

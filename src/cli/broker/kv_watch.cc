@@ -10,10 +10,9 @@
 #include <string>
 #include <utility>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "base/time.h"
 #include "cli/base/interrupt.h"

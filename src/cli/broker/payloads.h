@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-
 #include <baton/result.h>
 
 #include "base/result.h"

@@ -5,10 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "base/limits.h"
 #include "cli/base/parse.h"

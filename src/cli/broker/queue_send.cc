@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "cli/base/parse.h"
 #include "cli/broker/commands.h"

@@ -3,10 +3,9 @@
 #include <string>
 #include <vector>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "base/limits.h"
 #include "cli/base/parse.h"

@@ -11,10 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <baton/client.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/client.h>
 
 #include "cli/base/interrupt.h"
 #include "cli/broker/commands.h"

@@ -11,10 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <baton/worker.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/worker.h>
 
 #include "base/address.h"
 #include "base/random.h"

@@ -3,9 +3,8 @@
 #include <memory>
 #include <string>
 
-#include <fmt/format.h>
-
 #include <baton/client.h>
+#include <fmt/format.h>
 
 #include "cli/demo/commands.h"
 #include "cli/demo/demo_stage.h"

@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <baton/client.h>
+#include <fmt/format.h>
 
 #include "cli/demo/demo_stage.h"
 

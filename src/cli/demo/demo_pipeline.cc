@@ -6,10 +6,9 @@
 #include <string>
 #include <thread>
 
+#include <baton/broker.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/broker.h>
 
 #include "cli/demo/demo_stage.h"
 #include "cli/worker/worker_flags.h"

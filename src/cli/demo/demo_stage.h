@@ -8,9 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <baton/client.h>
+#include <nlohmann/json.hpp>
 
 #include "base/result.h"
 #include "cli/base/output.h"

@@ -13,11 +13,10 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <baton/broker.h>
 #include <baton/stream_consumer.h>
 #include <baton/stream_producer.h>
+#include <fmt/format.h>
 
 #include "cli/demo/demo_stage.h"
 

@@ -1,3 +1,5 @@
+#include "pipeline/app/pipeline.h"
+
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -14,7 +16,6 @@
 #include "cli/pipeline/pipeline_config.h"
 #include "pipeline/app/check_report.h"
 #include "pipeline/app/example.h"
-#include "pipeline/app/pipeline.h"
 #include "pipeline/app/status_server.h"
 
 namespace baton::cli {

@@ -1,5 +1,4 @@
 #include "cli/pipeline/pipeline_config.h"
-#include "base/secure/settings.h"
 
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include "base/secure/settings.h"
 
 namespace baton::cli {
 namespace {

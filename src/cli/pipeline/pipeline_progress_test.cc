@@ -1,9 +1,8 @@
 #include "cli/pipeline/pipeline_progress.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 namespace baton::cli {

@@ -1,3 +1,9 @@
+#include "server/app/server.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -17,9 +23,6 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/logging/log.h"
 #include "base/net/listen.h"
@@ -27,7 +30,6 @@
 #include "cli/base/parse.h"
 #include "cli/server/commands.h"
 #include "cli/server/config.h"
-#include "server/app/server.h"
 #include "server/shard/data_folder.h"
 #include "server/shard/disk_share.h"
 #include "server/shard/local_broker.h"

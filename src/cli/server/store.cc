@@ -2,10 +2,9 @@
 #include <string>
 #include <vector>
 
+#include <baton/broker.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <baton/broker.h>
 
 #include "cli/server/commands.h"
 #include "cli/server/inspect.h"

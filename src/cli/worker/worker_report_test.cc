@@ -1,10 +1,9 @@
 #include "cli/worker/worker_report.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/base/terminal.h"

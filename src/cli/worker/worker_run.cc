@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <baton/worker.h>
+#include <fmt/format.h>
 
 #include "cli/base/command.h"
 #include "cli/base/help.h"

@@ -1,10 +1,10 @@
 #include "cli/worker/worker_timing.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <map>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace baton::cli {
 namespace {

@@ -3,11 +3,10 @@
 
 #include "core/group/checker.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace baton::checker {
 namespace {

@@ -2,13 +2,12 @@
 
 #include "core/group/client_checker.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace baton::checker {
 namespace {

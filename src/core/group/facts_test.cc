@@ -3,8 +3,6 @@
 
 #include "core/group/facts.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,8 @@
 #include <map>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "base/fact_growth_test.h"
 #include "core/group/rows.h"

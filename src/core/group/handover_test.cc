@@ -1,8 +1,6 @@
 // Scenarios 53 to 58 of the specification: what clients see, with the real machines on both sides
 // and nothing in between. (59 needs records, and is an end-to-end test.)
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "core/group/machine.h"
 #include "core/group/seat.h"

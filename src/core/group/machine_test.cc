@@ -3,11 +3,10 @@
 
 #include "core/group/machine.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "core/group/rows.h"
 

@@ -3,14 +3,14 @@
 // credit, resume and fall behind. Every outcome is compared, and after every step what each watch
 // has been sent. BATON_LONG=1 runs it fifty times longer.
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <sstream>
 #include <tuple>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "core/kv/machine_fixture.h"
 #include "core/kv/model.h"

@@ -1,8 +1,7 @@
 // Watches: every change once and in order, or a word that some are lost.
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "core/kv/machine_fixture.h"
 

@@ -1,8 +1,8 @@
 #include "core/lease/session_lease.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,11 +1,11 @@
 #include "core/lease/sticky_assignment.h"
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,9 +1,9 @@
 // Measures encoding and decoding of the facts that every message causes.
 
-#include <benchmark/benchmark.h>
-
 #include <cstddef>
 #include <string>
+
+#include <benchmark/benchmark.h>
 
 #include "core/queue/facts.h"
 

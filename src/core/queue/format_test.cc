@@ -1,13 +1,13 @@
 // What is written to disk reads back as the same value, and the fuzzers' corpus consists of such
 // bytes. BATON_RECORD=1 writes corpus/ again.
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "base/fact_growth_test.h"
 #include "core/queue/format_samples.h"

@@ -1,8 +1,8 @@
 // Consumers that disconnect: which of the messages they held count an attempt.
 
-#include <gtest/gtest.h>
-
 #include <map>
+
+#include <gtest/gtest.h>
 
 #include "core/queue/machine_fixture.h"
 

@@ -1,9 +1,9 @@
 // Leases: granting, the fence, nack, expiry, disconnect, restart. Acceptance criteria 3 to 9 of the
 // queue specification are named where they are tested.
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "core/queue/machine_fixture.h"
 

@@ -3,9 +3,6 @@
 // come late. Every outcome is compared, and all counts are compared after every step. BATON_LONG=1
 // runs it fifty times longer.
 
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -13,6 +10,8 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "core/queue/machine_fixture.h"
 

@@ -1,8 +1,8 @@
 #include "core/queue/token.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 

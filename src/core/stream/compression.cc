@@ -1,14 +1,15 @@
 #include "core/stream/compression.h"
 
-#include <fmt/format.h>
 #include <lz4frame.h>
-#include <snappy-c.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+
+#include <fmt/format.h>
+#include <snappy-c.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "base/assert.h"
 #include "core/stream/big_endian.h"

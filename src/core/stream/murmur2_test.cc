@@ -1,9 +1,9 @@
 #include "core/stream/murmur2.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

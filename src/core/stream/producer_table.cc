@@ -1,9 +1,9 @@
 #include "core/stream/producer_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"

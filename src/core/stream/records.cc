@@ -1,9 +1,9 @@
 #include "core/stream/records.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/crc32c.h"

@@ -1,8 +1,8 @@
 #include "core/stream/retention.h"
 
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

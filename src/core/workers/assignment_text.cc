@@ -1,14 +1,14 @@
 #include "core/workers/assignment_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace baton::partition {
 namespace {

@@ -1,11 +1,11 @@
 #include "core/workers/assignment_text.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "core/workers/documents.h"
 

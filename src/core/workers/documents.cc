@@ -1,12 +1,12 @@
 #include "core/workers/documents.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "core/workers/assignment_text.h"
 #include "core/workers/settings.h"

@@ -1,9 +1,9 @@
 #include "core/workers/documents.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 #include "core/workers/names.h"
 #include "core/workers/settings.h"

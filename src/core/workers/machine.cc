@@ -1,8 +1,8 @@
 #include "core/workers/machine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace baton::partition {
 

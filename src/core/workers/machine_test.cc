@@ -1,11 +1,11 @@
 #include "core/workers/machine.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "core/workers/fake_group.h"
 

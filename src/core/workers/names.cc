@@ -1,9 +1,9 @@
 #include "core/workers/names.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
+
+#include <fmt/format.h>
 
 namespace baton::partition {
 namespace {

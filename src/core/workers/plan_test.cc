@@ -1,10 +1,10 @@
 #include "core/workers/plan.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton::partition {
 namespace {

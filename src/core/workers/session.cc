@@ -1,9 +1,9 @@
 // The worker's own session: created, renewed, ended.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "core/workers/machine.h"
 

@@ -1,10 +1,10 @@
 #include "core/workers/settings.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "core/workers/names.h"
 

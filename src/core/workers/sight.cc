@@ -1,9 +1,9 @@
 // What the worker sees of the others: the watch, lists, and who has been silent for too long.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+
+#include <fmt/format.h>
 
 #include "core/workers/machine.h"
 

@@ -1,11 +1,11 @@
 // Workers with contradictory settings, documents that cannot be read, a store that half works.
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "core/workers/fake_group.h"
 

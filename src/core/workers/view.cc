@@ -1,10 +1,10 @@
 #include "core/workers/view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::partition {
 namespace {

@@ -1,11 +1,11 @@
 // Partitions: taken, given up, handed over, and planned.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "core/workers/machine.h"
 

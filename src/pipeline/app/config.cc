@@ -1,14 +1,14 @@
 #include "pipeline/app/config.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <filesystem>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/names.h"
 #include "base/parse.h"

@@ -1,8 +1,8 @@
 #include "pipeline/app/config_check.h"
 
-#include <fmt/format.h>
-
 #include <string>
+
+#include <fmt/format.h>
 
 #include "pipeline/app/registry.h"
 #include "pipeline/flow/backoff.h"

@@ -1,10 +1,10 @@
 #include "pipeline/app/config.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "pipeline/app/example.h"
 #include "pipeline/app/registry.h"

@@ -1,9 +1,9 @@
 #include "pipeline/app/example.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "pipeline/orders/orders.h"
 

@@ -1,7 +1,5 @@
 #include "pipeline/app/parts.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +7,8 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "pipeline/app/example.h"

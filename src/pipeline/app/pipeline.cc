@@ -1,10 +1,10 @@
 #include "pipeline/app/pipeline.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/random.h"
 #include "pipeline/app/parts.h"

@@ -1,19 +1,21 @@
 #include "pipeline/app/status.h"
-#include "pipeline/flow/breaker.h"
-#include "pipeline/flow/error_class.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "pipeline/flow/breaker.h"
+#include "pipeline/flow/error_class.h"
 
 namespace baton::pipeline {
 namespace {

@@ -1,10 +1,10 @@
 #include "pipeline/app/status_server.h"
 
-#include <fmt/format.h>
-#include <httplib.h>
-
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
+#include <httplib.h>
 
 #include "pipeline/app/config_check.h"
 #include "pipeline/app/status.h"

@@ -1,11 +1,11 @@
 #include "pipeline/app/yaml_leaves.h"
 
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-
 #include <exception>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
 
 #include "base/yaml_hint.h"
 

@@ -1,7 +1,5 @@
 #include "pipeline/baton/dead_letter_queue.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include <baton/lease_stream.h>
+#include <fmt/format.h>
 
 #include "base/limits.h"
 #include "pipeline/baton/queue_letter.h"

@@ -1,13 +1,12 @@
 #include "pipeline/baton/outputs.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <baton/broker.h>
 #include <baton/stream_producer.h>
+#include <fmt/format.h>
 
 #include "base/result.h"
 #include "sdk/base/channel.h"

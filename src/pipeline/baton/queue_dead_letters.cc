@@ -1,9 +1,9 @@
 #include "pipeline/baton/queue_dead_letters.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/limits.h"
 #include "pipeline/baton/queue_letter.h"

@@ -1,10 +1,10 @@
 #include "pipeline/baton/queue_letter.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "base/bytes.h"
 #include "base/hash.h"

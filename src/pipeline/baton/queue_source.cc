@@ -1,12 +1,12 @@
 #include "pipeline/baton/queue_source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <span>
 #include <stop_token>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "base/limits.h"

@@ -1,12 +1,11 @@
 #include "pipeline/baton/stream_source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
 
 #include <baton/broker.h>
+#include <fmt/format.h>
 
 #include "sdk/base/channel.h"
 

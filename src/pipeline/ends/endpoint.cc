@@ -1,12 +1,12 @@
 #include "pipeline/ends/endpoint.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <set>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/parse.h"
 

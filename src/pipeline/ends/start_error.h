@@ -1,8 +1,8 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "base/result.h"
 #include "pipeline/flow/error_class.h"

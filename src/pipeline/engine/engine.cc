@@ -1,9 +1,9 @@
 #include "pipeline/engine/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 

@@ -1,12 +1,13 @@
 // How an Engine handles a source, a sink or dead letters that are unavailable: it waits, logs, asks
 // again, and ends when the outage lasts too long.
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/engine/engine.h"
 

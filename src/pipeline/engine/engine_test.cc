@@ -1,7 +1,5 @@
 #include "pipeline/engine/engine.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +8,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/engine/test_engine.h"
 

@@ -1,11 +1,11 @@
 #include "pipeline/engine/lane.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/engine/owned_partition.h"
 #include "pipeline/engine/stored_letter.h"

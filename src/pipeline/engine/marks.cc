@@ -1,9 +1,9 @@
 #include "pipeline/engine/marks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 

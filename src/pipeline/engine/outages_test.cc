@@ -1,9 +1,10 @@
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/engine/test_engine.h"
 

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include <chrono>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/test_engine.h"

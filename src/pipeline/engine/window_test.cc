@@ -1,9 +1,9 @@
 #include "pipeline/engine/window.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace baton::pipeline {
 namespace {

@@ -1,10 +1,10 @@
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <chrono>
 #include <map>
 #include <set>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "pipeline/flow/backoff.h"
 #include "pipeline/flow/breaker.h"

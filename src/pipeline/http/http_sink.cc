@@ -1,9 +1,9 @@
 #include "pipeline/http/http_sink.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <httplib.h>
-
-#include <algorithm>
 
 #include "base/parse.h"
 #include "pipeline/ends/json_records.h"

@@ -1,11 +1,11 @@
 #include "pipeline/http/http_sink.h"
 
+#include <functional>
+#include <thread>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
-
-#include <functional>
-#include <thread>
 
 #include "pipeline/engine/owned_partition.h"
 

@@ -1,10 +1,10 @@
 #include "pipeline/kafka/kafka_config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <librdkafka/rdkafka.h>
-
 #include <memory>
+
+#include <librdkafka/rdkafka.h>
 
 namespace baton::pipeline {
 

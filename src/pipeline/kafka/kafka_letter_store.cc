@@ -1,12 +1,12 @@
 #include "pipeline/kafka/kafka_letter_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/parse.h"
 #include "pipeline/engine/gate.h"

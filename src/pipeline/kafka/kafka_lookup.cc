@@ -1,12 +1,12 @@
 #include "pipeline/kafka/kafka_lookup.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/parse.h"
 #include "base/secure/probe.h"

@@ -1,11 +1,11 @@
 #include "pipeline/kafka/kafka_member.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/engine/gate.h"
 #include "pipeline/kafka/kafka_config.h"

@@ -1,9 +1,9 @@
 #include "pipeline/kafka/kafka_producer.h"
 
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <mutex>
+
+#include <fmt/format.h>
 
 #include "pipeline/engine/gate.h"
 #include "pipeline/kafka/kafka_lookup.h"

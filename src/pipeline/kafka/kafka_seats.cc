@@ -1,12 +1,12 @@
 #include "pipeline/kafka/kafka_seats.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <span>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "pipeline/engine/gate.h"

@@ -1,9 +1,9 @@
 #include "pipeline/kafka/kafka_source.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
+
+#include <fmt/format.h>
 
 #include "pipeline/kafka/kafka_config.h"
 #include "pipeline/kafka/kafka_lookup.h"

@@ -1,11 +1,11 @@
 #include "pipeline/kafka/redriven_offsets.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/parse.h"
 

@@ -1,9 +1,9 @@
 #include "pipeline/kafka/redriven_offsets.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 

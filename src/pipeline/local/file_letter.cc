@@ -1,9 +1,10 @@
 #include "pipeline/local/file_letter.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "pipeline/ends/text.h"

@@ -1,6 +1,5 @@
 #include "pipeline/local/file_letter_store.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,8 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/local/file_letter.h"
 

@@ -1,8 +1,8 @@
 #include "pipeline/local/file_letter.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 namespace baton::pipeline {
 namespace {

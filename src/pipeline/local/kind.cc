@@ -1,12 +1,13 @@
 #include "pipeline/local/kind.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/local/file_dead_letters.h"
 #include "pipeline/local/file_letter_store.h"

@@ -1,7 +1,6 @@
 #include "pipeline/local/letter_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 namespace {

@@ -1,10 +1,10 @@
 #include "pipeline/nats/kind.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "pipeline/nats/nats_publisher.h"

@@ -1,12 +1,12 @@
 #include "pipeline/nats/nats_names.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 namespace {

@@ -1,11 +1,11 @@
 #include "pipeline/nats/nats_partition.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 namespace {

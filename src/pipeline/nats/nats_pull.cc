@@ -1,10 +1,10 @@
 #include "pipeline/nats/nats_pull.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 namespace {

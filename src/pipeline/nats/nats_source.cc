@@ -1,10 +1,10 @@
 #include "pipeline/nats/nats_source.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "worker/nats/nats_version.h"
 #include "worker/stores/deadline.h"

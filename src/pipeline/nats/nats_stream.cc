@@ -1,11 +1,11 @@
 #include "pipeline/nats/nats_stream.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "worker/nats/kind.h"
 #include "worker/stores/deadline.h"

@@ -1,11 +1,11 @@
 #include "pipeline/orders/order_generator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "pipeline/orders/order_text.h"

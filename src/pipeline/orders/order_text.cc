@@ -1,9 +1,9 @@
 #include "pipeline/orders/order_text.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::orders {
 namespace {

@@ -1,14 +1,14 @@
 #include "pipeline/orders/orders.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "base/hash.h"
 #include "pipeline/orders/order_generator.h"

@@ -1,7 +1,5 @@
 #include "pipeline/postgres/postgres_connection.h"
 
-#include <fmt/format.h>
-#include <libpq-fe.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -10,6 +8,9 @@
 #include <charconv>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
 
 #include "pipeline/engine/gate.h"
 #include "pipeline/postgres/postgres_errors.h"

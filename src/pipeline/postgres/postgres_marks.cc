@@ -1,9 +1,9 @@
 #include "pipeline/postgres/postgres_marks.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::pipeline {
 namespace {

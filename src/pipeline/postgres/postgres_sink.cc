@@ -1,8 +1,8 @@
 #include "pipeline/postgres/postgres_sink.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/ends/sql_rows.h"
 #include "pipeline/ends/start_error.h"

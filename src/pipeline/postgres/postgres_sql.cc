@@ -1,10 +1,10 @@
 #include "pipeline/postgres/postgres_sql.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "pipeline/ends/sql_rows.h"
 

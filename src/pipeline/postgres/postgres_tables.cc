@@ -1,11 +1,11 @@
 #include "pipeline/postgres/postgres_tables.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "pipeline/ends/sql_rows.h"
 #include "pipeline/postgres/postgres_sql.h"

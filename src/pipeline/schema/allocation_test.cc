@@ -1,13 +1,13 @@
 // A valid document must not allocate, once the validator has seen a few like it: memory then does
 // not depend on the number of records.
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <new>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/orders/order_generator.h"
 #include "pipeline/orders/orders.h"

@@ -1,11 +1,11 @@
 #include "pipeline/schema/decimal.h"
 
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include <string>
-#include <vector>
 
 namespace baton::schema {
 namespace {

@@ -1,11 +1,11 @@
 // Cases beyond the official suite's tests of formats.
 #include "pipeline/schema/formats.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton::schema {
 namespace {

@@ -1,14 +1,14 @@
 #include "pipeline/schema/json_document.h"
 
-#include <fmt/format.h>
-#include <simdjson.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
 #include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
 
 #include "pipeline/schema/json_reader.h"
 #include "pipeline/schema/json_text.h"

@@ -1,10 +1,10 @@
 #include "pipeline/schema/json_document.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/json_values.h"

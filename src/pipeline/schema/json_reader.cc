@@ -1,12 +1,12 @@
 #include "pipeline/schema/json_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "pipeline/schema/json_text.h"
 

@@ -1,12 +1,12 @@
 // Which schemas the compiler refuses, and with which errors.
 #include "pipeline/schema/json_schema.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "pipeline/schema/schema_limits.h"
 #include "pipeline/schema/validator.h"

@@ -1,10 +1,10 @@
 #include "pipeline/schema/json_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/schema/schema_limits.h"
 

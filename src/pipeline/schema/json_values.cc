@@ -1,9 +1,9 @@
 #include "pipeline/schema/json_values.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "pipeline/schema/decimal.h"

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <charconv>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/schema/decimal.h"
 #include "pipeline/schema/formats.h"

@@ -1,11 +1,11 @@
 #include "pipeline/schema/mapping.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/mapping_plan.h"

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/mapping.h"

@@ -1,11 +1,11 @@
 #include "pipeline/schema/mapping.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "pipeline/orders/orders.h"
 

@@ -1,13 +1,13 @@
 #include "pipeline/schema/pattern.h"
 
-#include <fmt/format.h>
-#include <re2/re2.h>
-
 #include <array>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
 
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/schema_limits.h"

@@ -1,10 +1,10 @@
 #include "pipeline/schema/pattern.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton::schema {
 namespace {

@@ -1,9 +1,9 @@
 #include "pipeline/schema/schema_compiler.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+
+#include <fmt/format.h>
 
 #include "pipeline/schema/json_schema.h"
 

@@ -3,9 +3,6 @@
 // and then it is listed with the reason in testdata/suite_refused.txt. The few results that differ
 // on purpose are in testdata/suite_deviations.txt. BATON_RECORD=1 writes both lists again.
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +10,9 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "pipeline/schema/json_document.h"
 #include "pipeline/schema/json_schema.h"

@@ -3,11 +3,11 @@
 // one after another, from a set that fits the second level cache. Rates are in orders and bytes per
 // second.
 
-#include <benchmark/benchmark.h>
-#include <simdjson.h>
-
 #include <string>
 #include <vector>
+
+#include <benchmark/benchmark.h>
+#include <simdjson.h>
 
 #include "base/assert.h"
 #include "pipeline/orders/order_generator.h"

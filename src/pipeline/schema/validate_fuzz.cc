@@ -2,12 +2,12 @@
 // Every input is answered, in bounded time. The reader is compared with simdjson's own, the
 // pointers of violations with the document, and mapped rows with the document.
 
-#include <simdjson.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include <simdjson.h>
 
 #include "base/assert.h"
 #include "pipeline/orders/orders.h"

@@ -1,9 +1,9 @@
 #include "pipeline/schema/validator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 

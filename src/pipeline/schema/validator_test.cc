@@ -1,12 +1,12 @@
 // The validator's messages, keyword by keyword. suite_test.cc shows that its results are right.
 #include "pipeline/schema/validator.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 namespace baton::schema {
 namespace {

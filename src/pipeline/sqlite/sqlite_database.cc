@@ -1,11 +1,11 @@
 #include "pipeline/sqlite/sqlite_database.h"
 
-#include <fmt/format.h>
-#include <sqlite3.h>
-
 #include <chrono>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
 
 #include "pipeline/sqlite/sqlite_errors.h"
 

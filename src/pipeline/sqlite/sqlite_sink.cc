@@ -1,9 +1,9 @@
 #include "pipeline/sqlite/sqlite_sink.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "pipeline/ends/sql_rows.h"
 #include "pipeline/ends/start_error.h"

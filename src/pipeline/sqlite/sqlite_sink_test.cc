@@ -1,12 +1,12 @@
 #include "pipeline/sqlite/sqlite_sink.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <filesystem>
 #include <latch>
 #include <numeric>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "pipeline/engine/owned_partition.h"
 #include "pipeline/orders/order_generator.h"

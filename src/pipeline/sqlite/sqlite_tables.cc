@@ -1,13 +1,13 @@
 #include "pipeline/sqlite/sqlite_tables.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "pipeline/ends/sql_rows.h"
 

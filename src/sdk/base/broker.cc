@@ -1,8 +1,7 @@
-#include <baton/broker.h>
-
 #include <memory>
 #include <utility>
 
+#include <baton/broker.h>
 #include <fmt/format.h>
 
 #include "base/result.h"

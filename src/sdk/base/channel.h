@@ -3,11 +3,10 @@
 #include <memory>
 #include <optional>
 
-#include <grpcpp/channel.h>
-#include <grpcpp/security/credentials.h>
-
 #include <baton/connection.h>
 #include <baton/result.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/security/credentials.h>
 
 #include "base/result.h"
 

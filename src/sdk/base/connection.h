@@ -4,15 +4,14 @@
 #include <memory>
 #include <optional>
 
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-
 #include <baton/connection.h>
 #include <baton/result.h>
 #include <baton/v1/admin.grpc.pb.h>
 #include <baton/v1/kv.grpc.pb.h>
 #include <baton/v1/queues.grpc.pb.h>
 #include <baton/v1/streams.grpc.pb.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 
 #include "sdk/base/errors.h"
 

@@ -4,10 +4,9 @@
 #include <cctype>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include <baton/v1/error.pb.h>
 #include <baton/v1/status.pb.h>
+#include <fmt/format.h>
 
 #include "base/result.h"
 

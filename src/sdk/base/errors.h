@@ -3,9 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include <grpcpp/support/status.h>
-
 #include <baton/result.h>
+#include <grpcpp/support/status.h>
 
 namespace baton::v1 {
 class Error;

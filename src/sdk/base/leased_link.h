@@ -5,12 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include <grpcpp/alarm.h>
-
 #include <baton/connection.h>
 #include <baton/v1/session.pb.h>
-
 #include <fmt/format.h>
+#include <grpcpp/alarm.h>
 
 #include "core/lease/session_lease.h"
 #include "sdk/base/boot_clock.h"

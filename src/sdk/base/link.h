@@ -12,12 +12,11 @@
 #include <string>
 #include <utility>
 
+#include <baton/connection.h>
+#include <baton/result.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
-
-#include <baton/connection.h>
-#include <baton/result.h>
 
 #include "base/assert.h"
 #include "sdk/base/backoff.h"

@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <grpcpp/support/status.h>
-
 #include <baton/v1/queues.pb.h>
 #include <baton/v1/status.pb.h>
+#include <grpcpp/support/status.h>
 
 /// Building blocks for the scripts of test brokers.
 namespace baton::client {

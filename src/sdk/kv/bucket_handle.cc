@@ -1,11 +1,10 @@
-#include <baton/bucket_handle.h>
-
 #include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include <baton/bucket_handle.h>
 #include <fmt/format.h>
 
 #include "base/result.h"

@@ -1,11 +1,10 @@
 // The plain calls of the Kv SDK, against a real broker in this process.
 
-#include <baton/broker.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
 
+#include <baton/broker.h>
 #include <gtest/gtest.h>
 
 #include "sdk/base/times.h"

@@ -5,10 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include <grpcpp/channel.h>
-
 #include <baton/bucket_handle.h>
 #include <baton/v1/kv.grpc.pb.h>
+#include <grpcpp/channel.h>
 
 #include "sdk/base/leased_link.h"
 

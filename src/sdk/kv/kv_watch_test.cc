@@ -1,7 +1,6 @@
 // Watches of the SDK: against a real broker, and against one that is scripted by the test.
 
 #include <baton/broker.h>
-
 #include <gtest/gtest.h>
 
 #include "sdk/kv/test_kv.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,15 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
+#include <baton/broker.h>
+#include <baton/v1/kv.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
-
-#include <baton/broker.h>
-#include <baton/v1/kv.grpc.pb.h>
 
 #include "sdk/base/test_script.h"
 #include "server/app/server.h"

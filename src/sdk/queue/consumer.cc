@@ -1,9 +1,8 @@
-#include <baton/consumer.h>
-#include <baton/queue_handle.h>
-
 #include <memory>
 #include <utility>
 
+#include <baton/consumer.h>
+#include <baton/queue_handle.h>
 #include <fmt/format.h>
 
 #include "base/limits.h"

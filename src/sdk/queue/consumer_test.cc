@@ -1,9 +1,8 @@
-#include <baton/broker.h>
-#include <baton/consumer.h>
-
 #include <algorithm>
 #include <stdexcept>
 
+#include <baton/broker.h>
+#include <baton/consumer.h>
 #include <gtest/gtest.h>
 
 #include "sdk/queue/test_consume.h"

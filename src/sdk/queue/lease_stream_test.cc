@@ -1,11 +1,10 @@
-#include <baton/broker.h>
-#include <baton/lease_stream.h>
-
 #include <algorithm>
 #include <array>
 #include <future>
 #include <thread>
 
+#include <baton/broker.h>
+#include <baton/lease_stream.h>
 #include <gtest/gtest.h>
 
 #include "sdk/queue/test_consume.h"

@@ -1,8 +1,8 @@
-#include <baton/producer.h>
-#include <baton/queue_handle.h>
-
 #include <memory>
 #include <utility>
+
+#include <baton/producer.h>
+#include <baton/queue_handle.h>
 
 #include "base/result.h"
 #include "sdk/base/connection.h"

@@ -1,10 +1,9 @@
-#include <baton/broker.h>
-#include <baton/producer.h>
-
 #include <future>
 #include <numeric>
 #include <thread>
 
+#include <baton/broker.h>
+#include <baton/producer.h>
 #include <gtest/gtest.h>
 
 #include "sdk/queue/test_broker.h"

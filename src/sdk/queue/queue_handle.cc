@@ -1,9 +1,8 @@
-#include <baton/queue_handle.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 
+#include <baton/queue_handle.h>
 #include <fmt/format.h>
 
 #include "base/result.h"

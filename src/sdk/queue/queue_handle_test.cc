@@ -1,9 +1,8 @@
-#include <baton/broker.h>
-
 #include <array>
 #include <set>
 #include <string>
 
+#include <baton/broker.h>
 #include <gtest/gtest.h>
 
 #include "sdk/base/backoff.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -7,14 +9,11 @@
 #include <string>
 #include <utility>
 
-#include <unistd.h>
-
+#include <baton/connection.h>
+#include <baton/v1/queues.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-
-#include <baton/connection.h>
-#include <baton/v1/queues.grpc.pb.h>
 
 #include "sdk/base/test_script.h"  // IWYU pragma: export
 

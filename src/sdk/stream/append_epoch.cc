@@ -1,9 +1,8 @@
 // The part of AppendLink that asks for a new epoch after a refused batch.
-#include "sdk/stream/append_link.h"
-
 #include <utility>
 
 #include "sdk/base/errors.h"
+#include "sdk/stream/append_link.h"
 
 namespace baton::client {
 

@@ -9,10 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include <grpcpp/client_context.h>
-
 #include <baton/stream_producer.h>
 #include <baton/v1/streams.grpc.pb.h>
+#include <grpcpp/client_context.h>
 
 #include "sdk/base/backoff.h"
 #include "sdk/base/link.h"

@@ -1,10 +1,9 @@
-#include <baton/stream_consumer.h>
-#include <baton/stream_handle.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include <baton/stream_consumer.h>
+#include <baton/stream_handle.h>
 #include <fmt/format.h>
 
 #include "base/result.h"

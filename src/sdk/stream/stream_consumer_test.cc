@@ -1,10 +1,9 @@
-#include <baton/broker.h>
-#include <baton/stream_consumer.h>
-
 #include <algorithm>
 #include <array>
 #include <thread>
 
+#include <baton/broker.h>
+#include <baton/stream_consumer.h>
 #include <gtest/gtest.h>
 
 #include "sdk/base/times.h"

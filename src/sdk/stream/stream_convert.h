@@ -3,10 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include <google/protobuf/repeated_ptr_field.h>
-
 #include <baton/stream.h>
 #include <baton/v1/streams.pb.h>
+#include <google/protobuf/repeated_ptr_field.h>
 
 /// Conversions between the public structs of streams and the wire schema.
 namespace baton::client {

@@ -1,10 +1,9 @@
-#include <baton/stream_handle.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include <baton/stream_handle.h>
 #include <fmt/format.h>
 
 #include "base/result.h"

@@ -1,7 +1,6 @@
-#include <baton/broker.h>
-
 #include <thread>
 
+#include <baton/broker.h>
 #include <gtest/gtest.h>
 
 #include "sdk/stream/test_streams.h"

@@ -1,10 +1,9 @@
-#include <baton/stream_handle.h>
-#include <baton/stream_producer.h>
-
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include <baton/stream_handle.h>
+#include <baton/stream_producer.h>
 #include <fmt/format.h>
 
 #include "base/result.h"

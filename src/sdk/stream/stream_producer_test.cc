@@ -1,10 +1,9 @@
-#include <baton/broker.h>
-#include <baton/stream_producer.h>
-
 #include <algorithm>
 #include <future>
 #include <thread>
 
+#include <baton/broker.h>
+#include <baton/stream_producer.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"

@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <grpcpp/client_context.h>
-#include <grpcpp/support/sync_stream.h>
-
 #include <baton/stream_handle.h>
 #include <baton/v1/streams.grpc.pb.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/sync_stream.h>
 
 #include "sdk/base/backoff.h"
 #include "sdk/stream/record_codec.h"

@@ -1,11 +1,10 @@
 // The part of SubscribeLink that handles responses of the broker.
-#include "sdk/stream/subscribe_link.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "core/stream/record_batch.h"
 #include "sdk/base/errors.h"
+#include "sdk/stream/subscribe_link.h"
 
 namespace baton::client {
 namespace {

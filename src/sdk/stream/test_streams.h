@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <functional>
 #include <map>
@@ -9,14 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
+#include <baton/connection.h>
+#include <baton/v1/streams.grpc.pb.h>
 #include <fmt/format.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-
-#include <baton/connection.h>
-#include <baton/v1/streams.grpc.pb.h>
 
 #include "core/stream/producer_table.h"
 #include "sdk/base/test_script.h"

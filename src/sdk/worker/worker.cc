@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include <baton/worker.h>
+#include <fmt/format.h>
 
 #include "base/result.h"
 #include "base/time.h"

@@ -1,10 +1,11 @@
 #include "server/app/monitor.h"
 
 #include <malloc.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <utility>
+
+#include <spdlog/spdlog.h>
 
 #include "base/logging/log.h"
 #include "server/session/ask_shard.h"

@@ -1,5 +1,11 @@
 #include "server/session/operations.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <baton/v1/admin.pb.h>
 #include <baton/v1/kv.pb.h>
 #include <baton/v1/queues.pb.h>
@@ -7,12 +13,6 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "server/app/service_fixture.h"
 

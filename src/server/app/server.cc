@@ -1,14 +1,14 @@
 #include "server/app/server.h"
 
-#include <fmt/format.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
-
 #include <algorithm>
 #include <limits>
 #include <random>
 #include <utility>
+
+#include <fmt/format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
 
 #include "base/assert.h"
 #include "base/net/listen.h"

@@ -1,13 +1,14 @@
 #include "server/app/server.h"
 
-#include <gtest/gtest.h>
-#include <httplib.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <string>
 #include <utility>
+
+#include <gtest/gtest.h>
+#include <httplib.h>
 
 #include "server/app/service_fixture.h"
 

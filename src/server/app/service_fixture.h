@@ -1,13 +1,13 @@
 #pragma once
 
+#include <chrono>
+#include <memory>
+#include <string>
+
 #include <baton/v1/admin.grpc.pb.h>
 #include <baton/v1/queues.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-
-#include <chrono>
-#include <memory>
-#include <string>
 
 #include "server/app/server.h"
 #include "server/session/fake_broker.h"

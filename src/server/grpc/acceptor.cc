@@ -1,9 +1,7 @@
 #include "server/grpc/acceptor.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -15,6 +13,9 @@
 #include <cstring>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "base/logging/log.h"
 

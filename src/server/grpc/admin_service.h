@@ -1,11 +1,11 @@
 #pragma once
 
-#include <baton/v1/admin.grpc.pb.h>
-
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
+
+#include <baton/v1/admin.grpc.pb.h>
 
 #include "server/grpc/unary.h"
 #include "server/session/server_state.h"

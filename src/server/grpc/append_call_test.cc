@@ -1,12 +1,11 @@
-#include "server/grpc/stream_calls.h"
-
-#include <gtest/gtest.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "server/grpc/status.h"
+#include "server/grpc/stream_calls.h"
 #include "server/grpc/stream_fixture.h"
 
 namespace baton {

@@ -1,10 +1,10 @@
 #include "server/grpc/certificates.h"
 
-#include <grpc/grpc.h>
-#include <grpc/grpc_security.h>
-
 #include <string>
 #include <utility>
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
 
 #include "base/assert.h"
 

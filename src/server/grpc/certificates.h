@@ -1,12 +1,11 @@
 #pragma once
 
-#include <grpcpp/security/server_credentials.h>
-
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include <baton/security.h>
+#include <grpcpp/security/server_credentials.h>
 
 #include "base/result.h"
 #include "base/secure/pem.h"

@@ -1,13 +1,12 @@
-#include "server/grpc/queue_calls.h"
-
-#include <gtest/gtest.h>
-
 #include <future>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "server/grpc/consumer_fixture.h"
+#include "server/grpc/queue_calls.h"
 
 namespace baton::consumer_test {
 namespace {

@@ -1,10 +1,10 @@
-#include <gtest/gtest.h>
-
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "server/grpc/consumer_fixture.h"
 #include "server/grpc/queue_calls.h"

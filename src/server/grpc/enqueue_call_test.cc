@@ -1,13 +1,12 @@
-#include "server/grpc/queue_calls.h"
-
-#include <gtest/gtest.h>
-
 #include <future>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "server/app/service_fixture.h"
+#include "server/grpc/queue_calls.h"
 #include "server/session/limits.h"
 
 namespace baton {

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <google/protobuf/repeated_field.h>
-
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <google/protobuf/repeated_field.h>
 
 #include "server/grpc/unary.h"
 #include "server/session/calls.h"

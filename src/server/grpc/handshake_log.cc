@@ -1,11 +1,11 @@
 #include "server/grpc/handshake_log.h"
 
-#include <grpc/support/log.h>
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <mutex>
 #include <string_view>
+
+#include <grpc/support/log.h>
+#include <spdlog/spdlog.h>
 
 #include "base/logging/gate.h"
 #include "base/logging/log.h"

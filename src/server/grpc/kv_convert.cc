@@ -1,8 +1,8 @@
 #include "server/grpc/kv_convert.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "core/kv/types.h"
 #include "server/grpc/status.h"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <baton/v1/kv.pb.h>
-
 #include <optional>
 #include <string>
+
+#include <baton/v1/kv.pb.h>
 
 #include "base/result.h"
 #include "server/session/page.h"

@@ -1,11 +1,11 @@
 // Every request of the Kv service with arbitrary bytes: the conversion returns a command within the
 // limits, or an error with a text.
 
-#include <baton/v1/kv.pb.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include <baton/v1/kv.pb.h>
 
 #include "base/assert.h"
 #include "server/grpc/kv_convert.h"

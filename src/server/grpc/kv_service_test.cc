@@ -2,10 +2,6 @@
 
 #include "server/grpc/kv_service.h"
 
-#include <google/protobuf/util/time_util.h>
-#include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -15,6 +11,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <google/protobuf/util/time_util.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
 
 #include "server/app/server.h"
 #include "server/grpc/stream_fixture.h"

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <grpcpp/impl/codegen/proto_utils.h>
-
 #include <fmt/format.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "base/result.h"
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <baton/v1/queues.pb.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <baton/v1/queues.pb.h>
 
 #include "base/result.h"
 #include "core/queue/commands.h"

@@ -1,10 +1,10 @@
 #include "server/grpc/queue_convert.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "server/session/limits.h"
 

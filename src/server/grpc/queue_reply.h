@@ -1,9 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include <baton/v1/queues.pb.h>
 #include <grpcpp/support/status.h>
-
-#include <vector>
 
 #include "core/queue/commands.h"
 #include "server/grpc/queue_wire.h"

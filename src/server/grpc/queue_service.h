@@ -1,8 +1,8 @@
 #pragma once
 
-#include <baton/v1/queues.grpc.pb.h>
-
 #include <memory>
+
+#include <baton/v1/queues.grpc.pb.h>
 
 #include "server/session/server_state.h"
 

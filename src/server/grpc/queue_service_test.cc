@@ -1,11 +1,11 @@
 #include "server/grpc/queue_service.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <future>
 #include <string>
 #include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "server/app/service_fixture.h"
 

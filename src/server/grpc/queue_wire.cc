@@ -1,9 +1,9 @@
 #include "server/grpc/queue_wire.h"
 
-#include <baton/v1/queues.pb.h>
-
 #include <array>
 #include <string_view>
+
+#include <baton/v1/queues.pb.h>
 
 #include "base/assert.h"
 #include "server/grpc/status.h"

@@ -1,10 +1,10 @@
 #include "server/grpc/queue_wire.h"
 
-#include <baton/v1/queues.pb.h>
-#include <gtest/gtest.h>
-
 #include <limits>
 #include <string>
+
+#include <baton/v1/queues.pb.h>
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,12 +1,11 @@
-#include "server/grpc/stream_calls.h"
+#include <memory>
+#include <vector>
 
 #include <baton/v1/streams.pb.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <vector>
-
 #include "server/grpc/record_wire.h"
+#include "server/grpc/stream_calls.h"
 #include "server/grpc/stream_fixture.h"
 
 namespace baton {

@@ -1,9 +1,9 @@
 #include "server/grpc/record_wire.h"
 
+#include <string>
+
 #include <baton/v1/streams.pb.h>
 #include <gtest/gtest.h>
-
-#include <string>
 
 #include "server/session/chunk.h"
 

@@ -1,5 +1,9 @@
 // Rules of the wire schema that no linter checks.
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include <baton/v1/admin.pb.h>
 #include <baton/v1/error.pb.h>
 #include <baton/v1/kv.pb.h>
@@ -9,10 +13,6 @@
 #include <baton/v1/streams.pb.h>
 #include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
-
-#include <set>
-#include <string>
-#include <vector>
 
 namespace baton {
 namespace {

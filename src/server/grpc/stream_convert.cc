@@ -1,8 +1,8 @@
 #include "server/grpc/stream_convert.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "server/grpc/record_wire.h"
 #include "server/grpc/times.h"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <baton/v1/streams.pb.h>
-
 #include <cstddef>
 #include <vector>
+
+#include <baton/v1/streams.pb.h>
 
 #include "base/result.h"
 #include "server/session/append_session.h"

@@ -1,8 +1,8 @@
 #include "server/grpc/stream_convert.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <grpcpp/impl/codegen/proto_utils.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -12,6 +9,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <gtest/gtest.h>
 
 #include "server/grpc/stream_call.h"
 #include "server/session/server_state.h"

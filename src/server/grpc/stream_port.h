@@ -1,10 +1,10 @@
 #pragma once
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
-
 #include <memory>
 #include <utility>
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
 
 #include "server/grpc/status.h"
 #include "server/grpc/stream_call.h"

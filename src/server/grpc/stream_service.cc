@@ -1,9 +1,9 @@
 #include "server/grpc/stream_service.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
-
-#include <utility>
 
 #include "base/names.h"
 #include "server/grpc/gather.h"

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <baton/v1/streams.grpc.pb.h>
-
 #include <memory>
 #include <utility>
+
+#include <baton/v1/streams.grpc.pb.h>
 
 #include "server/session/server_state.h"
 

@@ -1,13 +1,12 @@
-#include "server/grpc/stream_calls.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "server/grpc/stream_calls.h"
 #include "server/grpc/subscribe_fixture.h"
 
 namespace baton::subscribe_test {

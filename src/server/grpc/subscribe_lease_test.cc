@@ -1,15 +1,14 @@
 // The lease of a Subscribe call, on the broker's side.
-#include "server/grpc/stream_calls.h"
-
-#include <google/protobuf/util/time_util.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <google/protobuf/util/time_util.h>
+#include <gtest/gtest.h>
+
+#include "server/grpc/stream_calls.h"
 #include "server/grpc/stream_fixture.h"
 
 namespace baton {

@@ -1,14 +1,13 @@
 // The seat of a single-active group, in a Subscribe call.
-#include "server/grpc/stream_calls.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "server/grpc/stream_calls.h"
 #include "server/grpc/subscribe_fixture.h"
 
 namespace baton::subscribe_test {

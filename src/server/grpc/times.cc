@@ -1,9 +1,9 @@
 #include "server/grpc/times.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <google/protobuf/util/time_util.h>
-
-#include <chrono>
 
 namespace baton {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <string_view>
+
 #include <google/protobuf/duration.pb.h>
 #include <google/protobuf/timestamp.pb.h>
-
-#include <string_view>
 
 #include "base/result.h"
 #include "base/time.h"

@@ -1,9 +1,9 @@
 #include "server/grpc/times.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <limits>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

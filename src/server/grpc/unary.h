@@ -1,11 +1,11 @@
 #pragma once
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
-
 #include <chrono>
 #include <memory>
 #include <utility>
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
 
 #include "server/grpc/status.h"
 #include "server/session/batch.h"

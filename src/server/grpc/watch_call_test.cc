@@ -1,15 +1,13 @@
 // A Watch call: snapshots, changes, and clients that read too slowly.
 
-#include "server/grpc/kv_calls.h"
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include "server/grpc/kv_calls.h"
 #include "server/grpc/watch_fixture.h"
 
 namespace baton::watch_test {

@@ -1,8 +1,8 @@
 // How a Watch call ends, and which clients are told.
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "server/grpc/status.h"
 #include "server/grpc/watch_fixture.h"

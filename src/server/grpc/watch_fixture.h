@@ -1,8 +1,5 @@
 #pragma once
 
-#include <baton/v1/kv.pb.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -10,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <baton/v1/kv.pb.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "server/grpc/kv_calls.h"
 #include "server/grpc/stream_fixture.h"

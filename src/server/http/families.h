@@ -1,13 +1,13 @@
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
+
+#include <prometheus/metric_family.h>
 
 #include "base/latency.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <prometheus/metric_family.h>
-
 #include <vector>
+
+#include <prometheus/metric_family.h>
 
 #include "server/shard/broker.h"
 

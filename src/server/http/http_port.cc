@@ -1,6 +1,5 @@
 #include "server/http/http_port.h"
 
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+
+#include <fmt/format.h>
 
 #include "server/http/http_request.h"
 

@@ -1,14 +1,14 @@
 #include "server/http/metrics.h"
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 
 #include "server/http/families.h"
 #include "server/http/group_metrics.h"

@@ -1,13 +1,13 @@
 #include "server/session/background.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
 #include <string>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,8 +1,8 @@
 #include "server/session/bounds.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
+
+#include <fmt/format.h>
 
 namespace baton {
 

@@ -1,8 +1,8 @@
 #include "server/session/change_log.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

@@ -1,10 +1,10 @@
 #include "server/session/checks.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <set>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "base/names.h"
 #include "core/kv/types.h"

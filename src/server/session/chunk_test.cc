@@ -1,12 +1,12 @@
 #include "server/session/chunk.h"
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "base/crc32c.h"
 #include "core/stream/records.h"

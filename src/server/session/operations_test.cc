@@ -1,9 +1,9 @@
 #include "server/session/operations.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
 #include <string_view>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

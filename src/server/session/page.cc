@@ -1,8 +1,8 @@
 #include "server/session/page.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
+
+#include <fmt/format.h>
 
 #include "base/base64.h"
 #include "base/crc32c.h"

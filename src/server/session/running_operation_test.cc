@@ -1,8 +1,8 @@
 #include "server/session/running_operation.h"
 
-#include <gtest/gtest.h>
-
 #include <memory>
+
+#include <gtest/gtest.h>
 
 #include "server/session/enqueue_session.h"
 #include "server/session/session_fixture.h"

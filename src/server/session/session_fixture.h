@@ -1,13 +1,13 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "server/session/server_state.h"
 #include "server/session/session.h"

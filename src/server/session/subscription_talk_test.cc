@@ -1,8 +1,8 @@
 #include "server/session/subscription_talk.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "server/session/limits.h"
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -10,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <utility>
+
+#include <gtest/gtest.h>
 
 #include "server/session/calls.h"
 #include "server/shard/shard.h"

@@ -1,9 +1,9 @@
 #include "server/session/watch_session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "server/session/limits.h"
 #include "server/session/session_fixture.h"

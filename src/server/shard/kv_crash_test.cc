@@ -1,10 +1,10 @@
 // Random commands, checkpoints and power cuts on one shard: confirmed changes exist afterwards,
 // unconfirmed ones may exist or not, and no revision is ever given twice.
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <set>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "server/shard/kv_shard_fixture.h"

@@ -1,8 +1,8 @@
 #include "server/shard/row_merge.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

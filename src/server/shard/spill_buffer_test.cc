@@ -1,10 +1,9 @@
 #include "server/shard/spill_buffer.h"
 
-#include <gtest/gtest.h>
-
 #include <memory>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "sim/fake_store.h"

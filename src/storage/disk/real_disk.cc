@@ -1,6 +1,5 @@
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "storage/disk/disk.h"
 

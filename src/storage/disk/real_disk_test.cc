@@ -1,10 +1,11 @@
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "storage/disk/disk.h"
 #include "storage/journal/journal.h"

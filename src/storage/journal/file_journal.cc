@@ -1,11 +1,11 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "storage/journal/journal.h"

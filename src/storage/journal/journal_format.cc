@@ -23,11 +23,11 @@
 
 #include "storage/journal/journal_format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"

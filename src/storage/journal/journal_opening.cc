@@ -1,11 +1,11 @@
 #include "storage/journal/journal_opening.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "storage/journal/segment_scan.h"

@@ -1,9 +1,9 @@
 #include "storage/log/batch_walk.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
+
+#include <fmt/format.h>
 
 namespace baton {
 namespace {

@@ -1,9 +1,9 @@
 #include "storage/log/log_index.h"
 
-#include <gtest/gtest.h>
-
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton {
 namespace {

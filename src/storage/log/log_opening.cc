@@ -1,12 +1,12 @@
 #include "storage/log/log_opening.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "storage/log/batch_walk.h"
 

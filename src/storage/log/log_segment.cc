@@ -1,10 +1,10 @@
 #include "storage/log/log_segment.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "storage/log/batch_walk.h"
 

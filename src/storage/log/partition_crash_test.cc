@@ -1,10 +1,10 @@
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "base/hash.h"
 #include "base/random.h"

@@ -1,11 +1,11 @@
 #include "storage/log/partition_log.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <mutex>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 #include "storage/log/log_opening.h"

@@ -2,10 +2,10 @@
 // page cache. Set TMPDIR to choose the disk. The cost of check_batch before each append is
 // included, as the broker pays it too; making the batch is not.
 
-#include <benchmark/benchmark.h>
-
 #include <cstdlib>
 #include <filesystem>
+
+#include <benchmark/benchmark.h>
 
 #include "core/stream/records.h"
 #include "storage/log/partition_log.h"

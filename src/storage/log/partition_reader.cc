@@ -1,9 +1,9 @@
 #include "storage/log/partition_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "core/stream/records.h"
 #include "storage/log/log_segment.h"

@@ -1,8 +1,8 @@
 #include "storage/log/partition_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "storage/log/partition_fixture.h"
 

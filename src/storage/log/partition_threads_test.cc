@@ -1,12 +1,12 @@
 // On the real disk: the fake disk's own lock would hide one that is missing in ours.
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "core/stream/batch_samples.h"

@@ -10,12 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <baton/security.h>
+#include <etcd/rpc.grpc.pb.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
-
-#include <baton/security.h>
-#include <etcd/rpc.grpc.pb.h>
 
 #include "base/result.h"
 #include "worker/stores/deadline.h"

@@ -7,11 +7,10 @@
 #include <string>
 #include <thread>
 
+#include <etcd/rpc.grpc.pb.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/support/async_stream.h>
-
-#include <etcd/rpc.grpc.pb.h>
 
 #include "worker/etcd/etcd_link.h"
 #include "worker/stores/kv_store.h"

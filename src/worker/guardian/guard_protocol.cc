@@ -2,10 +2,10 @@
 
 #include <signal.h>
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "core/workers/names.h"
 

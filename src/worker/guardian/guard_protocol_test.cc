@@ -1,11 +1,12 @@
 #include "worker/guardian/guard_protocol.h"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton::worker {
 namespace {

@@ -9,9 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -21,6 +18,9 @@
 #include <map>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "worker/guardian/guarded_handlers.h"
 #include "worker/guardian/line_channel.h"

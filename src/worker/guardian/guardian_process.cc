@@ -6,13 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::worker {
 namespace {

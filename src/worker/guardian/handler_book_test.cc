@@ -1,10 +1,11 @@
 #include "worker/guardian/handler_book.h"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton::worker {
 namespace {

@@ -1,10 +1,10 @@
 #include "worker/guardian/handler_command.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace baton::worker {
 namespace {

@@ -1,9 +1,9 @@
 #include "worker/guardian/handler_command.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace baton::worker {
 namespace {

@@ -1,10 +1,11 @@
 #include "worker/guardian/process_group.h"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace baton::worker {
 namespace {

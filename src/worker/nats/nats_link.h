@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <baton/security.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "base/result.h"
 #include "worker/nats/nats_handles.h"

@@ -1,12 +1,12 @@
 #include "worker/runner/runner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <utility>
 #include <variant>
+
+#include <fmt/format.h>
 
 #include "base/assert.h"
 

@@ -1,7 +1,7 @@
-#include <gtest/gtest.h>
-
 #include <map>
 #include <mutex>
+
+#include <gtest/gtest.h>
 
 #include "worker/stores/checked_store.h"
 #include "worker/stores/kv_store.h"
