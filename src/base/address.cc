@@ -6,10 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
+#include "base/result.h"
+
 namespace baton {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_host(std::string_view host) {
   if (host.empty() || host.size() > kHostBytesMax) return false;
@@ -28,16 +29,14 @@ bool is_ipv6(std::string_view host) {
   });
 }
 
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
 Result<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (problem == std::errc{} && end == text.data() + text.size() && number != 0) return number;
   if (problem == std::errc::result_out_of_range && std::ranges::all_of(text, is_digit)) {
-    return wrong(fmt::format("port {} is above 65535", text));
+    return invalid_argument(fmt::format("port {} is above 65535", text));
   }
-  return wrong(fmt::format("\"{}\" is not a port", text));
+  return invalid_argument(fmt::format("\"{}\" is not a port", text));
 }
 
 }  // namespace
@@ -45,13 +44,13 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 Result<Address> parse_address(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos || text.ends_with(']')) {
-    return wrong(fmt::format("the port is missing in \"{}\"", text));
+    return invalid_argument(fmt::format("the port is missing in \"{}\"", text));
   }
   std::string_view host = text.substr(0, colon);
   const bool has_brackets = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
   if (has_brackets) host = host.substr(1, host.size() - 2);
   if (has_brackets ? !is_ipv6(host) : !is_host(host)) {
-    return wrong(fmt::format("\"{}\" is not a host", text.substr(0, colon)));
+    return invalid_argument(fmt::format("\"{}\" is not a host", text.substr(0, colon)));
   }
   BATON_TRY(const std::uint16_t port, parse_port(text.substr(colon + 1)));
   return Address{.host = std::string(host), .port = port};
@@ -67,7 +66,7 @@ SchemeSplit split_scheme(std::string_view url) {
 Result<BrokerAddress> parse_broker_address(std::string_view text) {
   const auto [scheme, rest] = split_scheme(text);
   if (!scheme.empty() && scheme != "baton" && scheme != "batons") {
-    return wrong(fmt::format(
+    return invalid_argument(fmt::format(
         "address \"{}\": a broker's address is HOST:PORT, baton://HOST:PORT or batons://HOST:PORT",
         text));
   }
@@ -77,7 +76,8 @@ Result<BrokerAddress> parse_broker_address(std::string_view text) {
     return found;
   }
   const auto parsed = parse_address(rest);
-  if (!parsed) return wrong(fmt::format("address \"{}\": {}", text, parsed.error().text));
+  if (!parsed)
+    return invalid_argument(fmt::format("address \"{}\": {}", text, parsed.error().text));
   return found;
 }
 

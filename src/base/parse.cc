@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/result.h"
 #include "base/time.h"
 
 namespace baton {
@@ -17,8 +18,6 @@ using Milliseconds = std::chrono::milliseconds;
 
 /// The text as written, cut short enough for one line.
 std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
-
-Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
 /// The whole of `text` as a T.
 template <class T>
@@ -61,15 +60,17 @@ Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std
   std::uint64_t value = 0;
   if (read_all(text, value) && value >= min && value <= max) return value;
   if (max == std::numeric_limits<std::uint64_t>::max() && !overflows(text)) {
-    return wrong(fmt::format("{} is not a whole number of at least {}", shown(text), min));
+    return invalid_argument(
+        fmt::format("{} is not a whole number of at least {}", shown(text), min));
   }
-  return wrong(fmt::format("{} is not a whole number from {} to {}", shown(text), min, max));
+  return invalid_argument(
+      fmt::format("{} is not a whole number from {} to {}", shown(text), min, max));
 }
 
 Result<bool> parse_bool(std::string_view text) {
   if (text == "true") return true;
   if (text == "false") return false;
-  return wrong(fmt::format("{} is neither true nor false", shown(text)));
+  return invalid_argument(fmt::format("{} is neither true nor false", shown(text)));
 }
 
 Result<std::uint64_t> parse_size(std::string_view text) {
@@ -78,7 +79,8 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   std::uint64_t value = 0;
   std::uint64_t bytes = 0;
   if (!read_all(number, value) || __builtin_mul_overflow(value, unit, &bytes)) {
-    return wrong(fmt::format("{} is not a size; write it as 4096, 64KiB or 1MiB", shown(text)));
+    return invalid_argument(
+        fmt::format("{} is not a size; write it as 4096, 64KiB or 1MiB", shown(text)));
   }
   return bytes;
 }
@@ -87,7 +89,7 @@ Result<Milliseconds> parse_milliseconds(std::string_view text) {
   BATON_TRY(const Duration duration, parse_duration(text));
   const auto whole = std::chrono::duration_cast<Milliseconds>(duration);
   if (Duration{whole} != duration) {
-    return wrong(fmt::format("{} is not a whole number of milliseconds", shown(text)));
+    return invalid_argument(fmt::format("{} is not a whole number of milliseconds", shown(text)));
   }
   return whole;
 }
@@ -95,8 +97,8 @@ Result<Milliseconds> parse_milliseconds(std::string_view text) {
 Result<Milliseconds> parse_milliseconds(std::string_view text, Milliseconds min, Milliseconds max) {
   BATON_TRY(const Milliseconds value, parse_milliseconds(text));
   if (value >= min && value <= max) return value;
-  return wrong(fmt::format("{} is not from {} to {}", shown(text), format_duration(min),
-                           format_duration(max)));
+  return invalid_argument(fmt::format("{} is not from {} to {}", shown(text), format_duration(min),
+                                      format_duration(max)));
 }
 
 }  // namespace baton

@@ -10,6 +10,9 @@
 /// be right.
 namespace baton {
 
+/// In ASCII, whatever the locale is.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// A whole number in [min, max].
 Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std::uint64_t max);
 /// "true" or "false".

@@ -1,6 +1,18 @@
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include <baton/result.h>  // IWYU pragma: export
+
+namespace baton {
+
+/// What somebody gave cannot be taken; the text names it and says what can.
+inline Error invalid_argument(std::string text) {
+  return {Errc::invalid_argument, std::move(text)};
+}
+
+}  // namespace baton
 
 #define BATON_CONCAT_INNER(a, b) a##b
 #define BATON_CONCAT(a, b) BATON_CONCAT_INNER(a, b)

@@ -14,6 +14,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "base/result.h"
+
 namespace baton::secure {
 namespace {
 
@@ -31,8 +33,6 @@ using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
 Result<std::string> read(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -40,11 +40,11 @@ Result<std::string> read(const std::string& path) {
   if (file) file.read(content.data(), static_cast<std::streamsize>(content.size()));
   const auto count = static_cast<std::size_t>(file.gcount());
   if (!file.is_open() || file.bad() || (count == 0 && errno != 0)) {
-    return wrong(fmt::format("cannot read the TLS file {}: {}", path,
-                             std::generic_category().message(errno)));
+    return invalid_argument(fmt::format("cannot read the TLS file {}: {}", path,
+                                        std::generic_category().message(errno)));
   }
   if (count > kFileBytesMax) {
-    return wrong(fmt::format("the TLS file {} is larger than 16 MiB", path));
+    return invalid_argument(fmt::format("the TLS file {} is larger than 16 MiB", path));
   }
   content.resize(count);
   return content;
@@ -74,10 +74,10 @@ bool are_whole(const std::string& text) {
 Status check_certificates(const std::string& path, const std::string& text) {
   if (first_certificate(text) != nullptr) {
     if (are_whole(text)) return {};
-    return wrong(fmt::format("{} holds a certificate that cannot be read (PEM)", path));
+    return invalid_argument(fmt::format("{} holds a certificate that cannot be read (PEM)", path));
   }
   const bool is_key = text.find("PRIVATE KEY-----") != std::string::npos;
-  return wrong(
+  return invalid_argument(
       fmt::format("{} holds {}no certificate (PEM)", path, is_key ? "a private key, and " : ""));
 }
 
@@ -94,9 +94,10 @@ Result<Key> read_key(const std::string& path, const std::string& text) {
   ERR_clear_error();
   if (key != nullptr) return key;
   if (is_encrypted) {
-    return wrong(fmt::format("the private key in {} has a passphrase; give one without", path));
+    return invalid_argument(
+        fmt::format("the private key in {} has a passphrase; give one without", path));
   }
-  return wrong(fmt::format("{} holds no private key (PEM)", path));
+  return invalid_argument(fmt::format("{} holds no private key (PEM)", path));
 }
 
 }  // namespace
@@ -110,9 +111,9 @@ Result<Pem> read_pem(const client::TlsOptions& files) {
   if (files.certificate_file.empty() && files.key_file.empty()) return pem;
   if (files.certificate_file.empty() || files.key_file.empty()) {
     const bool has_key = files.certificate_file.empty();
-    return wrong(fmt::format("a TLS certificate and its key go together: {} has no {}",
-                             has_key ? files.key_file : files.certificate_file,
-                             has_key ? "certificate" : "key"));
+    return invalid_argument(fmt::format("a TLS certificate and its key go together: {} has no {}",
+                                        has_key ? files.key_file : files.certificate_file,
+                                        has_key ? "certificate" : "key"));
   }
   BATON_TRY(pem.certificate, read(files.certificate_file));
   BATON_TRY_STATUS(check_certificates(files.certificate_file, pem.certificate));
@@ -122,15 +123,17 @@ Result<Pem> read_pem(const client::TlsOptions& files) {
   const bool fits = X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
   if (!fits) {
-    return wrong(fmt::format("the private key in {} does not belong to the certificate in {}",
-                             files.key_file, files.certificate_file));
+    return invalid_argument(
+        fmt::format("the private key in {} does not belong to the certificate in {}",
+                    files.key_file, files.certificate_file));
   }
   const Context context(SSL_CTX_new(TLS_method()));
   if (SSL_CTX_use_certificate(context.get(), certificate.get()) == 1) return pem;
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
-  return wrong(fmt::format("the certificate in {} cannot be used: {}", files.certificate_file,
-                           reason == nullptr ? "OpenSSL refuses it" : reason));
+  return invalid_argument(fmt::format("the certificate in {} cannot be used: {}",
+                                      files.certificate_file,
+                                      reason == nullptr ? "OpenSSL refuses it" : reason));
 }
 
 }  // namespace baton::secure

@@ -20,6 +20,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/address.h"
+#include "base/result.h"
 
 namespace baton::secure {
 namespace {
@@ -169,11 +170,9 @@ Handshake shake_hands(int socket, const std::string& host,
   return found;
 }
 
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
 std::optional<Error> judge_plain(const Suspect& suspect, const Handshake& found) {
   if (!found.is_done && !found.is_alert) return std::nullopt;
-  return wrong(fmt::format(
+  return invalid_argument(fmt::format(
       "{} at {} speaks TLS: write {}://, or give --tls-ca FILE (tls.ca in a pipeline's config)",
       suspect.who, suspect.address, suspect.secure));
 }
@@ -191,12 +190,12 @@ std::optional<Error> judge_refusal(const Suspect& suspect, const client::TlsOpti
                     place, suspect.plain)};
   }
   if (!tls.certificate_file.empty()) {
-    return wrong(fmt::format("{} does not accept the certificate in {}{}{}", place,
-                             tls.certificate_file, found.is_alert ? ": " : "",
-                             found.is_alert ? found.text : ""));
+    return invalid_argument(fmt::format("{} does not accept the certificate in {}{}{}", place,
+                                        tls.certificate_file, found.is_alert ? ": " : "",
+                                        found.is_alert ? found.text : ""));
   }
   if (!found.is_alert) return std::nullopt;
-  return wrong(fmt::format("{} refuses the TLS handshake: {}", place, found.text));
+  return invalid_argument(fmt::format("{} refuses the TLS handshake: {}", place, found.text));
 }
 
 std::optional<Error> judge_tls(const Suspect& suspect, const client::TlsOptions& tls,
@@ -204,27 +203,27 @@ std::optional<Error> judge_tls(const Suspect& suspect, const client::TlsOptions&
   const std::string place = fmt::format("{} at {}", suspect.who, suspect.address);
   if (found.is_done) return std::nullopt;
   if (found.is_plain) {
-    return wrong(
+    return invalid_argument(
         fmt::format("{} speaks plain text: write {}://, and leave out --tls, the TLS files "
                     "and BATON_TLS_CA",
                     place, suspect.plain));
   }
   if (found.verified == X509_V_ERR_HOSTNAME_MISMATCH ||
       found.verified == X509_V_ERR_IP_ADDRESS_MISMATCH) {
-    return wrong(
+    return invalid_argument(
         fmt::format("{} has a certificate of another name: give the name in it with "
                     "--tls-server-name (tls.server_name)",
                     place));
   }
   if (found.verified != X509_V_OK) {
-    return wrong(
+    return invalid_argument(
         fmt::format("{} has a certificate that {} does not vouch for: give the authority "
                     "that signed it with --tls-ca (tls.ca): {}",
                     place, tls.ca_file.empty() ? "no authority of this system" : tls.ca_file,
                     X509_verify_cert_error_string(found.verified)));
   }
   if (found.asked_for_certificate) {
-    return wrong(
+    return invalid_argument(
         fmt::format("{} wants a client certificate: give --tls-cert and --tls-key "
                     "(tls.certificate and tls.key)",
                     place));

@@ -9,14 +9,13 @@
 
 #include <fmt/format.h>
 
+#include "base/result.h"
 #include "base/secure/pem.h"
 
 namespace baton::secure {
 namespace {
 
 constexpr std::size_t kSecretBytesMax = 4096;
-
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 void take(std::string& value, const char* name, const Environment& environment) {
   if (value.empty()) value = environment(name).value_or("");
@@ -30,14 +29,15 @@ Result<std::string> secret(std::string given, const std::string& path, std::stri
   std::string line;
   std::getline(file, line);
   if (!file.is_open() || file.bad() || (line.empty() && errno != 0)) {
-    return wrong(fmt::format("cannot read the {} file {}: {}", what, path,
-                             std::generic_category().message(errno)));
+    return invalid_argument(fmt::format("cannot read the {} file {}: {}", what, path,
+                                        std::generic_category().message(errno)));
   }
   if (line.ends_with('\r')) line.pop_back();
   if (line.empty())
-    return wrong(fmt::format("the first line of the {} file {} is empty", what, path));
+    return invalid_argument(fmt::format("the first line of the {} file {} is empty", what, path));
   if (line.size() > kSecretBytesMax) {
-    return wrong(fmt::format("the {} in {} is longer than {} bytes", what, path, kSecretBytesMax));
+    return invalid_argument(
+        fmt::format("the {} in {} is longer than {} bytes", what, path, kSecretBytesMax));
   }
   return line;
 }
@@ -45,17 +45,19 @@ Result<std::string> secret(std::string given, const std::string& path, std::stri
 Status check_login(const client::SecurityOptions& options) {
   const int ways = (options.user.empty() && options.password.empty() ? 0 : 1) +
                    (options.token.empty() ? 0 : 1) + (options.credentials_file.empty() ? 0 : 1);
-  if (ways > 1) return wrong("give one login: a user with a password, a token, or credentials");
+  if (ways > 1)
+    return invalid_argument("give one login: a user with a password, a token, or credentials");
   if (options.user.empty() && !options.password.empty()) {
-    return wrong("a password is given without a user");
+    return invalid_argument("a password is given without a user");
   }
   if (!options.user.empty() && options.password.empty()) {
-    return wrong(fmt::format(
+    return invalid_argument(fmt::format(
         "user {} has no password: name a file that holds it, or set BATON_PASSWORD", options.user));
   }
   if (options.credentials_file.empty() || std::ifstream(options.credentials_file)) return {};
-  return wrong(fmt::format("cannot read the credentials file {}: {}", options.credentials_file,
-                           std::generic_category().message(errno)));
+  return invalid_argument(fmt::format("cannot read the credentials file {}: {}",
+                                      options.credentials_file,
+                                      std::generic_category().message(errno)));
 }
 
 }  // namespace

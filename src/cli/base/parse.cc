@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "cli/base/output.h"
 
@@ -17,8 +18,6 @@ namespace {
 
 /// The text as written, cut short enough for one line.
 std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
-
-Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
 
 /// The whole of `text` as a T.
 template <class T>
@@ -33,28 +32,28 @@ Result<double> parse_rate(std::string_view text) {
   double rate = 0;
   // NaN compares false.
   if (read_all(text, rate) && rate >= 0 && rate <= limits::kThrottleRateMax) return rate;
-  return wrong(fmt::format("{} is not a rate from 0 to {:.0f} a second", shown(text),
-                           limits::kThrottleRateMax));
+  return invalid_argument(fmt::format("{} is not a rate from 0 to {:.0f} a second", shown(text),
+                                      limits::kThrottleRateMax));
 }
 
 Result<client::FairnessCost> parse_fairness_cost(std::string_view text) {
   if (text == "message") return client::FairnessCost::message;
   if (text == "byte") return client::FairnessCost::byte;
-  return wrong(fmt::format("{} is neither 'message' nor 'byte'", shown(text)));
+  return invalid_argument(fmt::format("{} is neither 'message' nor 'byte'", shown(text)));
 }
 
 Result<std::uint64_t> parse_size_between(std::string_view text, std::uint64_t min,
                                          std::uint64_t max) {
   BATON_TRY(const std::uint64_t bytes, parse_size(text));
   if (bytes >= min && bytes <= max) return bytes;
-  return wrong(fmt::format("{} is not a size from {} to {}", shown(text), format_bytes(min),
-                           format_bytes(max)));
+  return invalid_argument(fmt::format("{} is not a size from {} to {}", shown(text),
+                                      format_bytes(min), format_bytes(max)));
 }
 
 Result<std::pair<std::string, std::string>> parse_header(std::string_view text) {
   const auto equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) {
-    return wrong(fmt::format("{} is not of the form NAME=VALUE", shown(text)));
+    return invalid_argument(fmt::format("{} is not of the form NAME=VALUE", shown(text)));
   }
   return std::pair{std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
@@ -62,7 +61,7 @@ Result<std::pair<std::string, std::string>> parse_header(std::string_view text) 
 Result<std::pair<std::string, std::uint32_t>> parse_weight(std::string_view text) {
   const auto equals = text.rfind('=');
   if (equals == std::string_view::npos) {
-    return wrong(fmt::format("{} is not of the form KEY=WEIGHT", shown(text)));
+    return invalid_argument(fmt::format("{} is not of the form KEY=WEIGHT", shown(text)));
   }
   BATON_TRY(const std::uint64_t weight,
             parse_number(text.substr(equals + 1), 0, limits::kWeightMax));
@@ -72,7 +71,7 @@ Result<std::pair<std::string, std::uint32_t>> parse_weight(std::string_view text
 Result<std::pair<std::string, client::Throttle>> parse_throttle(std::string_view text) {
   const auto equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) {
-    return wrong(fmt::format("{} is not of the form KEY=RATE/BURST", shown(text)));
+    return invalid_argument(fmt::format("{} is not of the form KEY=RATE/BURST", shown(text)));
   }
   std::string key(text.substr(0, equals));
   const std::string_view value = text.substr(equals + 1);

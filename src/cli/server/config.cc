@@ -10,6 +10,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/net/listen.h"
+#include "base/result.h"
 #include "base/yaml_hint.h"
 #include "cli/base/parse.h"
 
@@ -27,11 +28,9 @@ constexpr Milliseconds kStopTimeoutMax{3'600'000};
 constexpr std::uint64_t kRequestBytesMin = 64 * limits::kKiB;
 constexpr std::uint64_t kRequestBytesMax = 256 * limits::kMiB;
 
-Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
-
 Status set_text(std::string& target, std::string_view text) {
-  if (text.empty()) return wrong("is empty");
-  if (text.find('\0') != std::string_view::npos) return wrong("holds a zero byte");
+  if (text.empty()) return invalid_argument("is empty");
+  if (text.find('\0') != std::string_view::npos) return invalid_argument("holds a zero byte");
   target = text;
   return {};
 }
@@ -39,8 +38,8 @@ Status set_text(std::string& target, std::string_view text) {
 Status set_fsync(ServerConfig& config, std::string_view text) {
   const Result<FsyncMode> mode = parse_fsync_mode(text);
   if (!mode) {
-    return wrong(fmt::format("'{}' is not one of always, never, interval:MS with 1 to 60000",
-                             text.substr(0, 64)));
+    return invalid_argument(fmt::format(
+        "'{}' is not one of always, never, interval:MS with 1 to 60000", text.substr(0, 64)));
   }
   config.fsync = *mode;
   return {};
@@ -84,7 +83,7 @@ Status set_keepalive_timeout(ServerConfig& config, std::string_view text) {
 Status set_request_max(ServerConfig& config, std::string_view text) {
   BATON_TRY(const std::uint64_t bytes, parse_size(text));
   if (bytes < kRequestBytesMin || bytes > kRequestBytesMax) {
-    return wrong(fmt::format("'{}' is not from 64KiB to 256MiB", text.substr(0, 64)));
+    return invalid_argument(fmt::format("'{}' is not from 64KiB to 256MiB", text.substr(0, 64)));
   }
   config.api.message_bytes_max = bytes;
   return {};
@@ -103,7 +102,8 @@ Status set_log_level(ServerConfig& config, std::string_view text) {
     config.log_level = static_cast<LogLevel>(i);
     return {};
   }
-  return wrong(fmt::format("'{}' is not one of debug, info, warning, error", text.substr(0, 64)));
+  return invalid_argument(
+      fmt::format("'{}' is not one of debug, info, warning, error", text.substr(0, 64)));
 }
 
 Status set_stop_timeout(ServerConfig& config, std::string_view text) {
@@ -182,7 +182,7 @@ struct Entry {
 };
 
 Error at_line(std::string_view name, int line, std::string_view why) {
-  return wrong(fmt::format("{}:{}: {}", name, line, why));
+  return invalid_argument(fmt::format("{}:{}: {}", name, line, why));
 }
 
 /// The entries of the one document in `text`. All calls of yaml-cpp are in here, because it throws.
@@ -190,7 +190,8 @@ Result<std::vector<Entry>> read_entries(std::string_view text, std::string_view 
   std::vector<Entry> entries;
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) return wrong(fmt::format("{}: holds more than one document", name));
+    if (documents.size() > 1)
+      return invalid_argument(fmt::format("{}: holds more than one document", name));
     if (documents.empty() || documents[0].IsNull()) return entries;
     const YAML::Node& root = documents[0];
     if (!root.IsMap()) {
@@ -209,7 +210,7 @@ Result<std::vector<Entry>> read_entries(std::string_view text, std::string_view 
     return at_line(name, problem.mark.line + 1,
                    explain_yaml(text, problem.mark.line + 1, problem.msg));
   } catch (const std::exception& problem) {
-    return wrong(fmt::format("{}: cannot be read: {}", name, problem.what()));
+    return invalid_argument(fmt::format("{}: cannot be read: {}", name, problem.what()));
   }
   return entries;
 }
@@ -258,7 +259,7 @@ std::vector<std::string> needs_restart(const ServerConfig& running, const Server
 
 Status apply_config(ServerConfig& config, std::string_view text, std::string_view name) {
   if (text.size() > kConfigBytesMax) {
-    return wrong(fmt::format("{}: is larger than {} bytes", name, kConfigBytesMax));
+    return invalid_argument(fmt::format("{}: is larger than {} bytes", name, kConfigBytesMax));
   }
   BATON_TRY(const std::vector<Entry> entries, read_entries(text, name));
   std::set<std::string_view> seen;

@@ -8,8 +8,7 @@
 #include "core/group/world.h"
 
 namespace baton::checker {
-namespace {
-
+/// Numbers that only matter by their order.
 class Ranking {
  public:
   void add(std::uint64_t number) { numbers_.push_back(number); }
@@ -25,6 +24,8 @@ class Ranking {
  private:
   std::vector<std::uint64_t> numbers_{0};
 };
+
+namespace {
 
 std::uint8_t bits(std::initializer_list<bool> flags) {
   unsigned value = 0;

@@ -19,7 +19,7 @@ constexpr SessionTerms kTerms{
 constexpr Duration kHandoverTicks{4};
 constexpr std::size_t kBeatsMax = 1;
 constexpr int kSettleTicks = 12;
-constexpr std::size_t kSettleSteps = 2'000;
+constexpr std::size_t kClientSettleSteps = 2'000;
 
 const GroupId& group_id() {
   static const GroupId kGroup{.stream = "s", .partition = 0, .name = "g"};
@@ -429,7 +429,7 @@ std::optional<std::string> ClientWorld::violation() const {
 std::optional<std::string> ClientWorld::settle(bool heal, std::vector<Event>* path) {
   std::vector<Event> events;
   int ticks = 0;
-  for (std::size_t step = 0; step < kSettleSteps; ++step) {
+  for (std::size_t step = 0; step < kClientSettleSteps; ++step) {
     if (const auto wrong = violation()) return wrong;
     enabled(events);
     std::erase_if(events, [&](const Event& event) {
@@ -446,7 +446,7 @@ std::optional<std::string> ClientWorld::settle(bool heal, std::vector<Event>* pa
     if (path != nullptr) path->push_back(next);
     happen(next);
   }
-  return fmt::format("things do not settle within {} steps", kSettleSteps);
+  return fmt::format("things do not settle within {} steps", kClientSettleSteps);
 }
 
 std::optional<std::string> ClientWorld::unsettled() const {

@@ -9,8 +9,8 @@
 namespace baton {
 namespace {
 
-constexpr std::uint8_t kVersion1 = 1;  // Of all rows in format 1, and of the row "next".
-constexpr std::uint8_t kVersion2 = 2;
+constexpr std::uint8_t kRowVersion1 = 1;  // Of all rows in format 1, and of the row "next".
+constexpr std::uint8_t kRowVersion2 = 2;
 
 Error bad_row(std::string_view part, std::string_view table) {
   return {Errc::store_corrupt,
@@ -48,7 +48,7 @@ std::string entry_row_key(BucketId bucket, std::string_view key) {
 std::string encode_row(const KvBucketRow& row) {
   std::string value;
   Encoder out(value);
-  out.u8(kVersion2);
+  out.u8(kRowVersion2);
   out.blob(row.name);
   encode(out, row.settings);
   out.varint(row.revision.value);
@@ -59,7 +59,7 @@ std::string encode_row(const KvBucketRow& row) {
 std::string encode_row(const KvNextRow& row) {
   std::string value;
   Encoder out(value);
-  out.u8(kVersion1);
+  out.u8(kRowVersion1);
   out.varint(row.bucket.value);
   out.varint(row.revision.value);
   return value;
@@ -69,7 +69,7 @@ std::string encode_row(const KvEntry& entry) {
   std::string value;
   value.reserve(40 + entry.value.size());
   Encoder out(value);
-  out.u8(kVersion2);
+  out.u8(kRowVersion2);
   out.blob_of(0, [&] {
     out.varint(entry.revision.value);
     out.varint(entry.created_revision.value);
@@ -98,8 +98,8 @@ Result<KvBucketRow> decode_bucket_row(std::string_view value) {
   Decoder in(value);
   KvBucketRow row;
   const std::uint8_t version = in.u8();
-  if (version != kVersion1 && version != kVersion2) return bad_row("value", "kv_buckets");
-  row.old = version == kVersion1;
+  if (version != kRowVersion1 && version != kRowVersion2) return bad_row("value", "kv_buckets");
+  row.old = version == kRowVersion1;
   row.name = decode_bucket_name(in);
   row.settings = row.old ? decode_kv_settings_1(in) : decode_kv_settings(in);
   row.revision = Revision{in.varint()};
@@ -111,7 +111,7 @@ Result<KvBucketRow> decode_bucket_row(std::string_view value) {
 Result<KvNextRow> decode_kv_next_row(std::string_view value) {
   Decoder in(value);
   KvNextRow row;
-  if (in.u8() != kVersion1) return bad_row("value", "kv_buckets");
+  if (in.u8() != kRowVersion1) return bad_row("value", "kv_buckets");
   row.bucket = BucketId{in.varint()};
   row.revision = Revision{in.varint()};
   BATON_TRY_STATUS(finish_row("kv_buckets", in));
@@ -122,8 +122,8 @@ Result<KvEntry> decode_entry_row(std::string_view value) {
   Decoder in(value);
   KvEntry entry;
   const std::uint8_t version = in.u8();
-  if (version != kVersion1 && version != kVersion2) return bad_row("value", "kv_entries");
-  if (version == kVersion1) {
+  if (version != kRowVersion1 && version != kRowVersion2) return bad_row("value", "kv_entries");
+  if (version == kRowVersion1) {
     read_entry(in, entry);
   } else {
     Decoder head(in.blob());

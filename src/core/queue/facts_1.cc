@@ -43,7 +43,7 @@ void read_1(Decoder& in, Fact& fact) {
 }
 template <class Fact>
 void read_1(Decoder& in, Fact& fact) {
-  read(in, fact);
+  queue_bytes::read(in, fact);
 }
 
 // Transfers without a name are named by their message's id.

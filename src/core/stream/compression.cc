@@ -17,7 +17,8 @@
 namespace baton {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"none", "gzip", "snappy", "lz4", "zstd"};
+constexpr std::array<std::string_view, 5> kCompressionNames{"none", "gzip", "snappy", "lz4",
+                                                            "zstd"};
 constexpr int kZstdLevel = 3;
 constexpr int kGzipWindowBits = 15 + 16;  // 16: a gzip header, not zlib's own.
 constexpr int kGzipMemory = 8;
@@ -277,22 +278,23 @@ Result<std::string> zstd_decompress(std::string_view bytes, std::size_t bytes_ma
 }
 
 Error unknown(Compression compression) {
-  return {Errc::malformed, fmt::format("compression {}; the greatest known is {} (zstd)",
-                                       static_cast<int>(compression), kNames.size() - 1)};
+  return {Errc::malformed,
+          fmt::format("compression {}; the greatest known is {} (zstd)",
+                      static_cast<int>(compression), kCompressionNames.size() - 1)};
 }
 
 }  // namespace
 
 std::string_view compression_name(Compression compression) {
   const auto number = static_cast<std::size_t>(compression);
-  return number < kNames.size() ? kNames[number] : "unknown";
+  return number < kCompressionNames.size() ? kCompressionNames[number] : "unknown";
 }
 
 Result<Compression> parse_compression(std::string_view name) {
-  const auto* const found = std::ranges::find(kNames, name);
-  if (found != kNames.end()) return Compression(found - kNames.begin());
+  const auto* const found = std::ranges::find(kCompressionNames, name);
+  if (found != kCompressionNames.end()) return Compression(found - kCompressionNames.begin());
   return Error{Errc::invalid_argument, fmt::format("compression \"{}\"; it must be one of {}", name,
-                                                   fmt::join(kNames, ", "))};
+                                                   fmt::join(kCompressionNames, ", "))};
 }
 
 Status compress(Compression compression, std::string_view bytes, std::string& out) {

@@ -10,10 +10,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/parse.h"
+
 namespace baton::partition {
 namespace {
 
-constexpr std::int64_t kNobody = -1;
 constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 53U;
 
 /// Sessions are named once in a document, and then referred to by index.
@@ -66,7 +67,6 @@ class Scanner {
   [[nodiscard]] bool at_end() const { return left_.empty(); }
 
  private:
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   static bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
   std::string_view left_;

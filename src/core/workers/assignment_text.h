@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@
 ///
 /// on one line, without spaces. Owner and next are indexes into `sessions`, or -1: nobody.
 namespace baton::partition {
+
+/// An index into `sessions` that names no session.
+inline constexpr std::int64_t kNobody = -1;
 
 std::string write_assignment(const Assignment& assignment);
 

@@ -96,8 +96,6 @@ class Fields {
   std::string error_;
 };
 
-constexpr std::int64_t kNobody = -1;
-
 std::vector<SessionId> read_sessions(Fields& fields) {
   std::vector<SessionId> sessions;
   for (const Json& session : fields.list("sessions")) {

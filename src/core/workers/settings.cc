@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/result.h"
 #include "core/workers/names.h"
 
 namespace baton::partition {
@@ -14,16 +15,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Error out_of_limits(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
 Status check_timing(const Timing& timing) {
   constexpr Duration kLeaseLeast = milliseconds(300);
   if (timing.lease < kLeaseLeast || timing.lease > kTimingMax) {
-    return out_of_limits(fmt::format("lease-ttl {} must be {} to {}", format_duration(timing.lease),
-                                     format_duration(kLeaseLeast), format_duration(kTimingMax)));
+    return invalid_argument(fmt::format("lease-ttl {} must be {} to {}",
+                                        format_duration(timing.lease), format_duration(kLeaseLeast),
+                                        format_duration(kTimingMax)));
   }
   if (timing.heartbeat <= Duration::zero() || timing.heartbeat > timing.lease * 2 / 5) {
-    return out_of_limits(fmt::format(
+    return invalid_argument(fmt::format(
         "heartbeat {} must be above 0 and at most two fifths of the lease-ttl {}: one lost renewal "
         "must not cost the lease",
         format_duration(timing.heartbeat), format_duration(timing.lease)));
@@ -35,11 +35,11 @@ Status check_timing(const Timing& timing) {
        {"reclaim-grace", timing.reclaim_grace}}};
   for (const auto& [name, value] : others) {
     if (value < Duration::zero() || value > kTimingMax) {
-      return out_of_limits(fmt::format("{} {} must be 0 to {}", name, format_duration(value),
-                                       format_duration(kTimingMax)));
+      return invalid_argument(fmt::format("{} {} must be 0 to {}", name, format_duration(value),
+                                          format_duration(kTimingMax)));
     }
   }
-  return timing.resync > Duration::zero() ? Status() : out_of_limits("resync must be above 0");
+  return timing.resync > Duration::zero() ? Status() : invalid_argument("resync must be above 0");
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Result<Profile> parse_profile(std::string_view name) {
   if (name == "default") return Profile::standard;
   if (name == "reference") return Profile::reference;
   if (name == "fast") return Profile::fast;
-  return out_of_limits(
+  return invalid_argument(
       fmt::format("profile \"{}\" is unknown; there are default, reference and fast", name));
 }
 
@@ -79,11 +79,11 @@ Status check(const Settings& settings) {
   BATON_TRY_STATUS(check_name("group", settings.group));
   BATON_TRY_STATUS(check_name("id", settings.worker));
   if (settings.partitions == 0 || settings.partitions > kPartitionsMax) {
-    return out_of_limits(
+    return invalid_argument(
         fmt::format("partitions {} must be 1 to {}", settings.partitions, kPartitionsMax));
   }
   if (settings.weight == 0 || settings.weight > kWeightMax) {
-    return out_of_limits(fmt::format("weight {} must be 1 to {}", settings.weight, kWeightMax));
+    return invalid_argument(fmt::format("weight {} must be 1 to {}", settings.weight, kWeightMax));
   }
   return check_timing(settings.timing);
 }

@@ -12,6 +12,7 @@
 
 #include "base/names.h"
 #include "base/parse.h"
+#include "base/result.h"
 #include "pipeline/app/config_check.h"
 #include "pipeline/app/registry.h"
 #include "pipeline/app/yaml_leaves.h"
@@ -27,8 +28,6 @@ constexpr milliseconds kLongest{std::chrono::hours(24)};
 // Members of a Kafka group get twice this long to come back, which must be less than a day.
 constexpr milliseconds kDrainLongest{std::chrono::hours(1)};
 
-Error wrong(std::string why) { return {Errc::invalid_argument, std::move(why)}; }
-
 using Set = Status (*)(PipelineConfig& config, std::string_view text);
 enum class When : std::uint8_t { start, reload };  // When a changed value takes effect.
 struct Setting {
@@ -38,8 +37,8 @@ struct Setting {
 };
 
 Status set_text(std::string& target, std::string_view text) {
-  if (text.empty()) return wrong("is empty");
-  if (text.find('\0') != std::string_view::npos) return wrong("holds a zero byte");
+  if (text.empty()) return invalid_argument("is empty");
+  if (text.find('\0') != std::string_view::npos) return invalid_argument("holds a zero byte");
   target = text;
   return {};
 }
@@ -57,7 +56,7 @@ Status set_size(std::size_t& target, std::string_view text, std::uint64_t most =
   constexpr std::uint64_t kLeast = 1024;
   BATON_TRY(const std::uint64_t bytes, parse_size(text));
   if (bytes < kLeast || bytes > most) {
-    return wrong(fmt::format("{} is not 1KiB to {}MiB", text, most >> 20U));
+    return invalid_argument(fmt::format("{} is not 1KiB to {}MiB", text, most >> 20U));
   }
   target = bytes;
   return {};
@@ -66,7 +65,7 @@ Status set_size(std::size_t& target, std::string_view text, std::uint64_t most =
 Status set_http(std::string& target, std::string_view text) {
   if (text != "off") {
     const auto place = parse_host_port(text);
-    if (!place.has_value()) return wrong(place.error().text + ", or off");
+    if (!place.has_value()) return invalid_argument(place.error().text + ", or off");
   }
   return set_text(target, text);
 }
@@ -82,7 +81,7 @@ Status set_member_id(PipelineConfig& config, std::string_view text) {
   constexpr std::size_t kIdMax = 128;
   BATON_TRY_STATUS(validate_name("id", text, kIdMax));
   if (text.find_first_of("/:") != std::string_view::npos) {
-    return wrong(fmt::format("'{}' holds more than letters, digits and . _ -", text));
+    return invalid_argument(fmt::format("'{}' holds more than letters, digits and . _ -", text));
   }
   return set_text(config.id, text);
 }
@@ -98,7 +97,7 @@ Status set_choice(Enum& target, std::string_view text,
     }
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
-  return wrong(fmt::format("'{}' is none of {}", text.substr(0, 64), names));
+  return invalid_argument(fmt::format("'{}' is none of {}", text.substr(0, 64), names));
 }
 
 Status set_mechanism(std::string& target, std::string_view text) {
@@ -254,12 +253,13 @@ Result<schema::ColumnMapping> parse_column(std::string_view name, std::string_vi
   }
   const bool optional = words.size() == 3 && words[2] == "optional";
   if (words.size() != 2 && !optional) {
-    return wrong("must be 'TYPE PATH' or 'TYPE PATH optional', as in 'integer payment.amount'");
+    return invalid_argument(
+        "must be 'TYPE PATH' or 'TYPE PATH optional', as in 'integer payment.amount'");
   }
   const auto type = schema::parse_column_type(words[0]);
   if (!type.has_value()) {
-    return wrong(fmt::format("type '{}' is none of text, integer, real, boolean, json, timestamp",
-                             words[0]));
+    return invalid_argument(fmt::format(
+        "type '{}' is none of text, integer, real, boolean, json, timestamp", words[0]));
   }
   return schema::ColumnMapping{.name = std::string(name),
                                .path = std::string(words[1]),
@@ -287,7 +287,7 @@ Status set_table(schema::RowMapping& rows, std::size_t place, std::string_view f
   if (field == "name") return set_text(table.name, text);
   if (field == "rows") return set_text(table.rows, text);
   if (!field.starts_with(kColumns)) {
-    return wrong("is unknown; a table has name, rows and columns");
+    return invalid_argument("is unknown; a table has name, rows and columns");
   }
   const std::string_view name = field.substr(kColumns.size());
   BATON_TRY(schema::ColumnMapping column, parse_column(name, text));
@@ -305,14 +305,14 @@ constexpr std::string_view kHeaders = "sink.headers.";
 
 /// "batch:", "workers:": an empty section counts as absent, if it may be absent.
 Status check_empty(std::string_view path) {
-  if (path.starts_with("tables[")) return wrong("is empty");
+  if (path.starts_with("tables[")) return invalid_argument("is empty");
   const std::string section = fmt::format("{}.", path);
   const bool known = path == "tables" || section.starts_with(kProperties) ||
                      section.starts_with(kHeaders) ||
                      std::ranges::any_of(kSettings, [&](const Setting& setting) {
                        return setting.path == path || setting.path.starts_with(section);
                      });
-  return known ? Status{} : wrong("is unknown");
+  return known ? Status{} : invalid_argument("is unknown");
 }
 
 std::string lower_case(std::string_view text) {
@@ -347,7 +347,7 @@ Status apply(PipelineConfig& config, const YamlLeaf& leaf) {
     return {};
   }
   const Setting* setting = find_setting(path);
-  if (setting == nullptr) return wrong("is unknown");
+  if (setting == nullptr) return invalid_argument("is unknown");
   return setting->set(config, leaf.value);
 }
 
@@ -374,10 +374,10 @@ std::string path_of_variable(std::string_view name) {
 Status apply_and_remember(PipelineConfig& config, const YamlLeaf& leaf) {
   const bool is_pair = leaf.path.starts_with(kProperties) || leaf.path.starts_with(kHeaders);
   const std::string path = is_pair ? lower_case(leaf.path) : leaf.path;
-  if (leaf.line > 0 && config.given.contains(path)) return wrong("is there twice");
+  if (leaf.line > 0 && config.given.contains(path)) return invalid_argument("is there twice");
   if (leaf.line > 0 && is_secret(path)) {
-    return wrong(fmt::format("has no place in the file: name a {}_file, or set {}",
-                             path.substr(path.rfind('.') + 1), variable_of_path(path)));
+    return invalid_argument(fmt::format("has no place in the file: name a {}_file, or set {}",
+                                        path.substr(path.rfind('.') + 1), variable_of_path(path)));
   }
   BATON_TRY_STATUS(apply(config, leaf));
   config.given[path] = {.value = leaf.value, .line = leaf.line};
@@ -394,14 +394,15 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
   for (const YamlLeaf& leaf : leaves) {
     const Status status = leaf.is_empty ? check_empty(leaf.path) : apply_and_remember(config, leaf);
     if (status.has_value()) continue;
-    return wrong(fmt::format("{}:{}: {}: {}", name, leaf.line, leaf.path, status.error().text));
+    return invalid_argument(
+        fmt::format("{}:{}: {}: {}", name, leaf.line, leaf.path, status.error().text));
   }
   for (const auto& [variable, value] : environment) {
     if (!variable.starts_with(kPrefix)) continue;
     const std::string path = path_of_variable(variable);
     const Status status = apply_and_remember(config, {path, value, 0});
     if (!status.has_value()) {
-      return wrong(fmt::format("environment {}: {}", variable, status.error().text));
+      return invalid_argument(fmt::format("environment {}: {}", variable, status.error().text));
     }
     config.given[path].variable = variable;
   }
@@ -413,9 +414,9 @@ Result<PipelineConfig> parse_config(std::string_view text, std::string_view name
 
 Status set_id(PipelineConfig& config, std::string_view id) {
   const Status status = set_member_id(config, id);
-  if (!status.has_value()) return wrong(fmt::format("--id: {}", status.error().text));
+  if (!status.has_value()) return invalid_argument(fmt::format("--id: {}", status.error().text));
   const Status has = check_has_setting(config.source.endpoint, "id");
-  return has.has_value() ? Status{} : wrong("--id " + has.error().text);
+  return has.has_value() ? Status{} : invalid_argument("--id " + has.error().text);
 }
 
 void resolve_paths(PipelineConfig& config, const std::string& folder) {
@@ -468,7 +469,8 @@ Status check_reload(const PipelineConfig& running, const PipelineConfig& fresh) 
   for (const std::string& path : changed) {
     const Setting* setting = find_setting(path);
     if (setting != nullptr && setting->when == When::reload) continue;
-    return wrong(fmt::format("{} cannot change while the pipeline runs: restart it", path));
+    return invalid_argument(
+        fmt::format("{} cannot change while the pipeline runs: restart it", path));
   }
   return {};
 }

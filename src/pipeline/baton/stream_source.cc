@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kHandlersMax = 64;
 constexpr milliseconds kCommitTimeout{5'000};
-constexpr milliseconds kAskAgain{200};
+constexpr milliseconds kReadAgain{200};
 constexpr milliseconds kPatience{4'000};  // The broker waits 10 s.
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 constexpr milliseconds kLookAgain{100};
@@ -180,7 +180,7 @@ StreamSource::Claim StreamSource::claim(const client::StreamPosition& seat, mill
     // A call to an unavailable sink may itself take long.
     const bool is_late = std::chrono::steady_clock::now() - began > patience;
     if (again && is_late && stored.has_value()) break;
-    if (again) std::this_thread::sleep_for(kAskAgain);
+    if (again) std::this_thread::sleep_for(kReadAgain);
     if (!stored.has_value()) stored = stored_offset(seat.partition);
     if (!stored.has_value()) continue;
     const auto begin = listener_->assigned(seat.partition, seat.epoch, *stored);
@@ -211,7 +211,7 @@ bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t b
       listener_->failed(wanted.error());
       return false;
     }
-    if (begin < end) std::this_thread::sleep_for(kAskAgain);
+    if (begin < end) std::this_thread::sleep_for(kReadAgain);
   }
   return begin >= end;
 }

@@ -9,13 +9,12 @@
 #include <fmt/ranges.h>
 
 #include "base/parse.h"
+#include "base/result.h"
 
 namespace baton::pipeline {
 namespace {
 
 constexpr std::size_t kUrlMax = 4096;
-
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 /// The URL for errors, which are logged: without a possible password.
 std::string shown(std::string_view url) {
@@ -49,13 +48,13 @@ std::set<std::string> hosts_of(std::string_view addresses) {
 Status check_addresses(const Endpoint& endpoint, const std::string& form) {
   // The URL is logged and shown, so it must not contain a password.
   if (endpoint.address.find('@') != std::string::npos) {
-    return wrong(
+    return invalid_argument(
         "user names and passwords have no place in a URL: set login.user and login.password_file");
   }
   for (const std::string& host : hosts_of(endpoint.address)) {
     const auto place = parse_host_port(host);
     if (!place.has_value()) {
-      return wrong(fmt::format("{}; the form is {}", place.error().text, form));
+      return invalid_argument(fmt::format("{}; the form is {}", place.error().text, form));
     }
   }
   return {};
@@ -64,7 +63,7 @@ Status check_addresses(const Endpoint& endpoint, const std::string& form) {
 Result<Endpoint> parse_kind(const EndKind& kind, const EndKind::Scheme& scheme,
                             std::string_view url) {
   const std::string form = form_of(kind, scheme);
-  const Error not_the_form = wrong(fmt::format("'{}' is not {}", shown(url), form));
+  const Error not_the_form = invalid_argument(fmt::format("'{}' is not {}", shown(url), form));
   const std::string_view rest = url.substr(scheme.prefix.size());
   Endpoint endpoint{.url = std::string(url), .kind = &kind, .tls = scheme.tls};
   switch (kind.shape) {
@@ -92,7 +91,7 @@ Result<std::pair<std::string, int>> parse_host_port(std::string_view address) {
   constexpr std::uint64_t kPortMax = 65'535;
   const std::size_t colon = address.rfind(':');
   if (colon == std::string_view::npos || colon == 0) {
-    return wrong(fmt::format("'{}' is not HOST:PORT", address.substr(0, 64)));
+    return invalid_argument(fmt::format("'{}' is not HOST:PORT", address.substr(0, 64)));
   }
   BATON_TRY(const std::uint64_t port, parse_number(address.substr(colon + 1), 0, kPortMax));
   return std::pair(std::string(address.substr(0, colon)), static_cast<int>(port));
@@ -106,11 +105,13 @@ Result<client::SecurityOptions> load_security(const Endpoint& endpoint,
     secure::take_tls_variables(complete, endpoint.tls ? secure::Scheme::tls : secure::Scheme::plain,
                                environment);
     if (complete.wants_login()) {
-      return wrong("a Baton broker has no logins: it knows clients by their certificates");
+      return invalid_argument(
+          "a Baton broker has no logins: it knows clients by their certificates");
     }
   }
   if (endpoint.address.empty() && (complete.wants_tls() || complete.wants_login())) {
-    return wrong(fmt::format("{} has no settings for TLS and logins", endpoint.kind_name()));
+    return invalid_argument(
+        fmt::format("{} has no settings for TLS and logins", endpoint.kind_name()));
   }
   return secure::load(complete, endpoint.tls);
 }
@@ -135,19 +136,20 @@ bool is_same_servers(const Endpoint& left, const Endpoint& right) {
 }
 
 Result<Endpoint> parse_url(std::string_view url, std::span<const KnownKind> kinds) {
-  if (url.size() > kUrlMax) return wrong(fmt::format("is longer than {} bytes", kUrlMax));
-  if (url.find('\0') != url.npos) return wrong("holds a zero byte");
+  if (url.size() > kUrlMax)
+    return invalid_argument(fmt::format("is longer than {} bytes", kUrlMax));
+  if (url.find('\0') != url.npos) return invalid_argument("holds a zero byte");
   std::vector<std::string> forms;
   for (const auto& [kind, is_on] : kinds) {
     for (const EndKind::Scheme& scheme : kind->schemes) {
       if (scheme.prefix.empty() || !url.starts_with(scheme.prefix)) continue;
       if (is_on) return parse_kind(*kind, scheme, url);
-      return wrong(
+      return invalid_argument(
           fmt::format("this build has no {}: build it with -D{}=ON", kind->name, kind->option));
     }
     if (is_on) forms.push_back(form_of(*kind, kind->schemes.front()));
   }
-  return wrong(fmt::format("'{}' is none of {}", shown(url), fmt::join(forms, ", ")));
+  return invalid_argument(fmt::format("'{}' is none of {}", shown(url), fmt::join(forms, ", ")));
 }
 
 }  // namespace baton::pipeline

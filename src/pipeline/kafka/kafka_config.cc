@@ -88,6 +88,8 @@ Result<KafkaConf> make_conf(const KafkaConfParts& given) {
 }
 
 Result<KafkaHandle> make_handle(rd_kafka_type_t type, KafkaConf conf) {
+  // librdkafka's own log lines would repeat what is logged here once.
+  rd_kafka_conf_set_log_cb(conf.get(), [](const rd_kafka_t*, int, const char*, const char*) {});
   std::array<char, 512> why{};
   KafkaHandle handle(rd_kafka_new(type, conf.get(), why.data(), why.size()));
   if (handle == nullptr) {

@@ -8,8 +8,6 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr Duration kAsk = std::chrono::seconds(10);
-
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 /// The record's headers and the letter's. Headers of an earlier dead letter are replaced.
@@ -32,7 +30,6 @@ Result<KafkaHandle> make_asker(const KafkaDeadLetterOptions& options) {
                                        .fixed = {brokers_property(options.brokers),
                                                  {"allow.auto.create.topics", "false"}},
                                        .security = options.security}));
-  rd_kafka_conf_set_log_cb(conf.get(), [](const rd_kafka_t*, int, const char*, const char*) {});
   note_errors(*conf);
   return make_handle(RD_KAFKA_CONSUMER, std::move(conf));
 }
@@ -43,7 +40,7 @@ Result<bool> KafkaDeadLetters::has_topic(const KafkaDeadLetterOptions& options) 
   BATON_TRY(const KafkaHandle handle, make_asker(options));
   const auto partitions = find_topic(
       *handle, {.brokers = options.brokers, .topic = options.topic, .security = options.security},
-      kAsk);
+      kAnswerTime);
   if (partitions.has_value()) return true;
   if (partitions.error().code == Errc::not_found) return false;
   return partitions.error();
@@ -53,7 +50,7 @@ Result<std::unique_ptr<KafkaDeadLetters>> KafkaDeadLetters::open(KafkaDeadLetter
   BATON_TRY(const bool is_there, has_topic(options));
   if (!is_there) {
     BATON_TRY(const KafkaHandle handle, make_asker(options));
-    BATON_TRY_STATUS(create_topic(*handle, options.topic, kAsk));
+    BATON_TRY_STATUS(create_topic(*handle, options.topic, kAnswerTime));
   }
   std::unique_ptr<KafkaDeadLetters> target(new KafkaDeadLetters(std::move(options)));
   BATON_TRY(const auto opened, target->producer());

@@ -15,8 +15,7 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr Duration kAsk = std::chrono::seconds(10);
-constexpr Duration kTick = std::chrono::milliseconds(100);
+constexpr Duration kPollTime = std::chrono::milliseconds(100);
 constexpr Duration kSilence = std::chrono::seconds(30);
 
 FoundLetter letter_of(const rd_kafka_message_t& message) {
@@ -62,12 +61,12 @@ Status KafkaLetterStore::connect() {
                  {"enable.auto.commit", "false"},    {"enable.auto.offset.store", "false"},
                  {"enable.partition.eof", "true"},   {"auto.offset.reset", "error"}};
   BATON_TRY(KafkaConf conf, make_conf(parts));
-  rd_kafka_conf_set_log_cb(conf.get(), [](const rd_kafka_t*, int, const char*, const char*) {});
   note_errors(*conf);
   BATON_TRY(handle_, make_handle(RD_KAFKA_CONSUMER, std::move(conf)));
   const auto partitions = find_topic(
       *handle_,
-      {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security}, kAsk);
+      {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security},
+      kAnswerTime);
   if (!partitions.has_value()) return partitions.error();
   partitions_ = *partitions;
   (void)rd_kafka_poll_set_consumer(handle_.get());
@@ -77,10 +76,10 @@ Status KafkaLetterStore::connect() {
 Result<std::vector<KafkaLetterStore::Part>> KafkaLetterStore::parts() {
   std::vector<std::uint32_t> all(partitions_);
   for (std::uint32_t i = 0; i < partitions_; ++i) all[i] = i;
-  BATON_TRY(const KafkaCommits commits, commits_of(*handle_, options_.topic, all, kAsk));
+  BATON_TRY(const KafkaCommits commits, commits_of(*handle_, options_.topic, all, kAnswerTime));
   std::vector<Part> result;
   for (const auto& [partition, commit] : commits) {
-    BATON_TRY(const KafkaRange range, range_of(*handle_, options_.topic, partition, kAsk));
+    BATON_TRY(const KafkaRange range, range_of(*handle_, options_.topic, partition, kAnswerTime));
     Part part{.partition = partition,
               .begin = range.first,
               .end = range.next,
@@ -115,7 +114,7 @@ Result<KafkaLetterStore::End> KafkaLetterStore::scan(const Part& part, const See
 
 Result<KafkaLetterStore::End> KafkaLetterStore::poll(const Part& part, const See& see) {
   for (Instant heard = boot_time(); boot_time() - heard < kSilence;) {
-    const KafkaMessage message(rd_kafka_consumer_poll(handle_.get(), milliseconds_of(kTick)));
+    const KafkaMessage message(rd_kafka_consumer_poll(handle_.get(), milliseconds_of(kPollTime)));
     if (message == nullptr) continue;
     // The end of a partition may have offsets without a record (of transactions, or compacted
     // away), and offsets that will get one, of open transactions.
@@ -165,7 +164,8 @@ Result<StoredLetter> KafkaLetterStore::find(const std::string& id) {
   Part part{.partition = static_cast<std::uint32_t>(*partition),
             .begin = static_cast<std::int64_t>(*offset)};
   part.end = part.begin + 1;
-  BATON_TRY(const KafkaRange range, range_of(*handle_, options_.topic, part.partition, kAsk));
+  BATON_TRY(const KafkaRange range,
+            range_of(*handle_, options_.topic, part.partition, kAnswerTime));
   if (part.begin < range.first || part.begin >= range.next) return missing;
   FoundLetter found = missing;
   BATON_TRY_STATUS(scan(part, [&](std::int64_t /*offset*/, FoundLetter letter) -> Result<bool> {

@@ -16,6 +16,9 @@
 /// Questions to the cluster. Each is answered or fails within a given time.
 namespace baton::pipeline {
 
+/// How long a question to the brokers may take when an end is opened.
+inline constexpr Duration kAnswerTime = std::chrono::seconds(10);
+
 /// Fails with not_found if the topic does not exist; asking does not create it.
 Result<std::uint32_t> count_partitions(rd_kafka_t& handle, const std::string& topic, Duration time);
 

@@ -16,17 +16,12 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kLookForRoom = std::chrono::milliseconds(2);
-constexpr Duration kConnect = std::chrono::seconds(10);
 constexpr Duration kLookForTopic = std::chrono::seconds(2);
 constexpr Duration kLookForBrokers = std::chrono::milliseconds(500);
 constexpr Duration kLookAtEnd = std::chrono::seconds(2);
 constexpr Duration kCommit = std::chrono::seconds(10);
 constexpr Duration kClose = std::chrono::seconds(5);
 constexpr int kServedMax = 100;
-
-/// librdkafka's own log lines would repeat what report() logs once.
-void on_log(const rd_kafka_t* /*handle*/, int /*level*/, const char* /*where*/,
-            const char* /*text*/) {}
 
 Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
   static constexpr std::array<std::string_view, 3> kFroms = {"error", "first", "next"};
@@ -68,7 +63,6 @@ Result<KafkaConf> conf_of(const KafkaSourceOptions& options) {
 
 Result<KafkaHandle> make_onlooker(const KafkaSourceOptions& options) {
   BATON_TRY(KafkaConf conf, conf_of(options));
-  rd_kafka_conf_set_log_cb(conf.get(), on_log);
   note_errors(*conf);
   return make_handle(RD_KAFKA_CONSUMER, std::move(conf));
 }
@@ -104,10 +98,9 @@ Status KafkaMember::open() {
   rd_kafka_conf_set_rebalance_cb(conf.get(), on_rebalance);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
   rd_kafka_conf_set_offset_commit_cb(conf.get(), on_commit);
-  rd_kafka_conf_set_log_cb(conf.get(), on_log);
   BATON_TRY(handle_, make_handle(RD_KAFKA_CONSUMER, std::move(conf)));
   (void)rd_kafka_poll_set_consumer(handle_.get());
-  const auto partitions = count_partitions(*handle_, options_.topic, kConnect);
+  const auto partitions = count_partitions(*handle_, options_.topic, kAnswerTime);
   if (!partitions.has_value()) {
     return Error{partitions.error().code,
                  fmt::format("{} ({})", partitions.error().text, options_.brokers)};

@@ -11,13 +11,9 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr Duration kConnect = std::chrono::seconds(10);
 constexpr Duration kPoll = std::chrono::milliseconds(50);
 constexpr Duration kQueueFull = std::chrono::milliseconds(5);
 constexpr Duration kGoodbye = std::chrono::seconds(2);
-
-void on_log(const rd_kafka_t* /*handle*/, int /*level*/, const char* /*where*/,
-            const char* /*text*/) {}
 
 }  // namespace
 
@@ -89,14 +85,13 @@ Status KafkaProducer::connect() {
                  {"queue.buffering.max.kbytes", std::to_string(options_.queued_kilobytes_max)}};
   BATON_TRY(KafkaConf conf, make_conf(parts));
   rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
-  rd_kafka_conf_set_log_cb(conf.get(), on_log);
   note_errors(*conf);
   BATON_TRY(handle_, make_handle(RD_KAFKA_PRODUCER, std::move(conf)));
   // A producer's metadata request may create the topic, which takes a moment.
   const auto partitions = find_topic(
       *handle_,
       {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security},
-      kConnect);
+      kAnswerTime);
   if (!partitions.has_value() && partitions.error().code != Errc::not_found) {
     return partitions.error();
   }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Duration kAskAgain = std::chrono::milliseconds(200);
 constexpr Duration kLookUp = std::chrono::seconds(5);
-constexpr Duration kLookAtEnd = std::chrono::seconds(1);
+constexpr Duration kEndTime = std::chrono::seconds(1);
 constexpr Duration kLookAtOldest = std::chrono::seconds(2);
 // The most records from one partition at a time: other partitions and a rebalance wait meanwhile.
 constexpr std::size_t kChunkRecords = 128;
@@ -377,7 +377,7 @@ void KafkaSeats::look_at_end() {
   if (seats_.empty()) return;
   auto& [partition, seat] = *in_turn(seats_, looked_last_);
   looked_last_ = partition;
-  const auto range = range_of(*context_.handle, options_.topic, partition, kLookAtEnd);
+  const auto range = range_of(*context_.handle, options_.topic, partition, kEndTime);
   if (!range.has_value()) return;
   const std::scoped_lock lock(mutex_);
   seat.end = range->next;

@@ -11,7 +11,6 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr Duration kConnect = std::chrono::seconds(10);
 constexpr Duration kLookUp = std::chrono::seconds(5);
 
 }  // namespace
@@ -68,7 +67,7 @@ Result<Findings> KafkaSource::check() {
   const auto partitions = find_topic(
       *handle,
       {.brokers = options_.brokers, .topic = options_.topic, .security = options_.security},
-      kConnect);
+      kAnswerTime);
   if (!partitions.has_value()) return partitions.error();
   const auto bounds = session_bounds_of(*handle, kLookUp);
   if (bounds.has_value() &&

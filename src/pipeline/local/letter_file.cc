@@ -15,7 +15,7 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20U;
+constexpr std::size_t kReadBytes = std::size_t{1} << 20U;
 // Enough for the largest record of any source, in base64.
 constexpr std::size_t kLineBytesMax = std::size_t{128} << 20U;
 constexpr off_t kLockedBytes = off_t{1} << 62U;
@@ -173,7 +173,7 @@ Result<std::optional<LetterLines::Line>> LetterLines::next() {
     used_ += used;
     at_ += static_cast<off_t>(used);
     if (newline != std::string_view::npos) return line;
-    BATON_TRY(buffer_, file_.read(at_, std::min(kChunk, static_cast<std::size_t>(end_ - at_))));
+    BATON_TRY(buffer_, file_.read(at_, std::min(kReadBytes, static_cast<std::size_t>(end_ - at_))));
     used_ = 0;
     if (!buffer_.empty()) continue;
     if (line.bytes > 0) return line;

@@ -11,7 +11,6 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr std::string_view kPlaceholder = "{partition}";
 constexpr std::string_view kAckPrefix = "$JS.ACK.";
 constexpr std::size_t kGroupMax = 128;
 // stream.consumer.deliveries.sequence.sequence.time.pending. Since server 2.8, with domains,
@@ -79,10 +78,10 @@ std::optional<NatsDelivery> parse_nats_delivery(std::string_view reply_subject) 
 }
 
 std::string nats_subject(std::string_view pattern, std::uint32_t partition) {
-  const std::size_t at = pattern.find(kPlaceholder);
+  const std::size_t at = pattern.find(kPartitionPlaceholder);
   if (at == std::string_view::npos) return std::string(pattern);
   return fmt::format("{}{}{}", pattern.substr(0, at), partition,
-                     pattern.substr(at + kPlaceholder.size()));
+                     pattern.substr(at + kPartitionPlaceholder.size()));
 }
 
 std::string_view nats_subject_rest(std::string_view filter, std::string_view subject) {

@@ -11,6 +11,9 @@
 /// The forms of a partitioned JetStream subject, of its consumers and of their acknowledgements.
 namespace baton::pipeline {
 
+/// Stands for the number of the partition in a subject.
+inline constexpr std::string_view kPartitionPlaceholder = "{partition}";
+
 /// A durable consumer of this source. A partition has one for each owner, and a new one after each
 /// reconnect: "{group}-{partition}-{epoch}-{generation}".
 struct NatsConsumerName {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/result.h"
 #include "worker/nats/nats_version.h"
 #include "worker/stores/deadline.h"
 
@@ -19,9 +20,6 @@ constexpr std::size_t kFetchMax = 10'000;
 constexpr coord::NatsVersion kVersionMin{2, 9, 0};
 constexpr std::chrono::seconds kVersionTimeout{2};
 constexpr milliseconds kWatch{100};
-constexpr std::string_view kPlaceholder = "{partition}";
-
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 }  // namespace
 
@@ -58,17 +56,19 @@ Result<std::string> NatsSource::origin() {
 Status NatsSource::check_options() const {
   BATON_TRY_STATUS(check_nats_group(options_.group));
   if (options_.partitions == 0 || options_.partitions > kPartitionsMax) {
-    return wrong(fmt::format("partitions is not in 1..{}", kPartitionsMax));
+    return invalid_argument(fmt::format("partitions is not in 1..{}", kPartitionsMax));
   }
   if (options_.fetch == 0 || options_.fetch > kFetchMax) {
-    return wrong(fmt::format("fetch is not in 1..{}", kFetchMax));
+    return invalid_argument(fmt::format("fetch is not in 1..{}", kFetchMax));
   }
-  if (options_.partitions > 1 && options_.subject.find(kPlaceholder) == std::string::npos) {
-    return wrong(fmt::format("the subject '{}' has no {}, and there are {} partitions",
-                             options_.subject, kPlaceholder, options_.partitions));
+  if (options_.partitions > 1 &&
+      options_.subject.find(kPartitionPlaceholder) == std::string::npos) {
+    return invalid_argument(fmt::format("the subject '{}' has no {}, and there are {} partitions",
+                                        options_.subject, kPartitionPlaceholder,
+                                        options_.partitions));
   }
-  if (options_.subject.empty()) return wrong("the subject is empty");
-  if (options_.stream.empty()) return wrong("the stream has no name");
+  if (options_.subject.empty()) return invalid_argument("the subject is empty");
+  if (options_.stream.empty()) return invalid_argument("the stream has no name");
   return {};
 }
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/parse.h"
+
 namespace baton::schema {
 namespace {
 
@@ -12,7 +14,6 @@ constexpr std::array<std::string_view, 8> kNames = {"date-time", "date", "time",
                                                     "ipv4",      "ipv6", "uri",  "uuid"};
 constexpr int kMinutesPerDay = 24 * 60;
 
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr bool is_hex(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
 #include "pipeline/schema/json_text.h"
 
 namespace baton::schema {
@@ -16,8 +17,6 @@ namespace {
 constexpr std::uint32_t kKeysComparedOneByOne = 32;
 constexpr std::size_t kOnHeapBytes = 64;
 constexpr std::size_t kSmallDigits = 18;  // Always fits into 63 bits.
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Reads a number in JSON's form. Each step returns false if the text does not match the grammar.
 class NumberScanner {

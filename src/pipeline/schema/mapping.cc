@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/result.h"
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/mapping_plan.h"
 #include "pipeline/schema/schema_limits.h"
@@ -24,12 +25,11 @@ struct PathStep {
   bool each;  // "[]" follows.
 };
 
-Error bad(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
 /// Splits "a.b[].c" into a, each element of b, and c.
 Result<std::vector<PathStep>> parse_path(std::string_view path) {
   if (path.size() > kColumnPathBytesMax) {
-    return bad(fmt::format("has {} bytes; the limit is {}", path.size(), kColumnPathBytesMax));
+    return invalid_argument(
+        fmt::format("has {} bytes; the limit is {}", path.size(), kColumnPathBytesMax));
   }
   std::vector<PathStep> steps;
   while (true) {
@@ -38,14 +38,16 @@ Result<std::vector<PathStep>> parse_path(std::string_view path) {
     const bool each = name.ends_with(kEach);
     if (each) name.remove_suffix(kEach.size());
     if (name.empty() || name.find_first_of("[]") != std::string_view::npos) {
-      return bad("must be names between dots, each with [] behind it if it is an array");
+      return invalid_argument(
+          "must be names between dots, each with [] behind it if it is an array");
     }
     steps.push_back({.name = std::string(name), .each = each});
     if (dot == std::string_view::npos) break;
     path.remove_prefix(dot + 1);
   }
   if (steps.size() > kColumnPathStepsMax) {
-    return bad(fmt::format("has {} steps; the limit is {}", steps.size(), kColumnPathStepsMax));
+    return invalid_argument(
+        fmt::format("has {} steps; the limit is {}", steps.size(), kColumnPathStepsMax));
   }
   return steps;
 }
@@ -53,13 +55,13 @@ Result<std::vector<PathStep>> parse_path(std::string_view path) {
 /// Names of tables and columns are quoted in SQL; names that cannot be quoted are refused.
 Status check_identifier(std::string_view what, std::string_view name) {
   const auto unfit = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"'; };
-  if (name.empty()) return bad(fmt::format("{} has no name", what));
+  if (name.empty()) return invalid_argument(fmt::format("{} has no name", what));
   if (name.size() > kIdentifierBytesMax) {
-    return bad(fmt::format("{} {}: the name has {} bytes; the limit is {}", what, excerpt(name),
-                           name.size(), kIdentifierBytesMax));
+    return invalid_argument(fmt::format("{} {}: the name has {} bytes; the limit is {}", what,
+                                        excerpt(name), name.size(), kIdentifierBytesMax));
   }
   if (std::ranges::any_of(name, unfit)) {
-    return bad(
+    return invalid_argument(
         fmt::format("{} {}: the name has a quote or a control character", what, excerpt(name)));
   }
   return {};
@@ -86,9 +88,9 @@ class MappingCompiler {
 
   Result<Mapping> run() {
     const std::vector<TableMapping>& tables = plan_->mapping.tables;
-    if (tables.empty()) return bad("a mapping needs a table");
+    if (tables.empty()) return invalid_argument("a mapping needs a table");
     if (tables.size() > kTablesMax) {
-      return bad(fmt::format("{} tables; the limit is {}", tables.size(), kTablesMax));
+      return invalid_argument(fmt::format("{} tables; the limit is {}", tables.size(), kTablesMax));
     }
     std::set<std::string_view> names;
     for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -97,7 +99,7 @@ class MappingCompiler {
       part_ = place + ".name";
       BATON_TRY_STATUS(check_identifier("table", table.name));
       if (!names.insert(table.name).second) {
-        return bad(fmt::format("table {}: there are two of that name", table.name));
+        return invalid_argument(fmt::format("table {}: there are two of that name", table.name));
       }
       BATON_TRY_STATUS(add(table, place));
     }
@@ -114,15 +116,15 @@ class MappingCompiler {
     if (!table.rows.empty()) {
       const auto row = path(table.rows, false);
       if (!row.has_value()) {
-        return bad(fmt::format("table {}: rows: \"{}\" {}", table.name, excerpt(table.rows),
-                               row.error().text));
+        return invalid_argument(fmt::format("table {}: rows: \"{}\" {}", table.name,
+                                            excerpt(table.rows), row.error().text));
       }
       planned.row = row->path;
     }
     part_ = place + ".columns";
     if (table.columns.empty() || table.columns.size() > kColumnsMax) {
-      return bad(fmt::format("table {}: {} columns; it must be 1 to {}", table.name,
-                             table.columns.size(), kColumnsMax));
+      return invalid_argument(fmt::format("table {}: {} columns; it must be 1 to {}", table.name,
+                                          table.columns.size(), kColumnsMax));
     }
     std::set<std::string_view> names;
     for (const ColumnMapping& column : table.columns) {
@@ -130,9 +132,9 @@ class MappingCompiler {
       BATON_TRY_STATUS(check_identifier(fmt::format("table {}: column", table.name), column.name));
       const auto found = names.insert(column.name).second
                              ? column_path(column, table, planned.row)
-                             : Result<PlannedColumn>(bad("is there twice"));
+                             : Result<PlannedColumn>(invalid_argument("is there twice"));
       if (!found.has_value()) {
-        return bad(
+        return invalid_argument(
             fmt::format("table {}: column {}: {}", table.name, column.name, found.error().text));
       }
       planned.columns.push_back(*found);
@@ -147,7 +149,8 @@ class MappingCompiler {
                                     PathId row) {
     const auto found = path(column.path, true);
     if (!found.has_value()) {
-      return bad(fmt::format("the path \"{}\" {}", excerpt(column.path), found.error().text));
+      return invalid_argument(
+          fmt::format("the path \"{}\" {}", excerpt(column.path), found.error().text));
     }
     // The arrays in the path must be those of the table's rows: in others the path has no single
     // value.
@@ -157,7 +160,7 @@ class MappingCompiler {
       scope = plan_->paths[plan_->scopes[scope].array].scope;
     }
     if (scope != wanted) {
-      return bad(fmt::format(
+      return invalid_argument(fmt::format(
           "the path \"{}\" goes through an array that the table's rows ({}) do not; is one of them "
           "misspelt?",
           excerpt(column.path),
@@ -165,7 +168,7 @@ class MappingCompiler {
                              : fmt::format("\"{}\"", excerpt(table.rows))));
     }
     if (found->is_place && column.type != ColumnType::integer) {
-      return bad("the place of an element is an integer");
+      return invalid_argument("the place of an element is an integer");
     }
     return *found;
   }
@@ -178,7 +181,7 @@ class MappingCompiler {
       if (name == kPlace) {
         const bool behind_array = i > 0 && steps[i - 1].each;
         if (!may_be_place || each || !behind_array || i + 1 < steps.size()) {
-          return bad("has a # that is not the last step, or not behind an array");
+          return invalid_argument("has a # that is not the last step, or not behind an array");
         }
         return PlannedColumn{.path = here, .is_place = true};
       }
@@ -224,14 +227,14 @@ class MappingCompiler {
     const TableMapping& first = plan_->mapping.tables.front();
     part_ = "tables[0].rows";
     if (!first.rows.empty()) {
-      return bad(
+      return invalid_argument(
           fmt::format("table {}: the first table must have one row for each document", first.name));
     }
     if (plan_->mapping.key.empty()) return {};
     part_ = "key";
     const auto found = std::ranges::find(first.columns, plan_->mapping.key, &ColumnMapping::name);
     if (found == first.columns.end() || found->optional) {
-      return bad(fmt::format(
+      return invalid_argument(fmt::format(
           "the idempotency key \"{}\" must be a column of table {} that is not optional",
           excerpt(plan_->mapping.key), first.name));
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include "base/parse.h"
 #include "pipeline/schema/json_text.h"
 #include "pipeline/schema/schema_limits.h"
 
@@ -40,8 +41,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLongPro
      {"Other", "C"}}};
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 class Translator {
  public:
   explicit Translator(std::string_view ecma) : text_(ecma) {}

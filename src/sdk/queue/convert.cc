@@ -96,7 +96,7 @@ void get(const Reflection& how, const Wire& in, const FieldDescriptor* field,
   value = std::chrono::duration_cast<std::chrono::milliseconds>(duration_of(wire));
 }
 
-QueueSettings from_proto(const v1::QueueSettings& in) {
+QueueSettings settings_of(const v1::QueueSettings& in) {
   QueueSettings out;
   const Reflection& how = *v1::QueueSettings::GetReflection();
   for_each_setting(out, [&](const char* name, auto& value) {
@@ -110,7 +110,7 @@ QueueSettings from_proto(const v1::QueueSettings& in) {
   return out;
 }
 
-QueueStats from_proto(const v1::QueueStats& in) {
+QueueStats stats_of(const v1::QueueStats& in) {
   return {.ready = in.ready(),
           .leased = in.leased(),
           .delayed = in.delayed(),
@@ -220,8 +220,8 @@ PeekedMessage take(v1::PeekedMessage& message) {
 QueueInfo from_proto(const v1::Queue& queue) {
   return {.name = queue.name(),
           .id = queue.id(),
-          .settings = from_proto(queue.settings()),
-          .stats = from_proto(queue.stats())};
+          .settings = settings_of(queue.settings()),
+          .stats = stats_of(queue.stats())};
 }
 
 Status from_proto(const v1::ItemResult& result) {

@@ -15,34 +15,32 @@
 namespace baton::client {
 namespace {
 
-Error wrong(std::string text) { return Error{Errc::invalid_argument, std::move(text)}; }
-
 Status check_single_active(const StreamConsumerOptions& options) {
   if (options.single_active) {
-    if (options.group.empty()) return wrong("a single-active consumer needs a group");
+    if (options.group.empty()) return invalid_argument("a single-active consumer needs a group");
     return {};
   }
   if (options.on_active || options.on_step_down || options.on_losing || options.ask_offset) {
-    return wrong(
+    return invalid_argument(
         "on_active, on_step_down, on_losing and ask_offset are for single-active consumers");
   }
   if (options.handover != Handover::as_group) {
-    return wrong("handover is for single-active consumers");
+    return invalid_argument("handover is for single-active consumers");
   }
   return {};
 }
 
 Status check(const std::string& stream, const StreamConsumerOptions& options,
              const StreamConsumer::Handler& handler) {
-  if (stream.empty()) return wrong("the stream has no name");
-  if (!handler) return wrong("the handler is empty");
+  if (stream.empty()) return invalid_argument("the stream has no name");
+  if (!handler) return invalid_argument("the handler is empty");
   if (options.concurrency == 0 || options.concurrency > limits::kConcurrencyMax) {
-    return wrong(fmt::format("concurrency is not in 1..{}", limits::kConcurrencyMax));
+    return invalid_argument(fmt::format("concurrency is not in 1..{}", limits::kConcurrencyMax));
   }
   if (options.credit_batches == 0 || options.credit_bytes == 0) {
-    return wrong("a consumer without credit would get nothing");
+    return invalid_argument("a consumer without credit would get nothing");
   }
-  if (options.storing.interval.count() < 0) return wrong("storing.interval is negative");
+  if (options.storing.interval.count() < 0) return invalid_argument("storing.interval is negative");
   return check_single_active(options);
 }
 

@@ -48,7 +48,7 @@ Status to_proto(const std::string& text, v1::StreamSettings::Fsync& out) {
   return {};
 }
 
-StreamSettings from_proto(const v1::StreamSettings& in) {
+StreamSettings settings_of(const v1::StreamSettings& in) {
   StreamSettings out;
   if (in.has_retention()) {
     out.retention =
@@ -61,7 +61,7 @@ StreamSettings from_proto(const v1::StreamSettings& in) {
   return out;
 }
 
-PartitionInfo from_proto(const v1::Partition& in) {
+PartitionInfo partition_of(const v1::Partition& in) {
   PartitionInfo out{.partition = in.partition(),
                     .first_offset = in.first_offset(),
                     .next_offset = in.next_offset(),
@@ -76,7 +76,7 @@ PartitionInfo from_proto(const v1::Partition& in) {
   return out;
 }
 
-GroupMember from_proto(const v1::GroupMember& in) {
+GroupMember member_of(const v1::GroupMember& in) {
   return {.connection = in.connection(),
           .subscription = in.subscription(),
           .owner = in.owner(),
@@ -137,9 +137,10 @@ StreamInfo from_proto(const v1::Stream& in) {
   StreamInfo out{.name = in.name(),
                  .id = in.id(),
                  .partitions = in.partitions(),
-                 .settings = from_proto(in.settings()),
+                 .settings = settings_of(in.settings()),
                  .created_at = instant(in.created_at())};
-  for (const v1::Partition& partition : in.details()) out.details.push_back(from_proto(partition));
+  for (const v1::Partition& partition : in.details())
+    out.details.push_back(partition_of(partition));
   return out;
 }
 
@@ -168,7 +169,7 @@ GroupInfo from_proto(const v1::Group& in) {
                 .handover = in.handover() == v1::GROUP_HANDOVER_STRICT ? Handover::strict
                                                                        : Handover::at_once};
   if (in.has_offset()) out.offset = in.offset();
-  for (const v1::GroupMember& member : in.members()) out.members.push_back(from_proto(member));
+  for (const v1::GroupMember& member : in.members()) out.members.push_back(member_of(member));
   return out;
 }
 

@@ -14,14 +14,14 @@ namespace baton {
 namespace {
 
 constexpr std::string_view kFailed = "Handshake failed with fatal error ";
-constexpr std::chrono::seconds kLogInterval{10};
+constexpr std::chrono::seconds kHandshakeLogInterval{10};
 
 // gRPC's log has no user data.
 std::mutex mutex;
 ConnectionCounters* watched = nullptr;
 
 void take_line(gpr_log_func_args* line) {
-  static LogGate gate(kLogInterval);
+  static LogGate gate(kHandshakeLogInterval);
   const std::string_view text = line->message;
   const std::size_t at = text.find(kFailed);
   if (at == std::string_view::npos) return;

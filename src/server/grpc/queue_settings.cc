@@ -63,7 +63,7 @@ Status get(const Field& field, const v1::QueueSettings& in, std::optional<Fairne
 }
 
 void set(const Field& field, v1::QueueSettings& out, Duration value) {
-  field.reflection.MutableMessage(&out, &field.of)->CopyFrom(to_proto(value));
+  field.reflection.MutableMessage(&out, &field.of)->CopyFrom(baton::to_proto(value));
 }
 void set(const Field& field, v1::QueueSettings& out, std::uint64_t value) {
   field.reflection.SetUInt64(&out, &field.of, value);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/names.h"
+#include "base/result.h"
 #include "core/kv/types.h"
 #include "core/stream/settings.h"
 #include "server/session/bounds.h"
@@ -15,8 +16,6 @@
 namespace baton {
 namespace {
 
-Error invalid(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
-
 Status at_most(std::string_view field, std::uint64_t value, std::uint64_t limit) {
   if (value <= limit) return {};
   return over_limit(field, value, limit);
@@ -24,8 +23,8 @@ Status at_most(std::string_view field, std::uint64_t value, std::uint64_t limit)
 
 Status check_span(std::string_view field, Duration value, Duration limit) {
   if (value >= Duration{0} && value <= limit) return {};
-  return invalid(fmt::format("{} is {}; it may be 0 to {}", field, format_duration(value),
-                             format_duration(limit)));
+  return invalid_argument(fmt::format("{} is {}; it may be 0 to {}", field, format_duration(value),
+                                      format_duration(limit)));
 }
 
 /// A name that may be left out.
@@ -53,7 +52,7 @@ Status check_keys(const QueueSettingsPatch& settings) {
   for (const auto& [key, throttle] : settings.throttles) {
     // NaN would pass every comparison of a machine.
     if (std::isnan(throttle.rate)) {
-      return invalid(fmt::format("rate of throttle '{}' is not a number", key));
+      return invalid_argument(fmt::format("rate of throttle '{}' is not a number", key));
     }
   }
   return {};
@@ -63,7 +62,7 @@ Status check_keys(const QueueSettingsPatch& settings) {
 
 Status check_items(std::string_view field, std::size_t count) {
   if (count <= limits::kBatchItems) return {};
-  return invalid(
+  return invalid_argument(
       fmt::format("{} has {} items; the limit is {}", field, count, limits::kBatchItems));
 }
 
@@ -126,8 +125,9 @@ Status check(const RedriveCommand& command) {
   const bool limited =
       command.rate >= limits::kRedriveRateMin && command.rate <= limits::kRedriveRateMax;
   if (command.rate == 0 || limited) return {};
-  return invalid(fmt::format("rate is {}; it may be 0 (no limit), or {} to {} messages a second",
-                             command.rate, limits::kRedriveRateMin, limits::kRedriveRateMax));
+  return invalid_argument(
+      fmt::format("rate is {}; it may be 0 (no limit), or {} to {} messages a second", command.rate,
+                  limits::kRedriveRateMin, limits::kRedriveRateMax));
 }
 
 Status check(const ListStreamsCommand& command) {
@@ -151,11 +151,13 @@ Status check(const QueryOffsetCommand& command) {
 Status check(const SetGroupOffsetsCommand& command) {
   BATON_TRY_STATUS(validate_stream_name(command.stream));
   BATON_TRY_STATUS(check_group(command.group));
-  if (command.moves.empty()) return invalid("offsets is empty: name at least one partition");
+  if (command.moves.empty())
+    return invalid_argument("offsets is empty: name at least one partition");
   std::set<std::uint32_t> named;
   for (const SetGroupOffsetsCommand::Move& move : command.moves) {
     if (!named.insert(move.partition.value).second) {
-      return invalid(fmt::format("offsets names partition {} twice", move.partition.value));
+      return invalid_argument(
+          fmt::format("offsets names partition {} twice", move.partition.value));
     }
   }
   return {};
@@ -170,7 +172,7 @@ Status check(const AppendCommand& command) {
   BATON_TRY_STATUS(validate_stream_name(command.stream));
   const std::size_t items = command.batches.size() + command.records.size();
   if (items <= limits::kItemsPerRequest) return {};
-  return invalid(
+  return invalid_argument(
       fmt::format("the request has {} items; the limit is {}", items, limits::kItemsPerRequest));
 }
 
@@ -179,20 +181,20 @@ Status check(const subscription::Wanted& wanted) {
   BATON_TRY_STATUS(validate_stream_name(command.stream));
   if (!command.group.empty()) BATON_TRY_STATUS(check_group(command.group));
   if (command.single_active && command.group.empty()) {
-    return invalid("single_active needs a group");
+    return invalid_argument("single_active needs a group");
   }
   if (command.handover.has_value() && !command.single_active) {
-    return invalid("handover is for single_active subscriptions");
+    return invalid_argument("handover is for single_active subscriptions");
   }
   if (command.owner.size() > limits::kOwnerLabelBytes) {
     return too_long("owner", command.owner.size(), limits::kOwnerLabelBytes);
   }
   if (wanted.credit.batches > limits::kCreditMax || wanted.credit.bytes > limits::kCreditMax) {
-    return invalid(fmt::format("credit is more than {}", limits::kCreditMax));
+    return invalid_argument(fmt::format("credit is more than {}", limits::kCreditMax));
   }
   if (command.partitions.size() <= limits::kPartitionsPerStreamMax) return {};
-  return invalid(fmt::format("partitions names {}; the limit is {}", command.partitions.size(),
-                             limits::kPartitionsPerStreamMax));
+  return invalid_argument(fmt::format("partitions names {}; the limit is {}",
+                                      command.partitions.size(), limits::kPartitionsPerStreamMax));
 }
 
 Status check(const CreateBucketCommand& command) {
@@ -214,18 +216,18 @@ Status check(const KvPutCommand& command) {
   }
   if (!write.ttl.has_value()) return {};
   if (*write.ttl == Duration{0}) {
-    return invalid("ttl is 0; it is at least 1 ms, and absent for a key that stays");
+    return invalid_argument("ttl is 0; it is at least 1 ms, and absent for a key that stays");
   }
   if (*write.ttl >= limits::kKvTtlMin && *write.ttl <= limits::kKvTtlMax) return {};
-  return invalid(fmt::format("ttl is {}; it may be {} to {}", format_duration(*write.ttl),
-                             format_duration(limits::kKvTtlMin),
-                             format_duration(limits::kKvTtlMax)));
+  return invalid_argument(fmt::format("ttl is {}; it may be {} to {}", format_duration(*write.ttl),
+                                      format_duration(limits::kKvTtlMin),
+                                      format_duration(limits::kKvTtlMax)));
 }
 
 Status check(const KvRemoveCommand& command) {
   BATON_TRY_STATUS(check_key(command.request.bucket, command.request.key));
   if (command.request.expected != Revision{0}) return {};
-  return invalid("expected_revision is 0: what is not there needs no removal");
+  return invalid_argument("expected_revision is 0: what is not there needs no removal");
 }
 
 Status check(const KvListCommand& command) {

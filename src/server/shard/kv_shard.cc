@@ -10,11 +10,8 @@
 namespace baton {
 namespace {
 
-/// The bytes of a command besides its key and value.
-constexpr std::size_t kSmall = 64;
-
 /// The bytes that the expiry of a key adds to the journal.
-constexpr std::size_t kExpiryBytes = kSmall + limits::kKvKeyBytes;
+constexpr std::size_t kExpiryBytes = kCommandBytes + limits::kKvKeyBytes;
 
 std::size_t bytes_of(const KvCommand& command) {
   const auto* put = std::get_if<KvPutCommand>(&command);
@@ -33,7 +30,7 @@ std::size_t keys_of(const KvCommand& command) {
 /// find.
 std::size_t fact_bytes_max(const KvCommand& command) {
   const std::size_t keys = std::min(keys_of(command), limits::kKvPageEntries);
-  return 2 * kSmall + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
+  return 2 * kCommandBytes + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
 }
 
 /// Whether the command needs room that a full disk does not have. Removals use the reserve.
@@ -55,7 +52,7 @@ void take(Result<Value> result, Place& place, std::optional<Error>& error) {
 }  // namespace
 
 std::size_t command_bytes(const KvCommand& command) {
-  return 2 * kSmall + limits::kKvKeyBytes + bytes_of(command);
+  return 2 * kCommandBytes + limits::kKvKeyBytes + bytes_of(command);
 }
 
 KvShard::KvShard(KvMachine::Options options)

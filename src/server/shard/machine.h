@@ -20,6 +20,10 @@
 
 namespace baton {
 
+/// The bytes of a command besides its names, keys and values, for the bounds of what waits and of
+/// what a round writes.
+inline constexpr std::size_t kCommandBytes = 64;
+
 /// The facts of the round being decided, in the order in which they were decided.
 class RoundFacts {
  public:

@@ -173,10 +173,9 @@ Status NatsLink::reopen(const Deadline& deadline) {
 Error NatsLink::refusal(natsStatus status) const {
   const std::string place = fmt::format("NATS at {}", fmt::join(addresses_, ","));
   const std::string text = nats_outcome(status).text;
-  const auto wrong = [](std::string why) { return Error{Errc::invalid_argument, std::move(why)}; };
   switch (status) {
     case NATS_SECURE_CONNECTION_WANTED:
-      return wrong(
+      return invalid_argument(
           fmt::format("{} speaks plain text: write nats://, and leave out --tls and the "
                       "TLS files",
                       place));
@@ -184,24 +183,25 @@ Error NatsLink::refusal(natsStatus status) const {
     case NATS_SSL_ERROR:
       // libnats speaks TLS by itself where the server wants it, but trusts the system's
       // authorities.
-      return wrong(security_.tls
-                       ? fmt::format("{}: the TLS handshake failed: {}", place, text)
-                       : fmt::format("{} speaks TLS: write natss://, or give --tls-ca FILE (tls.ca "
-                                     "in a pipeline's config): {}",
-                                     place, text));
+      return invalid_argument(
+          security_.tls
+              ? fmt::format("{}: the TLS handshake failed: {}", place, text)
+              : fmt::format("{} speaks TLS: write natss://, or give --tls-ca FILE (tls.ca "
+                            "in a pipeline's config): {}",
+                            place, text));
     case NATS_CONNECTION_AUTH_FAILED:
     case NATS_NOT_PERMITTED:
-      return wrong(security_.has_login()
-                       ? fmt::format("{} refuses the login: {}", place, text)
-                       : fmt::format("{} wants a login: give --user and --password-file, "
-                                     "--token-file or --credentials",
-                                     place));
+      return invalid_argument(
+          security_.has_login() ? fmt::format("{} refuses the login: {}", place, text)
+                                : fmt::format("{} wants a login: give --user and --password-file, "
+                                              "--token-file or --credentials",
+                                              place));
     default: break;
   }
   // With TLS 1.3 a server refuses a certificate, or its absence, by closing after the handshake.
   if (security_.tls && text.find("Expected 'PONG', got ''") != std::string::npos) {
     const std::string& certificate = security_.tls->certificate_file;
-    return wrong(
+    return invalid_argument(
         certificate.empty()
             ? fmt::format("{} closes the connection after the TLS handshake, as servers do "
                           "that want a client certificate: give --tls-cert and --tls-key "
