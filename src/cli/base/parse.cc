@@ -28,6 +28,16 @@ bool read_all(std::string_view text, T& value) {
 
 }  // namespace
 
+Result<Milliseconds> parse_duration(std::string_view text) { return parse_milliseconds(text); }
+
+Result<std::uint64_t> parse_whole(std::string_view text) {
+  return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max());
+}
+
+Result<std::uint64_t> parse_count(std::string_view text) {
+  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
+}
+
 Result<double> parse_rate(std::string_view text) {
   double rate = 0;
   // NaN compares false.

@@ -17,6 +17,12 @@ namespace baton::cli {
 
 using Milliseconds = std::chrono::milliseconds;
 
+/// Any duration; base/parse.h also has a form with bounds.
+Result<Milliseconds> parse_duration(std::string_view text);
+/// Any whole number.
+Result<std::uint64_t> parse_whole(std::string_view text);
+/// A whole number of at least 1.
+Result<std::uint64_t> parse_count(std::string_view text);
 /// Messages a second: a number of at least 0.
 Result<double> parse_rate(std::string_view text);
 /// "message" or "byte".

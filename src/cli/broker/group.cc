@@ -37,7 +37,7 @@ void print(const Output& out, const std::vector<GroupInfo>& partitions) {
   Output::object(document);
 }
 
-ExitCode run_list(const StreamFlags& flags) {
+ExitCode run_list_groups(const StreamFlags& flags) {
   return with_broker(flags, "group list", [&](const Broker& broker, const Output& out) {
     auto groups = broker.stream(flags.stream).groups();
     if (!groups) return out.fail("group list", groups.error());
@@ -53,7 +53,7 @@ ExitCode run_list(const StreamFlags& flags) {
   });
 }
 
-ExitCode run_describe(const GroupFlags& flags) {
+ExitCode run_describe_group(const GroupFlags& flags) {
   const std::string what = about_group("describe", flags);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     const auto partitions = broker.stream(flags.stream).group(flags.group).describe();
@@ -73,7 +73,7 @@ ExitCode run_evaluate(const GroupFlags& flags) {
   });
 }
 
-ExitCode run_delete(const GroupFlags& flags) {
+ExitCode run_delete_group(const GroupFlags& flags) {
   const std::string what = about_group("delete", flags);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     if (!confirmed(flags.yes, fmt::format("Delete group {} of stream {} and its offsets?",
@@ -115,7 +115,7 @@ void add_group_commands(CLI::App& app, Action& action) {
                             {.name = "list",
                              .help = "List groups: the active consumer, how many wait, the lag.",
                              .example = "baton group list events"},
-                            listed, run_list, action);
+                            listed, run_list_groups, action);
   list->add_option("STREAM", listed->stream, "Only groups of this stream [all streams].")
       ->type_name("");
   add_client_flags(*list, *listed);
@@ -126,7 +126,7 @@ void add_group_commands(CLI::App& app, Action& action) {
        .help = "Show a group: per partition the active consumer, since when and why, who "
                "waits, the offset, and how long the last hand-over took.",
        .example = "baton group describe events billing"},
-      run_describe, action);
+      run_describe_group, action);
   add_group_verb(
       *group,
       {.name = "evaluate",
@@ -139,7 +139,7 @@ void add_group_commands(CLI::App& app, Action& action) {
                   .help = "Delete a group that has no consumers, and its offsets. Asks first, on a "
                           "terminal.",
                   .example = "baton group delete events billing"},
-                 run_delete, action);
+                 run_delete_group, action);
 }
 
 }  // namespace baton::cli

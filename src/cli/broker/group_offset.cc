@@ -22,10 +22,6 @@ struct OffsetFlags : StreamFlags {
   bool dry_run = false;
 };
 
-std::string offset_text(const std::optional<std::int64_t>& offset) {
-  return offset ? format_count(static_cast<std::uint64_t>(*offset)) : "none";
-}
-
 std::string moves_text(const OffsetFlags& flags,
                        const std::vector<client::GroupOffsetChange>& changes) {
   std::vector<std::vector<std::string>> rows{{"PARTITION", "BEFORE", "AFTER"}};

@@ -24,11 +24,11 @@ struct CreateFlags : BucketFlags {
   client::BucketSettings settings;
 };
 
-struct DeleteFlags : BucketFlags {
+struct BucketDeleteFlags : BucketFlags {
   bool yes = false;
 };
 
-struct ListFlags : ClientFlags {
+struct BucketListFlags : ClientFlags {
   std::string prefix;
 };
 
@@ -36,7 +36,7 @@ std::string about_bucket(std::string_view verb, std::string_view bucket) {
   return about_kv(fmt::format("bucket {}", verb), bucket);
 }
 
-ExitCode run_create(const CreateFlags& flags) {
+ExitCode run_create_bucket(const CreateFlags& flags) {
   const std::string what = about_bucket("create", flags.bucket);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     // Only for the message: two processes that create it at the same time may both be told that
@@ -57,7 +57,7 @@ ExitCode run_create(const CreateFlags& flags) {
   });
 }
 
-ExitCode run_delete(const DeleteFlags& flags) {
+ExitCode run_delete_bucket(const BucketDeleteFlags& flags) {
   const std::string what = about_bucket("delete", flags.bucket);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     const auto bucket = broker.bucket(flags.bucket).describe();
@@ -77,7 +77,7 @@ ExitCode run_delete(const DeleteFlags& flags) {
   });
 }
 
-ExitCode run_describe(const BucketFlags& flags) {
+ExitCode run_describe_bucket(const BucketFlags& flags) {
   const std::string what = about_bucket("describe", flags.bucket);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     const auto bucket = broker.bucket(flags.bucket).describe();
@@ -91,7 +91,7 @@ ExitCode run_describe(const BucketFlags& flags) {
   });
 }
 
-ExitCode run_list(const ListFlags& flags) {
+ExitCode run_list_buckets(const BucketListFlags& flags) {
   return with_broker(flags, "kv bucket list", [&](const Broker& broker, const Output& out) {
     const auto buckets = broker.buckets(flags.prefix);
     if (!buckets) return out.fail("kv bucket list", buckets.error());
@@ -107,34 +107,31 @@ ExitCode run_list(const ListFlags& flags) {
 Result<std::uint64_t> read_value_max(std::string_view text) {
   return parse_size_between(text, 1, limits::kKvValueBytesMax);
 }
-Result<std::uint64_t> read_count(std::string_view text) {
-  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
-}
 
-void add_settings(CLI::App& command, client::BucketSettings& settings) {
-  constexpr const char* kSettings = "Settings";
+void add_bucket_settings(CLI::App& command, client::BucketSettings& settings) {
+  constexpr const char* kBucketSettings = "Settings";
   add_parsed(
       command, "--value-max", read_value_max,
       [&settings](std::uint64_t bytes) { settings.value_bytes_max = bytes; },
       "The largest value, up to 16MiB [1MiB].")
       ->type_name("SIZE")
-      ->group(kSettings);
+      ->group(kBucketSettings);
   add_parsed(
-      command, "--keys-max", read_count,
+      command, "--keys-max", parse_count,
       [&settings](std::uint64_t count) { settings.keys_max = count; },
       "The most keys the bucket may hold [1000000].")
-      ->group(kSettings);
+      ->group(kBucketSettings);
   add_parsed(
-      command, "--history", read_count,
+      command, "--history", parse_count,
       [&settings](std::uint64_t count) { settings.history_changes_max = count; },
       "Changes kept for watches that reconnect [10000].")
-      ->group(kSettings);
+      ->group(kBucketSettings);
   add_parsed(
       command, "--history-size", parse_size,
       [&settings](std::uint64_t bytes) { settings.history_bytes_max = bytes; },
       "The most bytes of changes kept [16MiB].")
       ->type_name("SIZE")
-      ->group(kSettings);
+      ->group(kBucketSettings);
 }
 
 void add_name(CLI::App& command, BucketFlags& flags) {
@@ -153,16 +150,16 @@ void add_bucket_verbs(CLI::App& kv, Action& action) {
                                .help = "Create a bucket. A bucket that exists with the same "
                                        "settings is left as it is.",
                                .example = "baton kv bucket create leases --value-max 64KiB"},
-                              created, run_create, action);
+                              created, run_create_bucket, action);
   add_name(*create, *created);
-  add_settings(*create, created->settings);
+  add_bucket_settings(*create, created->settings);
 
-  const auto listed = std::make_shared<ListFlags>();
+  const auto listed = std::make_shared<BucketListFlags>();
   CLI::App* list = add_verb(*bucket,
                             {.name = "list",
                              .help = "List buckets.",
                              .example = "baton kv bucket list --json | jq .revision"},
-                            listed, run_list, action);
+                            listed, run_list_buckets, action);
   list->add_option("PREFIX", listed->prefix, "Only buckets whose names begin with this.")
       ->type_name("");
   add_client_flags(*list, *listed);
@@ -172,16 +169,16 @@ void add_bucket_verbs(CLI::App& kv, Action& action) {
                      {.name = "describe",
                       .help = "Show the settings and counts of a bucket.",
                       .example = "baton kv bucket describe leases"},
-                     described, run_describe, action),
+                     described, run_describe_bucket, action),
            *described);
 
-  const auto deleted = std::make_shared<DeleteFlags>();
+  const auto deleted = std::make_shared<BucketDeleteFlags>();
   CLI::App* del = add_verb(*bucket,
                            {.name = "delete",
                             .help = "Delete a bucket and every key in it, which ends its watches. "
                                     "Asks first, on a terminal.",
                             .example = "baton kv bucket delete leases"},
-                           deleted, run_delete, action);
+                           deleted, run_delete_bucket, action);
   add_name(*del, *deleted);
   add_yes_flag(*del, deleted->yes);
 }

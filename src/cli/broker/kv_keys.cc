@@ -31,7 +31,7 @@ using client::Broker;
 using client::KvEntry;
 using client::KvOutcome;
 
-constexpr PayloadWords kWords{.verb = "put", .item = "value", .payload = "value", .done = "put"};
+constexpr PayloadWords kKeyWords{.verb = "put", .item = "value", .payload = "value", .done = "put"};
 
 struct PutFlags : KeyFlags {
   std::optional<std::string> value;
@@ -42,10 +42,10 @@ struct PutFlags : KeyFlags {
 struct GetFlags : KeyFlags {
   bool raw = false;
 };
-struct DeleteFlags : KeyFlags {
+struct KeyDeleteFlags : KeyFlags {
   client::RemoveOptions options;
 };
-struct ListFlags : BucketFlags {
+struct KeyListFlags : BucketFlags {
   std::string prefix;
   std::uint64_t max = 0;
 };
@@ -55,7 +55,7 @@ Result<std::string> value_of(const PutFlags& flags) {
     return Error{Errc::invalid_argument,
                  "give one of VALUE, --file F, or - to read standard input"};
   }
-  if (!flags.file.empty()) return read_payload_file(flags.file, kWords);
+  if (!flags.file.empty()) return read_payload_file(flags.file, kKeyWords);
   if (flags.value != "-") return flags.value.value_or("");
   return std::string{std::istreambuf_iterator<char>(std::cin), {}};
 }
@@ -112,7 +112,7 @@ ExitCode run_get(const GetFlags& flags) {
   });
 }
 
-ExitCode run_delete(const DeleteFlags& flags) {
+ExitCode run_delete_key(const KeyDeleteFlags& flags) {
   const std::string what = about_kv("del", flags.bucket, flags.key);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     const auto outcome = broker.bucket(flags.bucket).remove(flags.key, flags.options);
@@ -134,7 +134,7 @@ void print(const Output& out, const std::vector<KvEntry>& entries) {
 }
 
 /// Reads page by page: a bucket may be larger than memory.
-ExitCode run_list(const ListFlags& flags) {
+ExitCode run_list_keys(const KeyListFlags& flags) {
   const std::string what = about_kv("list", flags.bucket);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     constexpr std::uint64_t kPage = 1000;
@@ -221,24 +221,24 @@ void add_kv_keys(CLI::App& kv, Action& action) {
   get->add_flag("--raw", got->raw,
                 "Write the bytes as they are: no newline, and binary values also to a terminal.");
 
-  const auto deleted = std::make_shared<DeleteFlags>();
+  const auto deleted = std::make_shared<KeyDeleteFlags>();
   CLI::App* del = add_verb(kv,
                            {.name = "del",
                             .help = "Delete a key.",
                             .example = "baton kv del leases leader --revision 7"},
-                           deleted, run_delete, action);
+                           deleted, run_delete_key, action);
   add_key_arguments(*del, *deleted);
   add_parsed(
       *del, "--revision", read_expected,
       [flags = deleted.get()](std::uint64_t value) { flags->options.expected_revision = value; },
       "Delete only if the key is at this revision.");
 
-  const auto listed = std::make_shared<ListFlags>();
+  const auto listed = std::make_shared<KeyListFlags>();
   CLI::App* list = add_verb(kv,
                             {.name = "list",
                              .help = "List the keys of a bucket, in order.",
                              .example = "baton kv list leases worker. --json"},
-                            listed, run_list, action);
+                            listed, run_list_keys, action);
   add_bucket_argument(*list, *listed);
   list->add_option("PREFIX", listed->prefix, "Only keys that begin with this.")->type_name("");
   add_parsed(

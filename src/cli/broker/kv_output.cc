@@ -30,7 +30,7 @@ std::string_view event_name(KvWatchEvent::Kind kind) {
   return "unknown";
 }
 
-Json to_json(const client::BucketSettings& settings) {
+Json settings_json(const client::BucketSettings& settings) {
   Json out = Json::object();
   if (settings.value_bytes_max) out["value_bytes_max"] = *settings.value_bytes_max;
   if (settings.keys_max) out["keys_max"] = *settings.keys_max;
@@ -62,7 +62,7 @@ bool is_change(KvWatchEvent::Kind kind) {
 Json to_json(const client::BucketInfo& bucket) {
   return {{"name", bucket.name},
           {"id", bucket.id},
-          {"settings", to_json(bucket.settings)},
+          {"settings", settings_json(bucket.settings)},
           {"created_at_ns", bucket.created_at.time_since_epoch().count()},
           {"revision", bucket.revision},
           {"history_floor", bucket.history_floor},

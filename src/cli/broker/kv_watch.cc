@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 using client::KvWatchEvent;
 
 // Poll interval for interrupts while waiting.
-constexpr Milliseconds kSlice{50};
+constexpr Milliseconds kWatchSlice{50};
 // A person is watching: reconnect soon after the broker is back.
 constexpr Milliseconds kReconnectMax{1'000};
 
@@ -92,7 +92,7 @@ class Watching {
     std::unique_lock lock(mutex_);
     last_ = Clock::now();
     while (!is_interrupted() && !enough_ && !error_ && !waited_long()) {
-      changed_.wait_for(lock, kSlice);
+      changed_.wait_for(lock, kWatchSlice);
     }
   }
   [[nodiscard]] bool waited_long() const {
@@ -133,11 +133,6 @@ ExitCode run_watch(const WatchFlags& flags) {
   return Watching(flags).run(bucket);
 }
 
-Result<std::uint64_t> read_max(std::string_view text) {
-  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
-}
-Result<Milliseconds> read_wait(std::string_view text) { return parse_milliseconds(text); }
-
 }  // namespace
 
 void add_kv_watch(CLI::App& kv, Action& action) {
@@ -163,11 +158,11 @@ void add_kv_watch(CLI::App& kv, Action& action) {
                    "see that its session is lost.")
       ->type_name("KEY");
   add_parsed(
-      *watch, "-n,--max", read_max,
+      *watch, "-n,--max", parse_count,
       [flags = flags.get()](std::uint64_t value) { flags->max = value; },
       "End after this many keys and changes [no limit].");
   add_parsed(
-      *watch, "--wait", read_wait,
+      *watch, "--wait", parse_duration,
       [flags = flags.get()](Milliseconds value) { flags->wait = value; },
       "End when no change came for this long [never].");
 }

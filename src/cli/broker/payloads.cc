@@ -48,10 +48,6 @@ Result<std::uint64_t> read_bytes(std::string_view text) {
                fmt::format("'{}' is more than {}", text, format_bytes(kBytesMax))};
 }
 
-Result<std::uint64_t> read_count(std::string_view text) {
-  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
-}
-
 }  // namespace
 
 Result<std::string> read_payload_file(const std::string& path, const PayloadWords& words) {
@@ -83,7 +79,7 @@ void add_payload_flags(CLI::App& command, PayloadFlags& flags, const PayloadWord
       fmt::format("Generate a {} of this size.", words.payload))
       ->type_name("SIZE");
   add_parsed(
-      command, "--count", read_count, [&flags](std::uint64_t count) { flags.count = count; },
+      command, "--count", parse_count, [&flags](std::uint64_t count) { flags.count = count; },
       fmt::format("Times to {} [1].", words.verb));
 }
 

@@ -21,25 +21,21 @@ namespace {
 using client::Broker;
 using client::QueueInfo;
 
-constexpr std::string_view kSettings = "Settings";
+constexpr std::string_view kQueueSettings = "Settings";
 
-struct SettingsFlags : QueueFlags {
+struct QueueSettingsFlags : QueueFlags {
   client::QueueSettings settings;
   bool any = false;  // Whether a setting was given.
 };
 
-struct DeleteFlags : QueueFlags {
+struct QueueDeleteFlags : QueueFlags {
   bool yes = false;
 };
 
-struct ListFlags : ClientFlags {
+struct QueueListFlags : ClientFlags {
   std::string prefix;
 };
 
-Result<Milliseconds> read_duration(std::string_view text) { return parse_milliseconds(text); }
-Result<std::uint64_t> read_number(std::string_view text) {
-  return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max());
-}
 Result<std::uint64_t> read_payload_max(std::string_view text) {
   return parse_size_between(text, 1, limits::kPayloadBytesMax);
 }
@@ -50,7 +46,7 @@ Result<std::uint64_t> read_attempts(std::string_view text) {
 /// Adds the flags of one setting after the other, each stored in its field.
 class SettingsAdder {
  public:
-  SettingsAdder(CLI::App& command, std::shared_ptr<SettingsFlags> flags)
+  SettingsAdder(CLI::App& command, std::shared_ptr<QueueSettingsFlags> flags)
       : command_(command), flags_(std::move(flags)) {}
 
   template <class T, class Field>
@@ -63,7 +59,7 @@ class SettingsAdder {
                  flags->any = true;
                },
                help)
-        ->group(std::string(kSettings));
+        ->group(std::string(kQueueSettings));
   }
 
   template <class T>
@@ -78,28 +74,28 @@ class SettingsAdder {
           flags->any = true;
         },
         help)
-        ->group(std::string(kSettings));
+        ->group(std::string(kQueueSettings));
   }
 
  private:
   CLI::App& command_;
-  std::shared_ptr<SettingsFlags> flags_;
+  std::shared_ptr<QueueSettingsFlags> flags_;
 };
 
 Result<std::string> read_text(std::string_view text) { return std::string(text); }
 
-void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags) {
+void add_queue_settings(CLI::App& command, const std::shared_ptr<QueueSettingsFlags>& flags) {
   using S = client::QueueSettings;
   SettingsAdder adder(command, flags);
-  adder.add("--visibility-timeout", read_duration, &S::visibility_timeout,
+  adder.add("--visibility-timeout", parse_duration, &S::visibility_timeout,
             "How long a lease lasts without being extended [30s].");
   adder.add("--max-attempts", read_attempts, &S::attempts_max,
             "Failed attempts before a message is dead-lettered [16]; 0 = no limit.");
   adder.add("--dead-letter", read_text, &S::dead_letter_queue,
             "The dead-letter queue [QUEUE.dlq], created when first needed.");
-  adder.add("--retry-delay", read_duration, &S::retry_delay,
+  adder.add("--retry-delay", parse_duration, &S::retry_delay,
             "Wait this long before the second attempt; doubles each time [100ms].");
-  adder.add("--retry-delay-max", read_duration, &S::retry_delay_max,
+  adder.add("--retry-delay-max", parse_duration, &S::retry_delay_max,
             "The longest wait between two attempts [60s].");
   adder.add(
       "--release-on-disconnect", parse_bool, &S::release_on_disconnect,
@@ -109,17 +105,17 @@ void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags
       .add("--payload-max", read_payload_max, &S::payload_bytes_max,
            "The largest payload, up to 16MiB [1MiB].")
       ->type_name("SIZE");
-  adder.add("--messages-max", read_number, &S::messages_max,
+  adder.add("--messages-max", parse_whole, &S::messages_max,
             "The most messages the queue may hold; 0 = no limit [0].");
   adder
       .add("--bytes-max", parse_size, &S::bytes_max,
            "The most bytes the queue may hold; 0 = no limit [0].")
       ->type_name("SIZE");
-  adder.add("--retention", read_duration, &S::retention,
+  adder.add("--retention", parse_duration, &S::retention,
             "Drop messages older than this; 0 = never [0].");
-  adder.add("--dedup-window", read_duration, &S::dedup_window,
+  adder.add("--dedup-window", parse_duration, &S::dedup_window,
             "How long a dedup id is remembered [5m].");
-  adder.add("--dedup-ids-max", read_number, &S::dedup_ids_max,
+  adder.add("--dedup-ids-max", parse_whole, &S::dedup_ids_max,
             "The most dedup ids remembered; at the limit, messages with a new one are refused "
             "[1000000].");
   adder.add("--fairness-cost", parse_fairness_cost, &S::fairness_cost,
@@ -144,7 +140,7 @@ void print(const Output& out, const QueueInfo& queue, std::string_view done) {
   }
 }
 
-ExitCode run_create(const SettingsFlags& flags) {
+ExitCode run_create_queue(const QueueSettingsFlags& flags) {
   return with_broker(flags, "queue create", [&](const Broker& broker, const Output& out) {
     // Only for the message: two processes that create it at the same time may both be told that
     // they did.
@@ -160,7 +156,7 @@ ExitCode run_create(const SettingsFlags& flags) {
   });
 }
 
-ExitCode run_update(const SettingsFlags& flags) {
+ExitCode run_update_queue(const QueueSettingsFlags& flags) {
   if (!flags.any) {
     return flags.output().fail(about("update", flags.queue),
                                "nothing to change: give at least one setting", ExitCode::usage);
@@ -177,7 +173,7 @@ std::uint64_t depth_of(const client::QueueStats& stats) {
   return stats.ready + stats.leased + stats.delayed;
 }
 
-ExitCode run_delete(const DeleteFlags& flags) {
+ExitCode run_delete_queue(const QueueDeleteFlags& flags) {
   return with_broker(flags, "queue delete", [&](const Broker& broker, const Output& out) {
     const auto queue = broker.queue(flags.queue).describe();
     if (!queue) return out.fail(about("delete", flags.queue), queue.error());
@@ -196,7 +192,7 @@ ExitCode run_delete(const DeleteFlags& flags) {
   });
 }
 
-ExitCode run_describe(const QueueFlags& flags) {
+ExitCode run_describe_queue(const QueueFlags& flags) {
   return with_broker(flags, "queue describe", [&](const Broker& broker, const Output& out) {
     const auto queue = broker.queue(flags.queue).describe();
     if (!queue) return out.fail(about("describe", flags.queue), queue.error());
@@ -209,7 +205,7 @@ ExitCode run_describe(const QueueFlags& flags) {
   });
 }
 
-ExitCode run_list(const ListFlags& flags) {
+ExitCode run_list_queues(const QueueListFlags& flags) {
   return with_broker(flags, "queue list", [&](const Broker& broker, const Output& out) {
     const auto queues = broker.queues(flags.prefix);
     if (!queues) return out.fail("queue list", queues.error());
@@ -253,45 +249,45 @@ void add_queue_commands(CLI::App& app, Action& action) {
                      .example = "baton queue create jobs --visibility-timeout 1m\n"
                                 "  baton queue send jobs hello"});
 
-  const auto created = std::make_shared<SettingsFlags>();
+  const auto created = std::make_shared<QueueSettingsFlags>();
   CLI::App* create = add_verb(
       *queue,
       {.name = "create",
        .help = "Create a queue. A queue that exists with the same settings is left as it is.",
        .example = "baton queue create jobs --visibility-timeout 1m --max-attempts 5 \\\n"
                   "    --weight vip=10"},
-      created, run_create, action);
+      created, run_create_queue, action);
   add_queue_name(*create, *created);
-  add_settings(*create, created);
+  add_queue_settings(*create, created);
   add_client_flags(*create, *created);
 
-  const auto updated = std::make_shared<SettingsFlags>();
+  const auto updated = std::make_shared<QueueSettingsFlags>();
   CLI::App* update =
       add_verb(*queue,
                {.name = "update",
                 .help = "Change settings of a running queue. Settings that are not given stay.",
                 .example = "baton queue update jobs --throttle smtp=100/20"},
-               updated, run_update, action);
+               updated, run_update_queue, action);
   add_queue_name(*update, *updated);
-  add_settings(*update, updated);
+  add_queue_settings(*update, updated);
   add_client_flags(*update, *updated);
 
-  const auto deleted = std::make_shared<DeleteFlags>();
+  const auto deleted = std::make_shared<QueueDeleteFlags>();
   CLI::App* del = add_verb(*queue,
                            {.name = "delete",
                             .help = "Delete a queue and every message in it. Asks first, on a "
                                     "terminal.",
                             .example = "baton queue delete jobs"},
-                           deleted, run_delete, action);
+                           deleted, run_delete_queue, action);
   add_queue_argument(*del, *deleted);
   add_yes_flag(*del, deleted->yes);
 
-  const auto listed = std::make_shared<ListFlags>();
+  const auto listed = std::make_shared<QueueListFlags>();
   CLI::App* list = add_verb(*queue,
                             {.name = "list",
                              .help = "List queues.",
                              .example = "baton queue list --json | jq .stats.ready"},
-                            listed, run_list, action);
+                            listed, run_list_queues, action);
   list->add_option("PREFIX", listed->prefix, "Only queues whose names begin with this.")
       ->type_name("");
   add_client_flags(*list, *listed);
@@ -301,7 +297,7 @@ void add_queue_commands(CLI::App& app, Action& action) {
                                {.name = "describe",
                                 .help = "Show the settings and counts of a queue.",
                                 .example = "baton queue describe jobs"},
-                               described, run_describe, action),
+                               described, run_describe_queue, action),
                      *described);
 
   add_queue_send(*queue, action);

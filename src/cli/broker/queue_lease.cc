@@ -26,7 +26,7 @@ using client::LeasedMessage;
 using client::LeaseStream;
 
 // Poll interval for interrupts while waiting.
-constexpr Milliseconds kSlice{50};
+constexpr Milliseconds kLeaseSlice{50};
 constexpr Milliseconds kRegisterTimeout{10'000};
 constexpr Milliseconds kInterruptedTimeout{1'000};
 
@@ -99,7 +99,7 @@ class Leasing {
 
   static Milliseconds slice_until(Clock::time_point deadline) {
     const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
-    return std::clamp(left, Milliseconds{0}, kSlice);
+    return std::clamp(left, Milliseconds{0}, kLeaseSlice);
   }
 
   void handle(LeasedMessage message) {
@@ -144,7 +144,7 @@ class Leasing {
     const auto end = Clock::now() + flags_.hold_for;
     while (g_interrupted == 0 && (forever || Clock::now() < end)) {
       // Nothing comes, because there is no credit left; a broken stream shows here.
-      const auto message = stream_.next(forever ? kSlice : slice_until(end));
+      const auto message = stream_.next(forever ? kLeaseSlice : slice_until(end));
       if (!message) return;
       extend_held();
     }
@@ -245,8 +245,7 @@ ExitCode run_lease(const LeaseFlags& flags) {
   return Leasing(flags, *std::move(stream)).run();
 }
 
-Result<Milliseconds> read_duration(std::string_view text) { return parse_milliseconds(text); }
-Result<std::uint64_t> read_max(std::string_view text) {
+Result<std::uint64_t> read_lease_max(std::string_view text) {
   return parse_number(text, 0, std::numeric_limits<std::uint32_t>::max());
 }
 Result<std::uint64_t> read_in_flight(std::string_view text) {
@@ -255,7 +254,7 @@ Result<std::uint64_t> read_in_flight(std::string_view text) {
 
 void add_lease_flags(CLI::App& command, LeaseFlags& flags) {
   add_parsed(
-      command, "-n,--max", read_max, [&flags](std::uint64_t value) { flags.max = value; },
+      command, "-n,--max", read_lease_max, [&flags](std::uint64_t value) { flags.max = value; },
       "Lease this many messages [1]; 0 = all that come (with --ack or --nack).");
   command.add_flag("--ack", flags.ack,
                    "Ack each message after printing it, which removes it from the queue.");
@@ -266,18 +265,19 @@ void add_lease_flags(CLI::App& command, LeaseFlags& flags) {
       "--hold", flags.hold,
       "Keep the leases, extending them, until interrupted or for --hold-for; then release them.");
   add_parsed(
-      command, "--hold-for", read_duration,
+      command, "--hold-for", parse_duration,
       [&flags](Milliseconds value) { flags.hold_for = value; },
       "With --hold: release the messages after this long.");
   add_parsed(
-      command, "--delay", read_duration, [&flags](Milliseconds value) { flags.nack_delay = value; },
+      command, "--delay", parse_duration,
+      [&flags](Milliseconds value) { flags.nack_delay = value; },
       "With --nack: retry after this long, instead of the queue's backoff.");
   command
       .add_option("--reason", flags.nack_reason,
                   "With --nack: stored as the last error of the message.")
       ->type_name("REASON");
   add_parsed(
-      command, "--wait", read_duration, [&flags](Milliseconds value) { flags.wait = value; },
+      command, "--wait", parse_duration, [&flags](Milliseconds value) { flags.wait = value; },
       "End when no message came for this long [5s].");
   command.add_option("--consumer", flags.consumer, "The consumer id [chosen by the broker].")
       ->type_name("ID");

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 using client::EnqueueResult;
 using client::NewMessage;
 
-constexpr PayloadWords kWords{
+constexpr PayloadWords kSendWords{
     .verb = "send", .item = "message", .payload = "payload", .done = "sent"};
 
 struct SendFlags : QueueFlags {
@@ -34,7 +34,7 @@ struct SendFlags : QueueFlags {
 PayloadReport new_report(const SendFlags& flags, bool many, std::optional<std::uint64_t> total) {
   return PayloadReport({.out = flags.output(),
                         .what = about("send", flags.queue),
-                        .words = kWords,
+                        .words = kSendWords,
                         .quiet = flags.quiet,
                         .many = many,
                         .has_duplicates = true,
@@ -88,7 +88,7 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
 
 ExitCode run_send(const SendFlags& flags) {
   const Output out = flags.output();
-  const Result<Payloads> work = payloads_of(flags.payloads, kWords);
+  const Result<Payloads> work = payloads_of(flags.payloads, kSendWords);
   if (!work) return out.fail_here(about("send", flags.queue), work.error());
   if (work->total == 1) {
     ExitCode code = ExitCode::ok;
@@ -103,8 +103,6 @@ ExitCode run_send(const SendFlags& flags) {
       });
   return there == ExitCode::ok ? send_many(flags, *work) : there;
 }
-
-Result<Milliseconds> read_duration(std::string_view text) { return parse_milliseconds(text); }
 
 void add_message_flags(CLI::App& command, SendFlags& flags) {
   NewMessage& message = flags.message;
@@ -122,14 +120,14 @@ void add_message_flags(CLI::App& command, SendFlags& flags) {
       },
       "A header of the message. Repeatable.");
   add_parsed(
-      command, "--delay", read_duration, [&message](Milliseconds value) { message.delay = value; },
+      command, "--delay", parse_duration, [&message](Milliseconds value) { message.delay = value; },
       "Hide the message for this long after sending it.");
   command
       .add_option("--dedup-id", message.dedup_id,
                   "Within the dedup window, a second message with this id is not stored.")
       ->type_name("ID");
   add_parsed(
-      command, "--expires-after", read_duration,
+      command, "--expires-after", parse_duration,
       [&message](Milliseconds value) { message.expires_after = value; },
       "Drop the message when nobody leased it within this time.");
 }
@@ -148,7 +146,7 @@ void add_queue_send(CLI::App& queue, Action& action) {
                   "  seq 1000 | baton queue send jobs -"},
       flags, run_send, action);
   add_queue_argument(*command, *flags);
-  add_payload_flags(*command, flags->payloads, kWords);
+  add_payload_flags(*command, flags->payloads, kSendWords);
   command->add_flag("-q,--quiet", flags->quiet,
                     "Print no ids; with --json, print only the summary.");
   add_message_flags(*command, *flags);

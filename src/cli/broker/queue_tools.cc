@@ -146,9 +146,6 @@ ExitCode run_redrive(const RedriveFlags& flags) {
 Result<std::uint64_t> read_peek_max(std::string_view text) {
   return parse_number(text, 1, limits::kPeekMax);
 }
-Result<std::uint64_t> read_number(std::string_view text) {
-  return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max());
-}
 
 void add_redrive(CLI::App& queue, Action& action) {
   const auto flags = std::make_shared<RedriveFlags>();
@@ -164,7 +161,7 @@ void add_redrive(CLI::App& queue, Action& action) {
   client::RedriveOptions& options = flags->options;
   command->add_option("--to", options.to, "Move them to this queue instead.")->type_name("QUEUE");
   add_parsed(
-      *command, "--max", read_number,
+      *command, "--max", parse_whole,
       [&options](std::uint64_t value) { options.messages_max = value; },
       "The most messages to move; 0 = all [0].");
   command->add_option("--source", options.source_queue, "Only messages that came from this queue.")

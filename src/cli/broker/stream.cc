@@ -23,7 +23,7 @@ using client::StreamInfo;
 
 constexpr std::uint64_t kPartitionsMax = 1'024;
 
-struct SettingsFlags : StreamFlags {
+struct StreamSettingsFlags : StreamFlags {
   std::uint32_t partitions = 1;
   client::StreamSettings settings;
 
@@ -33,11 +33,11 @@ struct SettingsFlags : StreamFlags {
   }
 };
 
-struct DeleteFlags : StreamFlags {
+struct StreamDeleteFlags : StreamFlags {
   bool yes = false;
 };
 
-struct ListFlags : ClientFlags {
+struct StreamListFlags : ClientFlags {
   std::string prefix;
 };
 
@@ -51,8 +51,8 @@ Result<std::uint64_t> read_batch_size(std::string_view text) {
   return parse_size_between(text, 1, limits::kStreamBatchBytesMax);
 }
 
-void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags) {
-  constexpr const char* kSettings = "Settings";
+void add_stream_settings(CLI::App& command, const std::shared_ptr<StreamSettingsFlags>& flags) {
+  constexpr const char* kStreamSettings = "Settings";
   client::StreamSettings& settings = flags->settings;
   add_parsed_many(
       command, "--retention", parse_retention,
@@ -62,26 +62,26 @@ void add_settings(CLI::App& command, const std::shared_ptr<SettingsFlags>& flags
       },
       "Delete old records by age (7d) or when a partition is larger than this (100GB); give it "
       "twice for both; 0 = keep everything [0].")
-      ->group(kSettings);
+      ->group(kStreamSettings);
   add_parsed(
       command, "--segment-size", read_segment_size,
       [&settings](std::uint64_t bytes) { settings.segment_bytes = bytes; },
       "The size of the files of a partition [256MiB].")
       ->type_name("SIZE")
-      ->group(kSettings);
+      ->group(kStreamSettings);
   add_parsed(
       command, "--fsync", parse_fsync,
       [&settings](std::string mode) { settings.fsync = std::move(mode); },
       "When records reach the disk: always (before each is confirmed) [default], interval:MS or "
       "never.")
       ->type_name("MODE")
-      ->group(kSettings);
+      ->group(kStreamSettings);
   add_parsed(
       command, "--batch-max", read_batch_size,
       [&settings](std::uint64_t bytes) { settings.batch_bytes_max = bytes; },
       "The largest batch of records, up to 16MiB [1MiB].")
       ->type_name("SIZE")
-      ->group(kSettings);
+      ->group(kStreamSettings);
 }
 
 void add_stream_name(CLI::App& command, StreamFlags& flags) {
@@ -97,7 +97,7 @@ void print(const Output& out, const StreamInfo& stream, std::string_view done) {
   }
 }
 
-ExitCode run_create(const SettingsFlags& flags) {
+ExitCode run_create_stream(const StreamSettingsFlags& flags) {
   const std::string what = about_stream("create", flags.stream);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     // Only for the message: two processes that create it at the same time may both be told that
@@ -114,7 +114,7 @@ ExitCode run_create(const SettingsFlags& flags) {
   });
 }
 
-ExitCode run_update(const SettingsFlags& flags) {
+ExitCode run_update_stream(const StreamSettingsFlags& flags) {
   const std::string what = about_stream("update", flags.stream);
   if (!flags.any()) {
     return flags.output().fail(what, "nothing to change: give at least one setting",
@@ -136,7 +136,7 @@ std::uint64_t records_of(const StreamInfo& stream) {
   return records;
 }
 
-ExitCode run_delete(const DeleteFlags& flags) {
+ExitCode run_delete_stream(const StreamDeleteFlags& flags) {
   const std::string what = about_stream("delete", flags.stream);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     const auto stream = broker.stream(flags.stream).describe();
@@ -156,7 +156,7 @@ ExitCode run_delete(const DeleteFlags& flags) {
   });
 }
 
-ExitCode run_describe(const StreamFlags& flags) {
+ExitCode run_describe_stream(const StreamFlags& flags) {
   const std::string what = about_stream("describe", flags.stream);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
     const auto stream = broker.stream(flags.stream).describe();
@@ -170,7 +170,7 @@ ExitCode run_describe(const StreamFlags& flags) {
   });
 }
 
-ExitCode run_list(const ListFlags& flags) {
+ExitCode run_list_streams(const StreamListFlags& flags) {
   return with_broker(flags, "stream list", [&](const Broker& broker, const Output& out) {
     const auto streams = broker.streams(flags.prefix);
     if (!streams) return out.fail("stream list", streams.error());
@@ -184,14 +184,14 @@ ExitCode run_list(const ListFlags& flags) {
 }
 
 void add_create(CLI::App& stream, Action& action) {
-  const auto flags = std::make_shared<SettingsFlags>();
+  const auto flags = std::make_shared<StreamSettingsFlags>();
   CLI::App* create = add_verb(
       stream,
       {.name = "create",
        .help = "Create a stream. A stream that exists with the same settings is left as it is.",
        .example = "baton stream create events --partitions 3 --retention 7d \\\n"
                   "    --retention 100GB"},
-      flags, run_create, action);
+      flags, run_create_stream, action);
   add_stream_name(*create, *flags);
   add_parsed(
       *create, "--partitions", read_partitions,
@@ -199,20 +199,20 @@ void add_create(CLI::App& stream, Action& action) {
         flags->partitions = static_cast<std::uint32_t>(count);
       },
       "The number of partitions, 1 to 1024 [1]. It cannot be changed later.");
-  add_settings(*create, flags);
+  add_stream_settings(*create, flags);
   add_client_flags(*create, *flags);
 }
 
 void add_update(CLI::App& stream, Action& action) {
-  const auto flags = std::make_shared<SettingsFlags>();
+  const auto flags = std::make_shared<StreamSettingsFlags>();
   CLI::App* update =
       add_verb(stream,
                {.name = "update",
                 .help = "Change settings of a running stream. Settings that are not given stay.",
                 .example = "baton stream update events --retention 30d"},
-               flags, run_update, action);
+               flags, run_update_stream, action);
   add_stream_name(*update, *flags);
-  add_settings(*update, flags);
+  add_stream_settings(*update, flags);
   add_client_flags(*update, *flags);
 }
 
@@ -235,11 +235,6 @@ Result<client::StartFrom> read_from(std::string_view text) {
   return parse_from(
       text, std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
 }
-Result<std::uint64_t> read_positive(std::string_view text) {
-  return parse_number(text, 1, std::numeric_limits<std::uint64_t>::max());
-}
-Result<Milliseconds> read_wait(std::string_view text) { return parse_milliseconds(text); }
-
 Status check_partition(const StreamInfo& stream, std::uint64_t partition) {
   if (partition < stream.partitions) return {};
   return Error{Errc::not_found, fmt::format("--partition is {}; stream {} has 0 to {}", partition,
@@ -255,22 +250,22 @@ void add_stream_commands(CLI::App& app, Action& action) {
   add_create(*stream, action);
   add_update(*stream, action);
 
-  const auto deleted = std::make_shared<DeleteFlags>();
+  const auto deleted = std::make_shared<StreamDeleteFlags>();
   CLI::App* del = add_verb(*stream,
                            {.name = "delete",
                             .help = "Delete a stream, its groups and every record in it. Asks "
                                     "first, on a terminal.",
                             .example = "baton stream delete events"},
-                           deleted, run_delete, action);
+                           deleted, run_delete_stream, action);
   add_stream_argument(*del, *deleted);
   add_yes_flag(*del, deleted->yes);
 
-  const auto listed = std::make_shared<ListFlags>();
+  const auto listed = std::make_shared<StreamListFlags>();
   CLI::App* list = add_verb(*stream,
                             {.name = "list",
                              .help = "List streams.",
                              .example = "baton stream list --json | jq .details[].next_offset"},
-                            listed, run_list, action);
+                            listed, run_list_streams, action);
   list->add_option("PREFIX", listed->prefix, "Only streams whose names begin with this.")
       ->type_name("");
   add_client_flags(*list, *listed);
@@ -281,7 +276,7 @@ void add_stream_commands(CLI::App& app, Action& action) {
                 {.name = "describe",
                  .help = "Show the settings of a stream, and each partition with its groups.",
                  .example = "baton stream describe events"},
-                described, run_describe, action),
+                described, run_describe_stream, action),
       *described);
 
   add_stream_append(*stream, action);

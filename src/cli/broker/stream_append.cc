@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using client::AppendResult;
 using client::NewRecord;
 
-constexpr PayloadWords kWords{
+constexpr PayloadWords kAppendWords{
     .verb = "append", .item = "record", .payload = "value", .done = "appended"};
 
 struct AppendFlags : StreamFlags {
@@ -37,7 +37,7 @@ struct AppendFlags : StreamFlags {
 PayloadReport new_report(const AppendFlags& flags, bool many, std::optional<std::uint64_t> total) {
   return PayloadReport({.out = flags.output(),
                         .what = about_stream("append", flags.stream),
-                        .words = kWords,
+                        .words = kAppendWords,
                         .quiet = flags.quiet,
                         .many = many,
                         .total = total});
@@ -90,7 +90,7 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
 ExitCode run_append(const AppendFlags& flags) {
   const Output out = flags.output();
   const std::string what = about_stream("append", flags.stream);
-  const Result<Payloads> work = payloads_of(flags.payloads, kWords);
+  const Result<Payloads> work = payloads_of(flags.payloads, kAppendWords);
   if (!work) return out.fail_here(what, work.error());
   // A missing stream, partition or broker is reported at once.
   const ExitCode there = with_broker(flags, what, [&](const client::Broker& broker, const Output&) {
@@ -147,7 +147,7 @@ void add_stream_append(CLI::App& stream, Action& action) {
                   "  seq 1000 | baton stream append events -"},
       flags, run_append, action);
   add_stream_argument(*command, *flags);
-  add_payload_flags(*command, flags->payloads, kWords);
+  add_payload_flags(*command, flags->payloads, kAppendWords);
   command
       ->add_option("--producer", flags->producer,
                    "Append as this producer. An older process of the same name is fenced off.")

@@ -36,8 +36,6 @@ std::string about_stream(std::string_view verb, std::string_view stream);
 // Readers of flag values.
 Result<std::uint64_t> read_partition(std::string_view text);
 Result<client::StartFrom> read_from(std::string_view text);
-Result<std::uint64_t> read_positive(std::string_view text);
-Result<Milliseconds> read_wait(std::string_view text);
 
 /// Fails, naming the flag, if the stream has no such partition.
 Status check_partition(const client::StreamInfo& stream, std::uint64_t partition);

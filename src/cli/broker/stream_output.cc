@@ -52,7 +52,7 @@ std::string status_text(const client::GroupMember& member) {
   }
 }
 
-Json to_json(const client::StreamSettings& settings) {
+Json settings_json(const client::StreamSettings& settings) {
   Json out = Json::object();
   if (settings.retention) out["retention_ms"] = settings.retention->count();
   if (settings.retention_bytes) out["retention_bytes"] = *settings.retention_bytes;
@@ -62,7 +62,7 @@ Json to_json(const client::StreamSettings& settings) {
   return out;
 }
 
-Json to_json(const client::PartitionInfo& partition) {
+Json partition_json(const client::PartitionInfo& partition) {
   Json out{{"partition", partition.partition},     {"first_offset", partition.first_offset},
            {"next_offset", partition.next_offset}, {"bytes", partition.bytes},
            {"segments", partition.segments},       {"read_only", partition.read_only},
@@ -77,7 +77,7 @@ Json to_json(const client::PartitionInfo& partition) {
   return out;
 }
 
-Json to_json(const client::GroupMember& member) {
+Json member_json(const client::GroupMember& member) {
   Json out{{"connection", member.connection},
            {"subscription", member.subscription},
            {"owner", member.owner},
@@ -102,10 +102,6 @@ std::string kind_text(const client::GroupInfo& group) {
 
 std::string number_text(std::int64_t number) {
   return number < 0 ? fmt::format("{}", number) : format_count(static_cast<std::uint64_t>(number));
-}
-
-std::string offset_text(const std::optional<std::int64_t>& offset) {
-  return offset ? number_text(*offset) : "none";
 }
 
 std::string retention_text(const client::StreamSettings& settings) {
@@ -169,6 +165,10 @@ std::string waiting_text(const client::GroupInfo& group) {
 
 }  // namespace
 
+std::string offset_text(const std::optional<std::int64_t>& offset) {
+  return offset ? number_text(*offset) : "none";
+}
+
 std::string format_time(client::BrokerTime time) {
   if (time == client::BrokerTime{}) return "-";
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
@@ -190,10 +190,10 @@ Json to_json(const client::StreamInfo& stream) {
   Json out{{"name", stream.name},
            {"id", stream.id},
            {"partitions", stream.partitions},
-           {"settings", to_json(stream.settings)},
+           {"settings", settings_json(stream.settings)},
            {"created_at_ns", stream.created_at.time_since_epoch().count()}};
   out["details"] = Json::array();
-  for (const auto& partition : stream.details) out["details"].push_back(to_json(partition));
+  for (const auto& partition : stream.details) out["details"].push_back(partition_json(partition));
   return out;
 }
 
@@ -231,7 +231,7 @@ Json to_json(const client::GroupInfo& group) {
   if (group.offset) out["offset"] = *group.offset;
   out["lag"] = group.lag;
   out["members"] = Json::array();
-  for (const auto& member : group.members) out["members"].push_back(to_json(member));
+  for (const auto& member : group.members) out["members"].push_back(member_json(member));
   out["reason"] = group.reason;
   out["changed_at_ns"] = group.changed_at.time_since_epoch().count();
   out["last_hand_over_us"] = group.last_hand_over.count();

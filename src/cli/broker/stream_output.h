@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,8 @@ std::string describe(const std::vector<client::GroupInfo>& partitions);
 std::string format_time(client::BrokerTime time);
 /// "1.5 ms"; "-" if there is no time.
 std::string format_hand_over(std::chrono::microseconds time);
+
+/// "none" for a group that has stored no offset.
+std::string offset_text(const std::optional<std::int64_t>& offset);
 
 }  // namespace baton::cli

@@ -27,7 +27,7 @@ using client::Record;
 using client::StreamReader;
 
 // Poll interval for interrupts while waiting.
-constexpr Milliseconds kSlice{50};
+constexpr Milliseconds kReadSlice{50};
 
 struct ReadFlags : StreamFlags {
   std::optional<std::uint64_t> partition;
@@ -113,7 +113,7 @@ class Reading {
   void wait_for_end(std::size_t threads) {
     std::unique_lock lock(mutex_);
     while (ended_ < threads) {
-      changed_.wait_for(lock, kSlice);
+      changed_.wait_for(lock, kReadSlice);
       if (!over_ && !is_interrupted()) continue;
       over_ = true;
       for (auto& reader : readers_) reader.reader.close();
@@ -185,7 +185,7 @@ void add_stream_read(CLI::App& stream, Action& action) {
       "Where to begin: first [default], last (the last batch), next (only new records), an "
       "offset, a time (2026-01-31T08:30:00Z) or an age (15m).");
   add_parsed(
-      *command, "-n,--max", read_positive,
+      *command, "-n,--max", parse_count,
       [flags = flags.get()](std::uint64_t value) { flags->max = value; },
       "End after this many records [no limit].");
   command->add_flag("-f,--follow", flags->follow, "At the end, wait for new records.");

@@ -29,7 +29,7 @@ using client::StreamConsumer;
 using client::StreamPosition;
 
 // Poll interval for interrupts while waiting.
-constexpr Milliseconds kSlice{50};
+constexpr Milliseconds kSubscribeSlice{50};
 
 struct SubscribeFlags : StreamFlags {
   std::string group;
@@ -59,7 +59,7 @@ class Subscribing {
     if (!consumer) return out_.fail(what_, consumer.error());
     last_ = Clock::now().time_since_epoch();
     while (!is_interrupted() && !enough_ && !waited_long()) {
-      if (const auto ended = consumer->wait(kSlice); ended && !ended->has_value()) break;
+      if (const auto ended = consumer->wait(kSubscribeSlice); ended && !ended->has_value()) break;
     }
     const auto closed = consumer->close(flags_.timeout);
     if (!closed) return end_with(closed.error());
@@ -204,7 +204,7 @@ void add_subscribe_flags(CLI::App& command, SubscribeFlags& flags) {
       command, "--partition", read_partition,
       [&flags](std::uint64_t value) { flags.partition = value; }, "Only this partition [all].");
   add_parsed(
-      command, "--store-every", read_positive,
+      command, "--store-every", parse_count,
       [&flags](std::uint64_t value) { flags.store_every = value; },
       "Store the offset after this many records, besides every second and at the end.");
   add_parsed(
@@ -216,10 +216,10 @@ void add_subscribe_flags(CLI::App& command, SubscribeFlags& flags) {
                   "A label for this consumer, shown by 'baton group describe'.")
       ->type_name("NAME");
   add_parsed(
-      command, "-n,--max", read_positive, [&flags](std::uint64_t value) { flags.max = value; },
+      command, "-n,--max", parse_count, [&flags](std::uint64_t value) { flags.max = value; },
       "End after this many records [no limit].");
   add_parsed(
-      command, "--wait", read_wait, [&flags](Milliseconds value) { flags.wait = value; },
+      command, "--wait", parse_duration, [&flags](Milliseconds value) { flags.wait = value; },
       "End when no record came for this long [never].");
 }
 

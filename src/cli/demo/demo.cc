@@ -36,7 +36,7 @@ constexpr std::array kActs = std::to_array<Act>({
     {"Orders into a database, which goes away", act_pipeline},
 });
 
-void play(Stage& stage) {
+void play_acts(Stage& stage) {
   for (const Act& act : kActs) {
     stage.narrator.act(act.title);
     const Status status = act.play(stage);
@@ -64,7 +64,7 @@ ExitCode run_demo(const DemoFlags& flags) {
                     broker.pid(), broker.address()));
   }
   Stage stage{.folder = folder, .broker = broker, .client = *client, .narrator = narrator};
-  play(stage);
+  play_acts(stage);
   narrator.act("The end");
   narrator.check(broker.stop() == 0, "on SIGTERM the broker finishes its work and exits with 0");
   return narrator.finish(

@@ -25,10 +25,9 @@ using client::LeaseStream;
 using client::NewMessage;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{10'000};
-constexpr milliseconds kPoll{5};
+constexpr milliseconds kActPatience{10'000};
+constexpr milliseconds kActPoll{5};
 // Far above the time needed on a busy machine, far below any timeout of a lease.
-constexpr double kAtOnceMs = 1'000;
 constexpr std::size_t kNoisy = 5'000;
 constexpr std::size_t kQuiet = 10;
 constexpr std::size_t kPayloadBytes = 1'024;
@@ -42,14 +41,14 @@ double ms_since(Clock::time_point began) {
 Result<LeaseStream> open_stream(const Stage& stage, std::string_view queue,
                                 std::uint32_t in_flight_max = 0) {
   BATON_TRY(auto stream, stage.client.queue(queue).lease({.in_flight_max = in_flight_max}));
-  BATON_TRY(const auto registration, stream.wait_until_registered(kPatience));
+  BATON_TRY(const auto registration, stream.wait_until_registered(kActPatience));
   static_cast<void>(registration);
   return stream;
 }
 
 /// The next message, which must come.
 Result<LeasedMessage> take(LeaseStream& stream) {
-  BATON_TRY(std::optional<LeasedMessage> message, stream.next(kPatience));
+  BATON_TRY(std::optional<LeasedMessage> message, stream.next(kActPatience));
   if (message.has_value()) return std::move(message).value();
   return Error{.code = Errc::deadline_exceeded, .text = "no message came"};
 }
@@ -73,11 +72,11 @@ std::vector<NewMessage> numbered(std::size_t count, const std::string& key) {
 
 /// Waits until `queue` exists and holds `count` ready messages.
 bool wait_for_ready(const Stage& stage, std::string_view queue, std::uint64_t count) {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kActPatience;
   while (Clock::now() < deadline) {
     const auto info = stage.client.queue(queue).describe();
     if (info && info->stats.ready == count) return true;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kActPoll);
   }
   return false;
 }
@@ -95,7 +94,7 @@ class Load {
   void stop() {
     over_ = true;
     if (thread_.joinable()) thread_.join();
-    static_cast<void>(producer_.close(kPatience));
+    static_cast<void>(producer_.close(kActPatience));
   }
   [[nodiscard]] std::size_t confirmed() const { return count_; }
   /// Call after stop().
@@ -132,7 +131,7 @@ Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
   constexpr milliseconds kMoment{300};
   std::set<std::string> ids;
   milliseconds quiet{0};
-  while (quiet < kPatience) {
+  while (quiet < kActPatience) {
     BATON_TRY(std::vector<LeasedMessage> messages, stream.next_batch(kMoment));
     if (messages.empty()) {
       if (ids.size() >= wanted) break;
@@ -148,7 +147,7 @@ Result<std::set<std::string>> drain(LeaseStream& stream, std::size_t wanted) {
     }
     stream.ack(std::move(tokens));
   }
-  BATON_TRY_STATUS(stream.flush(kPatience));
+  BATON_TRY_STATUS(stream.flush(kActPatience));
   return ids;
 }
 
@@ -168,7 +167,7 @@ Status act_first_messages(Stage& stage) {
     ids.insert(message.id);
     stream.ack(message.token);
   }
-  BATON_TRY_STATUS(stream.close(kPatience));
+  BATON_TRY_STATUS(stream.close(kActPatience));
   stage.narrator.say(fmt::format("leased and acked them in {:.1f} ms", ms_since(leased)));
   stage.narrator.check(ids.size() == 10, "all 10 came, each once");
   BATON_TRY(const auto info, stage.client.queue("greetings").describe());
@@ -187,7 +186,7 @@ Status act_consumer_dies(Stage& stage) {
   if (!stage.narrator.check(started.has_value(), "a consumer starts, in a process of its own"))
     return {};
   int held = 0;
-  while (held < 10 && victim.read_line(kPatience)) ++held;
+  while (held < 10 && victim.read_line(kActPatience)) ++held;
   stage.narrator.say(
       fmt::format("process {} holds {} messages, leased for 30 s", victim.pid(), held));
   BATON_TRY(auto heir, open_stream(stage, "parcels"));
@@ -201,7 +200,7 @@ Status act_consumer_dies(Stage& stage) {
     heir.ack(message.token);
   }
   const double took = ms_since(killed);
-  BATON_TRY_STATUS(heir.close(kPatience));
+  BATON_TRY_STATUS(heir.close(kActPatience));
   stage.narrator.say(
       fmt::format("kill -9; another consumer had all 10 of them {:.1f} ms later", took));
   stage.narrator.number("takeover_ms", took);
@@ -245,7 +244,7 @@ Status act_dead_letters(Stage& stage) {
     stage.narrator.say(fmt::format("attempt {}: nack, \"card declined\"", message.attempt));
     stream.nack({.token = message.token, .reason = "card declined"});
   }
-  BATON_TRY_STATUS(stream.flush(kPatience));
+  BATON_TRY_STATUS(stream.flush(kActPatience));
   stage.narrator.check(wait_for_ready(stage, "orders.dlq", 1),
                        "after its 3 attempts the message is in orders.dlq");
   BATON_TRY(const auto dead, stage.client.queue("orders.dlq").peek());
@@ -259,7 +258,7 @@ Status act_dead_letters(Stage& stage) {
   BATON_TRY(const LeasedMessage again, take(stream));
   stage.narrator.check(again.attempt == 1, "it is delivered again, as a first attempt");
   stream.ack(again.token);
-  return stream.close(kPatience);
+  return stream.close(kActPatience);
 }
 
 Status act_fairness(Stage& stage) {
@@ -278,7 +277,7 @@ Status act_fairness(Stage& stage) {
     if (message.fairness_key == "quiet" && ++quiet == kQuiet) quiet_done_at = served;
     stream.ack(message.token);
   }
-  BATON_TRY_STATUS(stream.close(kPatience));
+  BATON_TRY_STATUS(stream.close(kActPatience));
   stage.narrator.say(fmt::format("the last of quiet's messages was number {} of the {} served",
                                  quiet_done_at, format_count(served)));
   stage.narrator.number("quiet_done_at", static_cast<double>(quiet_done_at));
@@ -341,7 +340,7 @@ Status act_throughput(Stage& stage) {
     }
     load.stop();
   }
-  BATON_TRY_STATUS(stream.flush(kPatience));
+  BATON_TRY_STATUS(stream.flush(kActPatience));
   const double rate = static_cast<double>(acked) / (ms_since(began) / 1'000);
   stage.narrator.say(
       fmt::format("1 producer, 1 consumer, 1 KiB, fsync on: {} messages a second sent, "
@@ -349,7 +348,7 @@ Status act_throughput(Stage& stage) {
                   format_count(static_cast<std::uint64_t>(rate))));
   stage.narrator.number("messages_per_second", rate);
   stage.narrator.check(acked > 0, "messages flow");
-  return stream.close(kPatience);
+  return stream.close(kActPatience);
 }
 
 }  // namespace baton::cli

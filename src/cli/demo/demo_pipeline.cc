@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kOrders = 20'000;
 constexpr orders::OrderMix kMix{.invalid = 20, .broken = 10, .duplicate = 20};
-constexpr milliseconds kPatience{30'000};
+constexpr milliseconds kPipelinePatience{30'000};
 constexpr const char* kName = "shop";
 
 /// `baton pipeline run` on the shipped example.
@@ -72,7 +72,7 @@ class DemoPipeline {
 
   template <class Condition>
   Status wait(Condition holds, std::string_view complaint) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
+    const auto until = std::chrono::steady_clock::now() + kPipelinePatience;
     while (!holds()) {
       if (process_.has_ended() || std::chrono::steady_clock::now() > until) {
         return Error{Errc::deadline_exceeded, std::string(complaint)};
@@ -84,7 +84,7 @@ class DemoPipeline {
 
   /// Returns its exit code; `end` receives its last output.
   std::optional<int> stop(Json& end) {
-    const auto code = process_.stop(kPatience);
+    const auto code = process_.stop(kPipelinePatience);
     const auto line = process_.read_line(milliseconds(100));
     end = Json::parse(line.value_or("{}"), nullptr, false);
     return code;
@@ -136,7 +136,7 @@ Result<Sent> send_orders(Stage& stage) {
     record.value = std::move(order.bytes);
     BATON_TRY_STATUS(output->send(std::move(record)));
   }
-  BATON_TRY_STATUS(output->flush(kPatience));
+  BATON_TRY_STATUS(output->flush(kPipelinePatience));
   return sent;
 }
 
@@ -155,7 +155,7 @@ void check_end(Stage& stage, const Sent& sent, const Json& end) {
       "the dead letters are in a queue, with their reasons, to be sent back later");
 }
 
-Status play(Stage& stage) {
+Status play_pipeline(Stage& stage) {
   BATON_TRY(const Sent sent, send_orders(stage));
   stage.narrator.say(fmt::format(
       "a stream of {} orders: {} against the schema, {} that are not JSON, {} for the second time",
@@ -190,7 +190,7 @@ Status play(Stage& stage) {
 }  // namespace
 
 Status act_pipeline(Stage& stage) {
-  const Status played = play(stage);
+  const Status played = play_pipeline(stage);
   if (!played) return played.error();
   return {};
 }

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kReadyTimeout{15'000};
 constexpr std::chrono::milliseconds kStopTimeout{10'000};
-constexpr std::chrono::milliseconds kPoll{5};
+constexpr std::chrono::milliseconds kStagePoll{5};
 
 sigset_t stop_signals() {
   sigset_t signals;
@@ -93,7 +93,7 @@ Status DemoBroker::wait_until_ready() {
       return {};
     }
     if (process_.has_ended()) break;
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kStagePoll);
   }
   std::ifstream log(log_file());
   std::string line;

@@ -18,6 +18,9 @@
 /// The stage of `baton demo`: a broker of its own, and a narrator.
 namespace baton::cli {
 
+/// What takes less did not wait for a deadline.
+inline constexpr double kAtOnceMs = 1'000;
+
 /// A temporary folder, removed at the end; a signal that ends us also ends the broker, by its pid.
 class DemoFolder {
  public:

@@ -27,9 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{10'000};
-constexpr milliseconds kPoll{1};
-constexpr double kAtOnceMs = 1'000;
+constexpr milliseconds kStreamPatience{10'000};
+constexpr milliseconds kStreamPoll{1};
 constexpr std::uint32_t kPartitions = 3;
 
 /// What all consumers together have read: how often each record was read.
@@ -73,7 +72,7 @@ class Member {
     return member;
   }
   [[nodiscard]] int seats() const { return seats_; }
-  Status leave() { return consumer_.has_value() ? consumer_->close(kPatience) : Status{}; }
+  Status leave() { return consumer_.has_value() ? consumer_->close(kStreamPatience) : Status{}; }
 
  private:
   std::atomic<int> seats_ = 0;
@@ -109,7 +108,7 @@ class Stranger {
 
  private:
   void read() {
-    while (const auto line = process_.read_line(kPatience)) {
+    while (const auto line = process_.read_line(kStreamPatience)) {
       const Json event = Json::parse(*line, nullptr, false);
       if (event.is_object() && event.value("event", "") == "record") {
         tally_.add(event.at("partition").get<std::uint32_t>(),
@@ -137,7 +136,7 @@ class Shop {
     over_ = true;
     if (!thread_.joinable()) return {};
     thread_.join();
-    return producer_.close(kPatience);
+    return producer_.close(kStreamPatience);
   }
   [[nodiscard]] std::size_t sent() const { return sent_; }
 
@@ -151,7 +150,7 @@ class Shop {
         producer_.send(std::move(record), nullptr);
         ++sent_;
       }
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kStreamPoll);
     }
   }
 
@@ -165,8 +164,8 @@ class Shop {
 std::optional<double> time_until(const std::function<bool()>& holds) {
   const auto began = Clock::now();
   while (!holds()) {
-    if (Clock::now() - began > kPatience) return std::nullopt;
-    std::this_thread::sleep_for(kPoll);
+    if (Clock::now() - began > kStreamPatience) return std::nullopt;
+    std::this_thread::sleep_for(kStreamPoll);
   }
   return std::chrono::duration<double, std::milli>(Clock::now() - began).count();
 }

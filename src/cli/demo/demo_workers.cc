@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using Partitions = std::vector<std::uint32_t>;
 
-constexpr milliseconds kPatience{20'000};
+constexpr milliseconds kWorkersPatience{20'000};
 const WorkerFleet::Shares kShared{{"w1", 2}, {"w2", 2}};
 
 struct Change {
@@ -37,12 +37,12 @@ void report(Stage& stage, const Change& change, Instant began, Instant settled) 
 
 Status play(Stage& stage, WorkerFleet& workers) {
   BATON_TRY(Instant began, workers.start("w1"));
-  BATON_TRY(Instant settled, workers.settle({{"w1", 4}}, kPatience));
+  BATON_TRY(Instant settled, workers.settle({{"w1", 4}}, kWorkersPatience));
   stage.narrator.say(
       fmt::format("process {} holds all four partitions, on a lease of 1.5 s", workers.pid("w1")));
 
   BATON_TRY(began, workers.start("w2"));
-  BATON_TRY(settled, workers.settle(kShared, kPatience));
+  BATON_TRY(settled, workers.settle(kShared, kWorkersPatience));
   report(stage, {"a second worker joins", "worker_join_ms", 3},
          workers.joined_at("w2").value_or(began), settled);
   const bool kept = workers.held_by("w1") == Partitions{0, 1};
@@ -50,14 +50,14 @@ Status play(Stage& stage, WorkerFleet& workers) {
                        "the first keeps 0 and 1, the second has 2 and 3");
 
   began = workers.terminate("w2");
-  BATON_TRY(settled, workers.settle({{"w1", 4}}, kPatience));
+  BATON_TRY(settled, workers.settle({{"w1", 4}}, kWorkersPatience));
   report(stage, {"SIGTERM", "worker_leave_ms", 4}, began, settled);
   stage.narrator.check(workers.wait_for_end("w2") == 0, "it stopped, handed over, and left");
 
   BATON_TRY(began, workers.start("w2"));
-  BATON_TRY(settled, workers.settle(kShared, kPatience));
+  BATON_TRY(settled, workers.settle(kShared, kWorkersPatience));
   began = workers.kill("w2");
-  BATON_TRY(settled, workers.settle({{"w1", 4}}, kPatience));
+  BATON_TRY(settled, workers.settle({{"w1", 4}}, kWorkersPatience));
   report(stage, {"kill -9, and the lease runs out", "worker_kill_ms", 11}, began, settled);
   workers.terminate("w1");
   stage.narrator.check(workers.wait_for_end("w1") == 0, "the last one leaves as cleanly");

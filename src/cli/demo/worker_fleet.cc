@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kPoll{2};
+constexpr std::chrono::milliseconds kFleetPoll{2};
 constexpr std::chrono::seconds kEndPatience{30};
 constexpr std::size_t kLogLines = 5;
 
@@ -68,7 +68,7 @@ std::optional<int> WorkerFleet::wait_for_end(const std::string& name) {
   std::optional<int> code;
   while (Clock::now() < end && !code.has_value()) {
     read_events();
-    code = process.wait(kPoll);
+    code = process.wait(kFleetPoll);
   }
   read_events();
   if (!code.has_value()) process.kill();
@@ -108,7 +108,7 @@ Error WorkerFleet::with_log(Errc code, const std::string& what) const {
 
 void WorkerFleet::read_events() {
   for (auto& [name, member] : members_) {
-    while (const auto line = member.process->read_line(kPoll)) take(*line);
+    while (const auto line = member.process->read_line(kFleetPoll)) take(*line);
   }
 }
 

@@ -38,7 +38,7 @@ struct RunFlags : GroupOfWorkersFlags {
 };
 
 // Poll interval for the end of the worker.
-constexpr timespec kSlice{.tv_sec = 0, .tv_nsec = 10'000'000};
+constexpr timespec kSignalSlice{.tv_sec = 0, .tv_nsec = 10'000'000};
 
 sigset_t handled_signals() {
   sigset_t signals;
@@ -57,7 +57,7 @@ class Running {
   Status wait() {
     const sigset_t signals = handled_signals();
     while (true) {
-      const int signal = sigtimedwait(&signals, nullptr, &kSlice);
+      const int signal = sigtimedwait(&signals, nullptr, &kSignalSlice);
       if (signal > 0) on_signal(signal);
       if (auto end = host_.wait_for(Duration::zero())) return *std::move(end);
     }
