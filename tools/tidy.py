@@ -10,6 +10,7 @@ together, as one source that includes them; where two of them cannot stand toget
 helper of the same name), they are taken apart again.
 
   tools/tidy.py BUILD_FOLDER [FILE...]    exit 1 when clang-tidy complains
+  tools/tidy.py --self-test               exit 1 when a planted fault is not found
 """
 
 import collections
@@ -54,6 +55,7 @@ def common_digest():
     digest.update(subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout)
     digest.update((ROOT / ".clang-tidy").read_bytes())
     digest.update(" ".join(EXTRA).encode())
+    digest.update(pathlib.Path(__file__).read_bytes())
     return digest.hexdigest()
 
 
@@ -66,10 +68,15 @@ def key_of(path, command, common):
     return digest.hexdigest()
 
 
-def tidy(folder, path):
-    extra = [f"--extra-arg={flag}" for flag in EXTRA]
-    command = [TIDY, "--quiet", f"-p={folder}", *extra, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+def tidy(path, flags):
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "compile_commands.json").write_text(json.dumps([{
+            "directory": str(ROOT), "file": str(path), "command": f"{flags} -c {path}"}]))
+        extra = [f"--extra-arg={flag}" for flag in EXTRA]
+        # clang-tidy looks for its settings above the file: outside the tree it would check for next to nothing.
+        settings = f"--config-file={ROOT / '.clang-tidy'}"
+        done = subprocess.run([TIDY, "--quiet", settings, f"-p={folder}", *extra, str(path)],
+                              capture_output=True, text=True, cwd=ROOT)
     return done.returncode, done.stdout + (done.stderr if done.returncode and not done.stdout else "")
 
 
@@ -83,31 +90,60 @@ def batches(paths, flags):
             yield group[begin:begin + TOGETHER]
 
 
-def run(batch, build, flags):
-    """Looks at the files together; yields (path, output) for each, without output when it is clean."""
+def run(batch, flags):
+    """Looks at the files together; returns (path, output) for each, without output when it is clean."""
     if len(batch) == 1:
-        code, output = tidy(build, batch[0])
+        code, output = tidy(batch[0], flags[batch[0]])
         return [(batch[0], output if code else "")]
     with tempfile.TemporaryDirectory() as folder:
         together = pathlib.Path(folder) / "together.cc"
         together.write_text("".join(f'#include "{path}"\n' for path in batch))
-        (pathlib.Path(folder) / "compile_commands.json").write_text(json.dumps([{
-            "directory": str(build), "file": str(together),
-            "command": f"{flags[batch[0]]} -c {together}"}]))
-        code, _ = tidy(folder, together)
+        code, _ = tidy(together, flags[batch[0]])
     if code == 0:
         return [(path, "") for path in batch]
     half = len(batch) // 2
-    return run(batch[:half], build, flags) + run(batch[half:], build, flags)
+    return run(batch[:half], flags) + run(batch[half:], flags)
+
+
+def compile_flags(build):
+    """Each source's command without the source and the output. A unity build has one for the several it includes."""
+    flags = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["file"])
+        sources = [path]
+        if path.parent.name == "Unity":
+            sources = [pathlib.Path(name) for name in INCLUDE.findall(path.read_text())]
+        command = re.sub(r" (-o|-MF|-MT|-c) \S+| -MD", "", entry["command"])
+        flags.update({source: command for source in sources})
+    return flags
+
+
+def self_test():
+    """A fault must be found in a file that is looked at alone, and in one that is looked at with others."""
+    planted = "#include <optional>\nint read(const std::optional<int>& value) { return *value; }\n"
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "src"  # .clang-tidy reports what is under a folder of this name
+        folder.mkdir()
+        good, bad = folder / "good.cc", folder / "bad.cc"
+        good.write_text("int nothing() { return 0; }\n")
+        bad.write_text(planted)
+        flags = {path: "clang++ -std=c++20" for path in (good, bad)}
+        alone = run([bad], flags)
+        together = run([good, bad], flags)
+    found = [[path.name for path, output in results if output] for results in (alone, together)]
+    print("clang-tidy: a planted fault is found" if found == [["bad.cc"]] * 2
+          else f"clang-tidy: a planted fault was found in {found}")
+    return 0 if found == [["bad.cc"]] * 2 else 1
 
 
 def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
     build = pathlib.Path(sys.argv[1]).resolve()
-    entries = json.loads((build / "compile_commands.json").read_text())
-    commands = {pathlib.Path(e["file"]): e["command"] for e in entries}
+    flags = compile_flags(build)
     wanted = [pathlib.Path(name).resolve() for name in sys.argv[2:]] or [
         path for path in sorted(ROOT.glob("src/**/*.cc")) if not SKIPPED.search(path.name)]
-    missing = [path for path in wanted if path not in commands]
+    missing = [path for path in wanted if path not in flags]
     if missing:
         print("not in the build:", *missing)
         return 1
@@ -115,14 +151,12 @@ def main():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "baton-tidy"
     cache.mkdir(parents=True, exist_ok=True)
     common = common_digest()
-    keys = {path: key_of(path, commands[path], common) for path in wanted}
+    keys = {path: key_of(path, flags[path], common) for path in wanted}
     todo = [path for path in wanted if not (cache / keys[path]).exists()]
     print(f"clang-tidy: {len(todo)} of {len(wanted)} files to check", flush=True)
-    # A compile command without its source and output: the flags.
-    flags = {path: re.sub(r" (-o|-MF|-MT|-c) \S+| -MD", "", commands[path]) for path in todo}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        for results in pool.map(lambda batch: run(batch, build, flags), batches(todo, flags)):
+        for results in pool.map(lambda batch: run(batch, flags), batches(todo, flags)):
             for path, output in results:
                 if not output:
                     (cache / keys[path]).touch()
