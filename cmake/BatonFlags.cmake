@@ -14,6 +14,9 @@ add_compile_options(-fno-semantic-interposition)
 # Line tables are enough for a stack trace, and link in a fraction of the time of full debug info.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 
+# Most of the time of a compilation goes into headers of libraries, which several files then share.
+option(BATON_UNITY "Compile up to 8 files of a layer together, but not of tests" ON)
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -37,6 +40,8 @@ endif()
 
 add_library(baton_warnings INTERFACE)
 target_compile_options(baton_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+# g++ 12 is wrong about Results that are moved from, the more so the more files it compiles together.
+target_compile_options(baton_warnings INTERFACE -Wno-maybe-uninitialized)
 # clang's warnings differ from g++'s, and g++ is the compiler of record.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(baton_warnings INTERFACE -Werror)

@@ -111,8 +111,8 @@ def compile_flags(build):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
         sources = [path]
-        if path.parent.name == "Unity":
-            sources = [pathlib.Path(name) for name in INCLUDE.findall(path.read_text())]
+        if path.name.startswith("together_"):
+            sources = [ROOT / "src" / name for name in INCLUDE.findall(path.read_text())]
         command = re.sub(r" (-o|-MF|-MT|-c) \S+| -MD", "", entry["command"])
         flags.update({source: command for source in sources})
     return flags
