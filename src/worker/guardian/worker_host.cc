@@ -54,7 +54,7 @@ Result<std::unique_ptr<WorkerHost>> WorkerHost::start(HostOptions options) {
   }
   auto worker = client::Worker::open(host->options_.worker, host->callbacks());
   if (!worker.has_value()) return worker.error();
-  host->worker_ = *std::move(worker);
+  host->worker_ = std::make_unique<client::Worker>(*std::move(worker));
   host->tell({.kind = Kind::started, .at = boot_time()});
   // Events that the worker sent in the meantime wait for this thread.
   host->thread_ = std::thread([raw = host.get()] { raw->run(); });

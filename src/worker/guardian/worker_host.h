@@ -108,7 +108,7 @@ class WorkerHost {
   HandlerBook book_;
   std::map<std::uint32_t, pid_t> pids_;
 
-  std::optional<client::Worker> worker_;
+  std::unique_ptr<client::Worker> worker_;
   std::thread thread_;
 };
 
