@@ -39,11 +39,11 @@ struct QueueSettings {
 };
 
 /// Calls `visit(name, value)` with each setting that is one value, so with all but weights and
-/// throttles, under its name in `--json`.
+/// throttles. The name is that of the wire schema, with the unit behind it if the value is a time.
 template <class Settings, class Visit>
 void for_each_setting(Settings& settings, const Visit& visit) {
   visit("visibility_timeout_ms", settings.visibility_timeout);
-  visit("max_attempts", settings.attempts_max);
+  visit("attempts_max", settings.attempts_max);
   visit("dead_letter_queue", settings.dead_letter_queue);
   visit("retry_delay_ms", settings.retry_delay);
   visit("retry_delay_max_ms", settings.retry_delay_max);

@@ -62,7 +62,7 @@ def main():
     def everything(phase):
         """Every setting away from its default, and each kind of thing that has a row or a fact of its own."""
         full = "full-" + phase
-        settings = ["--visibility-timeout", "4s", "--max-attempts", "5", "--dead-letter", "elsewhere", "--retry-delay", "6ms",
+        settings = ["--visibility-timeout", "4s", "--attempts-max", "5", "--dead-letter", "elsewhere", "--retry-delay", "6ms",
                     "--retry-delay-max", "7s", "--release-on-disconnect", "false", "--payload-max", "80000", "--messages-max",
                     "9000", "--bytes-max", "10000000", "--retention", "3650d", "--dedup-window", "7d", "--dedup-ids-max",
                     "13000", "--fairness-cost", "byte", "--weight", "a=14", "--weight", "b=15", "--throttle", "api=16.5/17"]
@@ -82,13 +82,13 @@ def main():
         baton("kv", "put", full, "brief", "soon gone", "--ttl", "3650d")
         baton("kv", "put", full, "lasting", "stays")
 
-    baton("queue", "create", "ready", "--max-attempts", "7", "--weight", "blue=3", "--throttle", "slow=5/10")
+    baton("queue", "create", "ready", "--attempts-max", "7", "--weight", "blue=3", "--throttle", "slow=5/10")
     baton("queue", "create", "later")
-    baton("queue", "create", "failing", "--max-attempts", "1")
+    baton("queue", "create", "failing", "--attempts-max", "1")
     baton("queue", "create", "held", "--visibility-timeout", "12h", "--release-on-disconnect", "false")
     baton("queue", "create", "graves", "--messages-max", "1")
     for number in range(4):
-        baton("queue", "create", f"sick-{number}", "--max-attempts", "1", "--dead-letter", "graves")
+        baton("queue", "create", f"sick-{number}", "--attempts-max", "1", "--dead-letter", "graves")
     baton("stream", "create", "orders", "--partitions", "3", "--segment-size", "16KiB")
     baton("kv", "bucket", "create", "settings")
     baton("kv", "bucket", "create", "gone")

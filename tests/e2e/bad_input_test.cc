@@ -74,7 +74,7 @@ TEST_F(BadInput, AnUnknownQueueIsNamed) {
           {{"queue", "send", "nowhere", "x", "--count", "20"}, kNotFound, words},
           {{"queue", "lease", "nowhere"}, kNotFound, words},
           {{"queue", "describe", "nowhere"}, kNotFound, words},
-          {{"queue", "update", "nowhere", "--max-attempts", "3"}, kNotFound, words},
+          {{"queue", "update", "nowhere", "--attempts-max", "3"}, kNotFound, words},
           {{"queue", "delete", "nowhere"}, kNotFound, words},
           {{"queue", "peek", "nowhere"}, kNotFound, words},
           {{"queue", "purge", "nowhere", "--yes"}, kNotFound, words},
@@ -94,7 +94,7 @@ TEST_F(BadInput, NamesHaveLimits) {
 }
 
 TEST_F(BadInput, AQueueThatExistsWithOtherSettings) {
-  expect({{{"queue", "create", "jobs", "--max-attempts", "3"}, kExists, {"jobs"}}});
+  expect({{{"queue", "create", "jobs", "--attempts-max", "3"}, kExists, {"jobs"}}});
 }
 
 TEST_F(BadInput, MessagesHaveLimits) {
@@ -139,7 +139,7 @@ TEST_F(BadInput, NegativeAndAbsurdNumbersAreRefused) {
           {{"queue", "create", "x", "--visibility-timeout", "13h"},
            kUsage,
            {"visibility_timeout", "12h"}},
-          {{"queue", "create", "x", "--max-attempts", "1000001"}, kUsage, {"1000000"}},
+          {{"queue", "create", "x", "--attempts-max", "1000001"}, kUsage, {"1000000"}},
           {{"queue", "create", "x", "--payload-max", "17MiB"}, kUsage, {"--payload-max", "16 MiB"}},
           {{"queue", "create", "x", "--dedup-window", "8d"}, kUsage, {"dedup_window", "7d"}},
           {{"queue", "create", "x", "--weight", "a=1001"}, kUsage, {"1000"}},

@@ -52,13 +52,13 @@ class Cli : public testing::Test {
 
 TEST_F(Cli, QueuesAreCreatedUpdatedListedDescribedAndDeleted) {
   const auto created =
-      run_json({"queue", "create", "jobs", "--visibility-timeout", "45s", "--max-attempts", "5",
+      run_json({"queue", "create", "jobs", "--visibility-timeout", "45s", "--attempts-max", "5",
                 "--dead-letter", "morgue", "--weight", "vip=10", "--throttle", "smtp=2.5/20"});
   ASSERT_EQ(created.size(), 1U);
   EXPECT_EQ(created[0].at("name"), "jobs");
   const Json& settings = created[0].at("settings");
   EXPECT_EQ(settings.at("visibility_timeout_ms"), 45'000);
-  EXPECT_EQ(settings.at("max_attempts"), 5);
+  EXPECT_EQ(settings.at("attempts_max"), 5);
   EXPECT_EQ(settings.at("dead_letter_queue"), "morgue");
   EXPECT_EQ(settings.at("weights").at("vip"), 10);
   EXPECT_EQ(settings.at("throttles").at("smtp").at("rate"), 2.5);
@@ -69,7 +69,7 @@ TEST_F(Cli, QueuesAreCreatedUpdatedListedDescribedAndDeleted) {
   const auto described = run_json({"queue", "describe", "jobs"});
   ASSERT_EQ(described.size(), 1U);
   EXPECT_EQ(described[0].at("settings").at("visibility_timeout_ms"), 60'000);
-  EXPECT_EQ(described[0].at("settings").at("max_attempts"), 5);
+  EXPECT_EQ(described[0].at("settings").at("attempts_max"), 5);
   EXPECT_FALSE(described[0].at("settings").at("weights").contains("vip"));
   EXPECT_EQ(described[0].at("stats").at("ready"), 0);
 
@@ -185,7 +185,7 @@ TEST_F(Cli, PeekAndCancelDoNotLease) {
 }
 
 TEST_F(Cli, DeadLettersAreSeenAndRedriven) {
-  run({"queue", "create", "jobs", "--max-attempts", "1"});
+  run({"queue", "create", "jobs", "--attempts-max", "1"});
   run({"queue", "send", "jobs", "bad", "worse"});
   run({"queue", "lease", "jobs", "--nack", "--max", "2", "--reason", "no such customer"});
   ASSERT_TRUE(eventually([&] { return broker_.depth("jobs.dlq") == 2; }));

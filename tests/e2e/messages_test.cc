@@ -66,7 +66,7 @@ TEST_F(Messages, WhatExistsAlreadyIsNotSaidToBeCreated) {
                 "stream events exists already, with these settings\n");
   expect_output({"kv", "bucket", "create", "settings"},
                 "bucket settings exists already, with these settings, at revision 1\n");
-  EXPECT_EQ(broker_->cli({"queue", "create", "orders", "--max-attempts", "3"}).exit_code, 4);
+  EXPECT_EQ(broker_->cli({"queue", "create", "orders", "--attempts-max", "3"}).exit_code, 4);
 }
 
 TEST_F(Messages, AGroupMustHaveAName) {

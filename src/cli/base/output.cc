@@ -278,7 +278,7 @@ namespace {
 
 // The settings that describe() words with care. It shows any other as its name and its value.
 const std::set<std::string> kDescribed{
-    "visibility_timeout_ms", "max_attempts", "dead_letter_queue", "retry_delay_ms",
+    "visibility_timeout_ms", "attempts_max", "dead_letter_queue", "retry_delay_ms",
     "retry_delay_max_ms",    "bytes_max",    "payload_bytes_max", "release_on_disconnect",
     "messages_max",          "retention_ms", "dedup_window_ms",   "dedup_ids_max",
     "fairness_cost"};
@@ -309,7 +309,7 @@ std::string describe(const client::QueueInfo& queue) {
     out += fmt::format("  {:<22}{}\n", name, value);
   };
   line("visibility timeout", duration_text(settings.visibility_timeout));
-  line("max attempts", limit_text(settings.attempts_max, format_count));
+  line("attempts max", limit_text(settings.attempts_max, format_count));
   line("dead-letter queue", dead_letter_text(queue));
   line("retry delay", fmt::format("{}, doubled up to {}", duration_text(settings.retry_delay),
                                   duration_text(settings.retry_delay_max)));

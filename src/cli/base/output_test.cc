@@ -80,7 +80,7 @@ TEST(QueueJson, LeavesOutWhatIsAbsent) {
   queue.settings.attempts_max = 3;
   queue.settings.throttles["smtp"] = {.rate = 1.5, .burst = 2};
   const Json json = to_json(queue);
-  EXPECT_EQ(json["settings"]["max_attempts"], 3);
+  EXPECT_EQ(json["settings"]["attempts_max"], 3);
   EXPECT_FALSE(json["settings"].contains("retention_ms"));
   EXPECT_EQ(json["settings"]["throttles"]["smtp"]["rate"], 1.5);
   EXPECT_EQ(json["stats"]["ready"], 0);

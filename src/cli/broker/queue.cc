@@ -89,7 +89,7 @@ void add_queue_settings(CLI::App& command, const std::shared_ptr<QueueSettingsFl
   SettingsAdder adder(command, flags);
   adder.add("--visibility-timeout", parse_duration, &S::visibility_timeout,
             "How long a lease lasts without being extended [30s].");
-  adder.add("--max-attempts", read_attempts, &S::attempts_max,
+  adder.add("--attempts-max", read_attempts, &S::attempts_max,
             "Failed attempts before a message is dead-lettered [16]; 0 = no limit.");
   adder.add("--dead-letter", read_text, &S::dead_letter_queue,
             "The dead-letter queue [QUEUE.dlq], created when first needed.");
@@ -254,7 +254,7 @@ void add_queue_commands(CLI::App& app, Action& action) {
       *queue,
       {.name = "create",
        .help = "Create a queue. A queue that exists with the same settings is left as it is.",
-       .example = "baton queue create jobs --visibility-timeout 1m --max-attempts 5 \\\n"
+       .example = "baton queue create jobs --visibility-timeout 1m --attempts-max 5 \\\n"
                   "    --weight vip=10"},
       created, run_create_queue, action);
   add_queue_name(*create, *created);

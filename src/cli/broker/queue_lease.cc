@@ -282,7 +282,7 @@ void add_lease_flags(CLI::App& command, LeaseFlags& flags) {
   command.add_option("--consumer", flags.consumer, "The consumer id [chosen by the broker].")
       ->type_name("ID");
   add_parsed(
-      command, "--max-in-flight", read_in_flight,
+      command, "--in-flight-max", read_in_flight,
       [&flags](std::uint64_t value) { flags.in_flight_max = static_cast<std::uint32_t>(value); },
       "The most messages held at once, 1 to 100000.");
 }

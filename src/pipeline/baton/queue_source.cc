@@ -424,7 +424,7 @@ Result<Findings> QueueSource::check() {
   if (const std::uint32_t attempts = settings.attempts_max.value_or(0); attempts != 0) {
     said.push_back(
         warning(fmt::format("queue {} dead-letters a message by itself after {} attempts, and "
-                            "broken connections count as such; set its max attempts to 0",
+                            "broken connections count as such; set its attempts_max to 0",
                             info->name, attempts)));
   }
   return said;

@@ -42,7 +42,6 @@ void fill(const NewMessage& message, v1::NewMessage& out) {
 // setting's name, but not of the field's.
 const google::protobuf::FieldDescriptor* field_named(std::string_view name) {
   if (name.ends_with("_ms")) name.remove_suffix(3);
-  if (name == "max_attempts") name = "attempts_max";
   const auto* const field = v1::QueueSettings::descriptor()->FindFieldByName(std::string(name));
   BATON_ASSERT(field != nullptr);
   return field;

@@ -57,7 +57,6 @@ TEST(QueueHandle, EveryFieldOfTheWireIsASetting) {
   for_each_setting(settings, [&](const char* name, const auto& /*value*/) {
     std::string field = name;
     if (field.ends_with("_ms")) field.resize(field.size() - 3);
-    if (field == "max_attempts") field = "attempts_max";
     EXPECT_NE(v1::QueueSettings::descriptor()->FindFieldByName(field), nullptr) << name;
     names.insert(field);
   });
