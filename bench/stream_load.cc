@@ -137,9 +137,9 @@ void read(const Options& options) {
   std::vector<std::thread> threads;
   for (std::uint32_t partition = 0; partition < info.partitions; ++partition) {
     threads.emplace_back([&, partition] {
-      auto reader =
-          client.stream(options.stream)
-              .read({.partition = partition, .records_max = options.count / info.partitions});
+      auto reader = client.stream(options.stream)
+                        .read({.partition = baton::PartitionNumber{partition},
+                               .records_max = options.count / info.partitions});
       while (auto batch = value_of(reader.next())) {
         records.fetch_add(batch->size(), std::memory_order_relaxed);
       }

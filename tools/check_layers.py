@@ -52,7 +52,7 @@ TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, the SDK's public headers, and those that all layers share.
 PROTO = re.compile(r"(baton/v1|etcd)/.*\.pb\.h$")
 PUBLIC = re.compile(r"baton/")
-PUBLIC_BASE = re.compile(r"baton/(errc\.def|result\.h)$")
+PUBLIC_BASE = re.compile(r"baton/(errc\.def|(result|strong|numbers)\.h)$")
 
 STANDARD = re.compile(r"[a-z_0-9]+$")
 POSIX = re.compile(

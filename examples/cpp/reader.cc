@@ -24,8 +24,8 @@ baton::Status read(const std::string& address, const std::string& stream, const 
   options.single_active = true;
   options.from = client::StartFrom::first();  // Where a group begins that has read nothing yet.
   options.on_active = [](const client::StreamPosition& position) {
-    std::printf("active on partition %u, epoch %lu\n", position.partition,
-                static_cast<unsigned long>(position.epoch));
+    std::printf("active on partition %u, epoch %lu\n", position.partition.value,
+                static_cast<unsigned long>(position.epoch.value));
   };
   auto broker = client::Broker::open({.address = address});
   if (!broker) return broker.error();
@@ -37,7 +37,7 @@ baton::Status read(const std::string& address, const std::string& stream, const 
       }
       // The epoch grows with each change of the seat. Whatever is written for a record should be
       // refused when it comes with an epoch smaller than one seen before.
-      std::printf("record %ld: %s\n", static_cast<long>(record.offset),
+      std::printf("record %ld: %s\n", static_cast<long>(record.offset.value),
                   record.value.value_or("").c_str());
       ++seen;
     }

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 /// is a Worker to answer to: they leave a note here.
 class Ended {
  public:
-  void add(std::uint32_t partition, std::uint64_t epoch) {
+  void add(baton::PartitionNumber partition, baton::Epoch epoch) {
     const std::scoped_lock lock(mutex_);
     ended_.emplace_back(partition, epoch);
   }
@@ -37,23 +37,25 @@ class Ended {
 
  private:
   std::mutex mutex_;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> ended_;
+  std::vector<std::pair<baton::PartitionNumber, baton::Epoch>> ended_;
 };
 
 baton::Status work(const client::WorkerOptions& options) {
   Ended ended;
   client::WorkerCallbacks callbacks;
-  callbacks.acquired = [](std::uint32_t partition, std::uint64_t epoch) {
+  callbacks.acquired = [](baton::PartitionNumber partition, baton::Epoch epoch) {
     // Here the work on the partition begins. Before each effect it asks worker.may_act().
-    std::printf("acquired partition %u, epoch %lu\n", partition, static_cast<unsigned long>(epoch));
+    std::printf("acquired partition %u, epoch %lu\n", partition.value,
+                static_cast<unsigned long>(epoch.value));
   };
-  callbacks.revoking = [&](std::uint32_t partition, std::uint64_t epoch,
+  callbacks.revoking = [&](baton::PartitionNumber partition, baton::Epoch epoch,
                            std::chrono::milliseconds /*time_left*/) {
-    std::printf("gave up partition %u\n", partition);
+    std::printf("gave up partition %u\n", partition.value);
     ended.add(partition, epoch);
   };
-  callbacks.lost = [&](std::uint32_t partition, std::uint64_t epoch, const std::string& why) {
-    std::printf("lost partition %u: %s\n", partition, why.c_str());
+  callbacks.lost = [&](baton::PartitionNumber partition, baton::Epoch epoch,
+                       const std::string& why) {
+    std::printf("lost partition %u: %s\n", partition.value, why.c_str());
     ended.add(partition, epoch);
   };
 

@@ -8,6 +8,7 @@
 #include <baton/kv.h>               // IWYU pragma: export
 #include <baton/lease_stream.h>     // IWYU pragma: export
 #include <baton/message.h>          // IWYU pragma: export
+#include <baton/numbers.h>          // IWYU pragma: export
 #include <baton/producer.h>         // IWYU pragma: export
 #include <baton/queue.h>            // IWYU pragma: export
 #include <baton/queue_handle.h>     // IWYU pragma: export

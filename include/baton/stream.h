@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <baton/message.h>
+#include <baton/numbers.h>
 #include <baton/result.h>
 
 namespace baton::client {
@@ -28,14 +29,14 @@ struct StreamSettings {
 /// How far one group has come in one partition.
 struct PartitionGroup {
   std::string group{};
-  std::optional<std::int64_t> offset{};  // The next to read; absent when none was stored.
-  std::uint64_t lag = 0;                 // Records from there (or from the first one) to the end.
+  std::optional<Offset> offset{};  // The next to read; absent when none was stored.
+  std::uint64_t lag = 0;           // Records from there (or from the first one) to the end.
 };
 
 struct PartitionInfo {
-  std::uint32_t partition = 0;
-  std::int64_t first_offset = 0;
-  std::int64_t next_offset = 0;  // Offset of the next record to be appended.
+  PartitionNumber partition{};
+  Offset first_offset{};
+  Offset next_offset{};  // Offset of the next record to be appended.
   std::uint64_t bytes = 0;
   std::uint32_t segments = 0;
   std::string read_only{};  // Why nothing can be appended; empty when all is well.
@@ -68,14 +69,14 @@ struct NewRecord {
   std::vector<RecordHeader> headers{};
   std::optional<RecordTime> timestamp{};  // [now]
   /// Absent: chosen by the key's murmur2 hash, as Kafka does; without a key, any partition.
-  std::optional<std::uint32_t> partition{};
+  std::optional<PartitionNumber> partition{};
 };
 
 /// What became of one NewRecord.
 struct AppendResult {
-  std::uint32_t partition = 0;
-  std::int64_t offset = -1;  // -1 when refused, or for a duplicate too old to be remembered.
-  bool duplicate = false;    // The record was stored before: nothing was stored now.
+  PartitionNumber partition{};
+  Offset offset = kNoOffset;  // Stays so when refused, or a duplicate too old to be remembered.
+  bool duplicate = false;     // The record was stored before: nothing was stored now.
   std::optional<Error> error{};
 
   [[nodiscard]] bool ok() const { return !error.has_value(); }
@@ -83,8 +84,8 @@ struct AppendResult {
 
 /// A record as it is read.
 struct Record {
-  std::uint32_t partition = 0;
-  std::int64_t offset = 0;
+  PartitionNumber partition{};
+  Offset offset{};
   RecordTime timestamp{};
   std::optional<std::string> key{};
   std::optional<std::string> value{};
@@ -97,15 +98,15 @@ struct Record {
 struct StartFrom {
   enum class Kind : std::uint8_t { first, last, next, offset, time };
   Kind kind = Kind::first;
-  std::int64_t offset = 0;  // For Kind::offset.
-  RecordTime time{};        // For Kind::time.
+  Offset offset{};    // For Kind::offset.
+  RecordTime time{};  // For Kind::time.
 
   static StartFrom first() { return {}; }
   /// At the last record.
   static StartFrom last() { return {.kind = Kind::last}; }
   /// After the last record.
   static StartFrom next() { return {.kind = Kind::next}; }
-  static StartFrom at(std::int64_t offset) { return {.kind = Kind::offset, .offset = offset}; }
+  static StartFrom at(Offset offset) { return {.kind = Kind::offset, .offset = offset}; }
   /// At the first record that is not older than `time`.
   static StartFrom at_time(RecordTime time) { return {.kind = Kind::time, .time = time}; }
 
@@ -123,7 +124,7 @@ enum class OnGap : std::uint8_t {
 
 /// A group's position in one partition.
 struct StoredOffset {
-  std::optional<std::int64_t> offset{};  // The next to read; absent when none was stored.
+  std::optional<Offset> offset{};  // The next to read; absent when none was stored.
   std::uint64_t generation = 0;
 };
 
@@ -153,11 +154,11 @@ struct GroupMember {
 /// The seat of a group in one partition: who has it, who waits, how far the group has come.
 struct GroupInfo {
   std::string stream{};
-  std::uint32_t partition = 0;
+  PartitionNumber partition{};
   std::string group{};
   bool single_active = false;
   std::uint64_t generation = 0;
-  std::optional<std::int64_t> offset{};
+  std::optional<Offset> offset{};
   std::uint64_t lag = 0;
   std::vector<GroupMember> members{};
   std::string reason{};  // Of the last change of the seat.

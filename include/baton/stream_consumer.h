@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <baton/connection.h>
+#include <baton/numbers.h>
 #include <baton/result.h>
 #include <baton/stream.h>
 
@@ -17,24 +18,24 @@ namespace baton::client {
 
 /// A position in a partition, and the epoch of the seat under which it was reached.
 struct StreamPosition {
-  std::uint32_t partition = 0;
-  std::uint64_t epoch = 0;   // 0 when not single-active.
-  std::int64_t offset = -1;  // The next offset to read.
+  PartitionNumber partition{};
+  Epoch epoch{};              // 0 when not single-active.
+  Offset offset = kNoOffset;  // The next offset to read.
 
   bool operator==(const StreamPosition&) const = default;
 };
 
 /// What a handler gets: records of one partition, one after the other, at least one.
 struct RecordBatch {
-  std::uint32_t partition = 0;
+  PartitionNumber partition{};
   /// The fencing token of a single-active consumer: grows with every change of the seat. Pass it to
   /// the system that the handler writes to, and let that system refuse smaller ones.
-  std::uint64_t epoch = 0;
+  Epoch epoch{};
   std::vector<Record> records{};
   /// The offset after the last record. A handler that wants no more sets it to the first record it
   /// did not handle: the group continues there, and this consumer is done with the partition.
-  std::int64_t next_offset = 0;
-  std::int64_t end_offset = 0;  // Of the partition, when the broker sent this: gives the lag.
+  Offset next_offset{};
+  Offset end_offset{};  // Of the partition, when the broker sent this: gives the lag.
 
   /// The position after this batch, for StreamConsumer::store_offset().
   [[nodiscard]] StreamPosition position() const {
@@ -51,7 +52,7 @@ struct OffsetStoring {
 };
 
 struct StreamConsumerOptions {
-  std::vector<std::uint32_t> partitions{};  // [all]
+  std::vector<PartitionNumber> partitions{};  // [all]
   /// The group whose offsets are stored. May be empty (nothing is stored) if not single-active.
   std::string group{};
   /// On: of all consumers of the group, one at a time gets the records of a partition.
@@ -75,18 +76,18 @@ struct StreamConsumerOptions {
   // Single-active only; may be empty. They run on the handlers' threads, in order with the handlers
   // of their partition.
 
-  /// This consumer has the seat. `position` tells partition, epoch, and where delivery begins (-1
-  /// with ask_offset).
+  /// This consumer has the seat. `position` tells partition, epoch, and where delivery begins
+  /// (kNoOffset with ask_offset).
   std::function<void(const StreamPosition& position)> on_active{};
   /// The seat is to be given up, or is lost already. The last handler has returned; offsets may
   /// still be stored.
-  std::function<void(std::uint32_t partition)> on_step_down{};
+  std::function<void(PartitionNumber partition)> on_step_down{};
   /// The seat is about to be lost, or is lost (also because the lease of the connection has ended):
   /// a handler of this partition that waits for something should return. Called at once, on a
   /// thread of the SDK, which must not be blocked.
-  std::function<void(std::uint32_t partition)> on_losing{};
+  std::function<void(PartitionNumber partition)> on_losing{};
   /// If set, called for the offset to begin at, instead of using the stored one.
-  std::function<std::int64_t(const StreamPosition& position)> ask_offset{};
+  std::function<Offset(const StreamPosition& position)> ask_offset{};
 
   /// Called on a thread of the SDK, which must not be blocked; may be empty. Reports connections
   /// that break, and offsets that could not be stored.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <baton/connection.h>
+#include <baton/numbers.h>
 #include <baton/result.h>
 #include <baton/stream.h>
 #include <baton/stream_consumer.h>
@@ -19,7 +20,7 @@ namespace baton::client {
 
 /// Which part of one partition to read.
 struct ReadOptions {
-  std::uint32_t partition = 0;
+  PartitionNumber partition{};
   StartFrom from{};
   std::uint64_t records_max = 0;  // 0 = no limit.
   bool follow = false;            // At the end, wait for further records.
@@ -37,8 +38,8 @@ class StreamReader {
   Result<std::optional<std::vector<Record>>> next();
   /// Ends a next() that waits, and every later one.
   void close();
-  /// The offset to continue from; -1 until something was read.
-  [[nodiscard]] std::int64_t position() const;
+  /// The offset to continue from; kNoOffset until something was read.
+  [[nodiscard]] Offset position() const;
 
   StreamReader(StreamReader&&) noexcept;
   StreamReader& operator=(StreamReader&&) noexcept;
@@ -58,13 +59,13 @@ class StreamReader {
 /// Where to move a group.
 struct SetOffsetOptions {
   StartFrom to = StartFrom::first();
-  std::vector<std::uint32_t> partitions{};  // [all]
+  std::vector<PartitionNumber> partitions{};  // [all]
   bool dry_run = false;
 };
 struct GroupOffsetChange {
-  std::uint32_t partition = 0;
-  std::optional<std::int64_t> before{};  // Absent: no offset was stored.
-  std::int64_t after = 0;
+  PartitionNumber partition{};
+  std::optional<Offset> before{};  // Absent: no offset was stored.
+  Offset after{};
 };
 
 /// A group of a stream's consumers, by its name: made by Stream::group().
@@ -81,9 +82,9 @@ class Group {
   /// Forgets the group, which must have no consumers, and its offsets.
   Status drop() const;
 
-  Result<StoredOffset> offset(std::uint32_t partition) const;
+  Result<StoredOffset> offset(PartitionNumber partition) const;
   /// For groups without consumers and for groups that are not single-active.
-  Status store_offset(std::uint32_t partition, std::int64_t offset) const;
+  Status store_offset(PartitionNumber partition, Offset offset) const;
   /// Moves the offsets of a group that has no consumers, in all partitions or in those named: to
   /// the first record, after the last one (next), to an offset, or to the first record that is not
   /// older than a time. Changes all of them, or none. A dry run checks and changes nothing.
@@ -151,8 +152,7 @@ class Stream {
   static Result<std::vector<GroupInfo>> list_groups(const ConnectionPointer& connection,
                                                     std::string_view stream);
   /// The offset that `to` names in one partition.
-  [[nodiscard]] Result<std::int64_t> place_in(const PartitionInfo& partition,
-                                              const StartFrom& to) const;
+  [[nodiscard]] Result<Offset> place_in(const PartitionInfo& partition, const StartFrom& to) const;
 
   ConnectionPointer connection_;
   std::string name_;

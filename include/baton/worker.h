@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <baton/numbers.h>
 #include <baton/result.h>
 #include <baton/security.h>
 
@@ -57,13 +58,12 @@ struct WorkerOptions {
 /// to call stopped() leaves that to a thread that has the Worker.
 struct WorkerCallbacks {
   /// Begin work on this partition. Everything written on its behalf carries the epoch.
-  std::function<void(std::uint32_t partition, std::uint64_t epoch)> acquired;
+  std::function<void(PartitionNumber partition, Epoch epoch)> acquired;
   /// Finish the work in progress, take nothing new, and call stopped() before the deadline.
-  std::function<void(std::uint32_t partition, std::uint64_t epoch,
-                     std::chrono::milliseconds time_left)>
+  std::function<void(PartitionNumber partition, Epoch epoch, std::chrono::milliseconds time_left)>
       revoking;
   /// Stop at once, and call stopped(): another worker may hold the partition by now.
-  std::function<void(std::uint32_t partition, std::uint64_t epoch, const std::string& why)> lost;
+  std::function<void(PartitionNumber partition, Epoch epoch, const std::string& why)> lost;
   /// The partitions held may be worked on until this time (nanoseconds of CLOCK_BOOTTIME).
   std::function<void(std::chrono::nanoseconds deadline)> renewed;
   /// A line for the log.
@@ -94,9 +94,9 @@ class Worker {
   /// Says that the work on a partition that was acquired with `epoch` has ended: after revoking()
   /// or lost(), or by itself (it is then acquired again). Call it once for each acquired(); an
   /// epoch that has passed changes nothing.
-  void stopped(std::uint32_t partition, std::uint64_t epoch);
+  void stopped(PartitionNumber partition, Epoch epoch);
   /// Ask before each effect on the world: may it happen now, under this epoch?
-  [[nodiscard]] bool may_act(std::uint32_t partition, std::uint64_t epoch) const;
+  [[nodiscard]] bool may_act(PartitionNumber partition, Epoch epoch) const;
 
   /// Revokes everything, hands it over once stopped, and ends. `for_good`: even a static id gives
   /// its partitions away. Waits for the end; the error says what was left undone. In a callback it

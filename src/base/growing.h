@@ -7,9 +7,10 @@
 #include <utility>
 #include <variant>
 
+#include <baton/strong.h>
+
 #include "base/bytes.h"
 #include "base/result.h"
-#include "base/strong.h"
 #include "base/tagged.h"
 
 /// Stored bytes that can grow. Facts, rows and settings begin with what they have always had, in

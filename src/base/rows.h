@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/strong.h"
+#include <baton/strong.h>
 
 namespace baton {
 

@@ -1,7 +1,6 @@
-#include "base/strong.h"
-
 #include <unordered_set>
 
+#include <baton/strong.h>
 #include <gtest/gtest.h>
 
 namespace baton {

@@ -49,13 +49,13 @@ baton::Status produce_records(const client::Broker& broker) {
 
 baton::Status read_records(const client::Broker& broker) {
   client::StreamReader reader =
-      broker.stream("events").read({.partition = 0, .from = client::StartFrom::at(1)});
+      broker.stream("events").read({.from = client::StartFrom::at(baton::Offset{1})});
   while (true) {
     auto records = reader.next();  // reader.close() ends it from another thread.
     if (!records) return records.error();
     if (!*records) return {};  // The end.
     for (const client::Record& record : **records) {
-      std::printf("%ld %s\n", static_cast<long>(record.offset), record.value->c_str());
+      std::printf("%ld %s\n", static_cast<long>(record.offset.value), record.value->c_str());
     }
   }
 }
@@ -67,13 +67,13 @@ baton::Status consume_records(const client::Broker& broker, const std::atomic<bo
   options.from = client::StartFrom::first();
   options.owner = "worker-1";
   options.on_active = [](const client::StreamPosition& position) {
-    std::printf("partition %u is ours, epoch %lu\n", position.partition,
-                static_cast<unsigned long>(position.epoch));
+    std::printf("partition %u is ours, epoch %lu\n", position.partition.value,
+                static_cast<unsigned long>(position.epoch.value));
   };
   auto consumer = broker.stream("events").consumer(options, [](const client::RecordBatch& batch) {
     for (const client::Record& record : batch.records) {
       // batch.epoch is the fencing token for the system that this writes to.
-      std::printf("%u@%ld\n", record.partition, static_cast<long>(record.offset));
+      std::printf("%u@%ld\n", record.partition.value, static_cast<long>(record.offset.value));
     }
   });
   if (!consumer) return consumer.error();

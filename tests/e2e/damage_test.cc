@@ -148,7 +148,7 @@ TEST_F(Damage, AfterACleanStopNoConfirmedRecordIsCut) {
   EXPECT_NE(partition().read_only.find(last), std::string::npos) << partition().read_only;
   EXPECT_NE(broker_.log().find("event=partition_read_only"), std::string::npos);
   EXPECT_EQ(fs::file_size(last), size);
-  EXPECT_EQ(partition().next_offset, 40);
+  EXPECT_EQ(partition().next_offset, Offset{40});
   EXPECT_EQ(read(v1::RECORD_FORMAT_RECORDS).values.size(), 25U);
 }
 

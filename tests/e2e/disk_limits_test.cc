@@ -183,7 +183,7 @@ TEST(OpenFiles, WithoutDescriptorsAppendsAreRefusedAndTheBrokerLives) {
   ASSERT_TRUE(broker.start()) << broker.log();
   const auto stream = client::Broker::open(broker.connection())->stream("orders").describe();
   ASSERT_TRUE(stream.has_value()) << to_string(stream.error());
-  EXPECT_EQ(stream->details.at(0).next_offset, confirmed);
+  EXPECT_EQ(stream->details.at(0).next_offset.value, confirmed);
   EXPECT_EQ(stream->details.at(0).read_only, "");
   EXPECT_EQ(broker.depth("jobs"), messages + 1);
 }

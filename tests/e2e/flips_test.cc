@@ -159,7 +159,7 @@ bool Flips::read_records() {
     if (!read.has_value()) return false;
     if (!read->has_value()) break;
     for (const client::Record& record : **read) {
-      EXPECT_EQ(record.offset, next);
+      EXPECT_EQ(record.offset.value, next);
       EXPECT_EQ(record.value, text("record", next));
       ++next;
     }

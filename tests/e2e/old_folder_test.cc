@@ -42,7 +42,7 @@ class OldFolder : public testing::TestWithParam<const char*> {
   [[nodiscard]] std::vector<std::string> values(std::uint32_t partition) const {
     std::vector<std::string> all;
     auto client = client::Broker::open(broker_.connection());
-    auto reader = client->stream("orders").read({.partition = partition});
+    auto reader = client->stream("orders").read({.partition = PartitionNumber{partition}});
     while (true) {
       auto read = reader.next();
       EXPECT_TRUE(read.has_value()) << to_string(read.error());
@@ -113,12 +113,12 @@ void OldFolder::expect_streams() {
   for (const auto& partition : stream->details) EXPECT_EQ(partition.read_only, "");
   const auto offset = [&](std::size_t partition, std::string_view group) {
     for (const auto& each : stream->details[partition].groups) {
-      if (each.group == group) return each.offset.value_or(-1);
+      if (each.group == group) return each.offset.value_or(kNoOffset);
     }
-    return std::int64_t{-1};
+    return kNoOffset;
   };
-  EXPECT_EQ(offset(0, "billing"), 140);
-  EXPECT_EQ(offset(1, "audit"), 100);
+  EXPECT_EQ(offset(0, "billing"), Offset{140});
+  EXPECT_EQ(offset(1, "audit"), Offset{100});
 }
 
 void OldFolder::expect_keys() {
@@ -172,9 +172,10 @@ void OldFolder::expect_full_stream(const std::string& name) const {
   EXPECT_EQ(stream->settings.fsync, "interval:200");
   EXPECT_EQ(stream->settings.batch_bytes_max, 100U * 1024U);
   ASSERT_EQ(stream->details.size(), 2U);
-  EXPECT_EQ(stream->details[1].next_offset, 1);
+  EXPECT_EQ(stream->details[1].next_offset, Offset{1});
   ASSERT_EQ(stream->details[1].groups.size(), 2U);
-  for (const auto& group : stream->details[1].groups) EXPECT_EQ(group.offset, 1) << group.group;
+  for (const auto& group : stream->details[1].groups)
+    EXPECT_EQ(group.offset, Offset{1}) << group.group;
   const auto strict = broker_.cli({"group", "describe", name, "strict", "--json"});
   EXPECT_NE(strict.out.find("strict"), std::string::npos) << strict.out << strict.err;
 }

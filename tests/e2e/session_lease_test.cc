@@ -49,7 +49,7 @@ int run_consumer(std::span<char*> arguments) {
   options.from = client::StartFrom::first();
   options.credit_batches = 4;
   if (std::string_view(arguments[4]) == "strict") options.handover = client::Handover::strict;
-  options.on_losing = [](std::uint32_t) {
+  options.on_losing = [](PartitionNumber) {
     std::cout << "losing " << boot_time().count() << std::endl;
   };
   options.on_error = [](const Error& error) {
@@ -66,7 +66,7 @@ int run_consumer(std::span<char*> arguments) {
       // asked.
       if (checks && !self.load()->lease().is_valid) return;
       const std::string line =
-          fmt::format("{} {} {} {}\n", name, batch.epoch, record.offset, began.count());
+          fmt::format("{} {} {} {}\n", name, batch.epoch.value, record.offset.value, began.count());
       if (::write(file, line.data(), line.size()) < 0) std::abort();
     }
   });

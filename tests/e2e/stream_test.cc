@@ -51,7 +51,7 @@ class StreamTest : public testing::Test {
   /// All records of a partition.
   [[nodiscard]] std::vector<client::Record> records(std::uint32_t partition) const {
     std::vector<client::Record> all;
-    auto reader = client().stream("orders").read({.partition = partition});
+    auto reader = client().stream("orders").read({.partition = PartitionNumber{partition}});
     while (true) {
       auto read = reader.next();
       EXPECT_TRUE(read.has_value()) << to_string(read.error());
@@ -134,7 +134,7 @@ TEST_F(StreamTest, KilledUnderFourProducersNothingIsLostDoubledOrOutOfOrder) {
   for (std::uint32_t partition = 0; partition < 3; ++partition) {
     std::int64_t offset = 0;
     for (const client::Record& record : records(partition)) {
-      ASSERT_EQ(record.offset, offset++) << "a gap in partition " << partition;
+      ASSERT_EQ(record.offset.value, offset++) << "a gap in partition " << partition;
       by_key[*record.key].push_back(std::stoull(*record.value));
       ++found;
     }
@@ -164,19 +164,19 @@ class Member {
     options.concurrency = 3;
     options.on_active = [this](const client::StreamPosition& position) {
       const std::scoped_lock lock(mutex_);
-      active_.insert(position.partition);
-      updates_.push_back(fmt::format("up {}", position.partition));
+      active_.insert(position.partition.value);
+      updates_.push_back(fmt::format("up {}", position.partition.value));
     };
-    options.on_step_down = [this](std::uint32_t partition) {
+    options.on_step_down = [this](PartitionNumber partition) {
       const std::scoped_lock lock(mutex_);
-      active_.erase(partition);
-      updates_.push_back(fmt::format("down {}", partition));
+      active_.erase(partition.value);
+      updates_.push_back(fmt::format("down {}", partition.value));
     };
     const auto orders = client::Broker::open(broker.connection())->stream("orders");
     auto made = orders.consumer(options, [this](client::RecordBatch& batch) {
       const std::scoped_lock lock(mutex_);
       for (const client::Record& record : batch.records) {
-        seen_[batch.partition].push_back({batch.epoch, record.offset});
+        seen_[batch.partition.value].push_back({batch.epoch.value, record.offset.value});
       }
     });
     EXPECT_TRUE(made.has_value()) << to_string(made.error());
@@ -320,13 +320,14 @@ TEST_F(StreamTest, ARestartKeepsOffsetsAndGenerationsAndSeatsFillAtOnce) {
     Member member(broker_, "before");
     ASSERT_TRUE(eventually([&] { return member.seen()[0].size() == 10; }));
     member.leave();
-    generation = streams.stream("orders").group("billing").offset(0)->generation;
-    EXPECT_EQ(streams.stream("orders").group("billing").offset(0)->offset, 10);
+    generation = streams.stream("orders").group("billing").offset(PartitionNumber{0})->generation;
+    EXPECT_EQ(streams.stream("orders").group("billing").offset(PartitionNumber{0})->offset,
+              Offset{10});
   }
   broker_.kill();
   ASSERT_TRUE(broker_.start()) << broker_.log();
   auto again = client();
-  EXPECT_EQ(again.stream("orders").group("billing").offset(0)->offset, 10);
+  EXPECT_EQ(again.stream("orders").group("billing").offset(PartitionNumber{0})->offset, Offset{10});
   ASSERT_TRUE(again.stream("orders").append(ten).has_value());
   Member member(broker_, "after");
   ASSERT_TRUE(eventually([&] { return member.seen()[0].size() == 10; }));
@@ -339,12 +340,16 @@ TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
   create(2);
   auto streams = client();
   for (const std::uint32_t partition : {0U, 1U}) {
-    const std::vector<client::NewRecord> five(5, {.value = "x", .partition = partition});
+    const std::vector<client::NewRecord> five(
+        5, {.value = "x", .partition = PartitionNumber{partition}});
     ASSERT_TRUE(streams.stream("orders").append(five).has_value());
   }
-  ASSERT_TRUE(streams.stream("orders").group("billing").store_offset(0, 4).has_value());
+  ASSERT_TRUE(streams.stream("orders")
+                  .group("billing")
+                  .store_offset(PartitionNumber{0}, Offset{4})
+                  .has_value());
   const auto at = [&](std::uint32_t partition) {
-    return client().stream("orders").group("billing").offset(partition)->offset;
+    return client().stream("orders").group("billing").offset(PartitionNumber{partition})->offset;
   };
   const auto set = [&](std::vector<std::string> more) {
     std::vector<std::string> command{"group", "offset", "set", "orders", "billing"};
@@ -359,29 +364,29 @@ TEST_F(StreamTest, AGroupIsMovedWhenNobodyReadsAndStaysWhereItWasPut) {
                            "PARTITION  BEFORE  AFTER\n"))
       << seen.out;
   EXPECT_NE(seen.out.find("none"), std::string::npos) << seen.out;
-  EXPECT_EQ(at(0), 4);
+  EXPECT_EQ(at(0), Offset{4});
   const auto moved = nlohmann::json::parse(set({"--to", "next", "--partition", "1", "--json"}).out);
   EXPECT_EQ(moved.at("partitions").at(0).at("after"), 5);
   EXPECT_FALSE(moved.at("partitions").at(0).contains("before"));
   EXPECT_EQ(set({"--to", "2"}).exit_code, 0);
   EXPECT_EQ(set({"--to", "1970-01-01T00:00:00Z", "--partition", "0"}).exit_code, 0);
-  EXPECT_EQ(at(0), 0);
-  EXPECT_EQ(at(1), 2);
+  EXPECT_EQ(at(0), Offset{0});
+  EXPECT_EQ(at(1), Offset{2});
   // All or none: the second partition has no such offset, and the first stays.
   ASSERT_TRUE(streams.stream("orders").append(
-      std::vector<client::NewRecord>{{.value = "x", .partition = 0}}));
+      std::vector<client::NewRecord>{{.value = "x", .partition = PartitionNumber{0}}}));
   const auto far = set({"--to", "6"});
   EXPECT_NE(far.err.find("offset is 6; partition 1 of stream 'orders' has 0 to 5"),
             std::string::npos)
       << far.err;
-  EXPECT_EQ(at(0), 0);
+  EXPECT_EQ(at(0), Offset{0});
   EXPECT_NE(set({"--to", "first", "--partition", "7"}).err.find("it has 0 to 1"),
             std::string::npos);
 
   broker_.kill();
   ASSERT_TRUE(broker_.start()) << broker_.log();
-  EXPECT_EQ(at(0), 0);
-  EXPECT_EQ(at(1), 2);
+  EXPECT_EQ(at(0), Offset{0});
+  EXPECT_EQ(at(1), Offset{2});
   Member member(broker_, "reader");
   ASSERT_TRUE(eventually([&] { return member.seen()[1].size() == 3; }));
   EXPECT_EQ(member.seen()[1].front().offset, 2);
@@ -415,7 +420,7 @@ TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(unknown->front().error->name(), "stream_not_found");
   const auto far = streams.stream("orders").append(
-      std::vector<client::NewRecord>{{.value = "x", .partition = 9}});
+      std::vector<client::NewRecord>{{.value = "x", .partition = PartitionNumber{9}}});
   ASSERT_TRUE(far.has_value());
   EXPECT_EQ(far->front().error->name(), "partition_not_found");
   const auto future = streams.stream("orders").append(std::vector<client::NewRecord>{
@@ -423,12 +428,12 @@ TEST_F(StreamTest, BadInputIsRefusedByNameAndLeavesThePartitionSound) {
   ASSERT_TRUE(future.has_value());
   EXPECT_NE(future->front().error->text.find("timestamp"), std::string::npos)
       << future->front().error->text;
-  auto beyond =
-      streams.stream("orders").read({.partition = 0, .from = client::StartFrom::at(1'000'000)});
+  auto beyond = streams.stream("orders").read({.from = client::StartFrom::at(Offset{1'000'000})});
   const auto read = beyond.next();
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().name(), "offset_out_of_range");
-  const auto ahead = streams.stream("orders").group("billing").store_offset(0, 1'000'000);
+  const auto ahead =
+      streams.stream("orders").group("billing").store_offset(PartitionNumber{0}, Offset{1'000'000});
   ASSERT_FALSE(ahead.has_value());
   EXPECT_EQ(ahead.error().name(), "offset_out_of_range");
 

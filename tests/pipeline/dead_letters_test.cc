@@ -202,7 +202,7 @@ TEST_F(DeadLetters, OfTwoPipelinesInOneQueueAreToldApart) {
   const auto redriven = ask({"redrive", "orders", "--json"});
   EXPECT_NE(redriven.out.find("\"redriven\":2"), std::string::npos) << redriven.out << redriven.err;
   EXPECT_EQ(broker_.depth("orders.dlq"), 2U);
-  EXPECT_EQ(streams->stream("payments").describe()->details[0].next_offset, 0);
+  EXPECT_EQ(streams->stream("payments").describe()->details[0].next_offset, Offset{0});
 
   // One dead letter of a source that the pipeline had before: the right source is ambiguous.
   write("orders", "baton-stream:orders");
@@ -230,7 +230,8 @@ TEST_F(DeadLetters, GoBackMoreSlowlyThanTheirLeasesLast) {
   for (const auto& message : *left) EXPECT_EQ(message.attempts, 0U);
   auto streams = client::Broker::open(broker_.connection());
   std::int64_t records = 0;
-  for (const auto& one : streams->stream("orders").describe()->details) records += one.next_offset;
+  for (const auto& one : streams->stream("orders").describe()->details)
+    records += one.next_offset.value;
   EXPECT_EQ(records, 30);
 }
 

@@ -58,7 +58,7 @@ void produce(const e2e::BrokerProcess& broker, const std::string& stream, std::u
     record.value = std::move(order.bytes);
     Inventory::Entry entry{.order_uid = std::move(order.order_uid), .fate = order.fate};
     producer->send(std::move(record), [&inventory, entry](const client::AppendResult& result) {
-      if (result.ok()) inventory.add({result.partition, result.offset}, entry);
+      if (result.ok()) inventory.add({result.partition.value, result.offset.value}, entry);
     });
   }
   const auto flushed = producer->flush(e2e::seconds{60});
@@ -171,8 +171,8 @@ std::map<std::uint32_t, std::int64_t> stored_offsets(const e2e::BrokerProcess& b
   const auto info = client->stream(stream).describe();
   EXPECT_TRUE(info.has_value());
   for (std::uint32_t partition = 0; partition < info->partitions; ++partition) {
-    const auto stored = client->stream(stream).group(group).offset(partition);
-    if (stored.has_value() && stored->offset.has_value()) result[partition] = *stored->offset;
+    const auto stored = client->stream(stream).group(group).offset(PartitionNumber{partition});
+    if (stored.has_value() && stored->offset.has_value()) result[partition] = stored->offset->value;
   }
   return result;
 }

@@ -20,8 +20,8 @@ class Member {
  public:
   struct Line {
     std::string word;
-    std::uint32_t partition = 0;
-    std::uint64_t epoch = 0;
+    PartitionNumber partition{};
+    Epoch epoch{};
     bool could_act = false;  // During the callback.
     bool operator==(const Line&) const = default;
   };
@@ -35,13 +35,13 @@ class Member {
     options.partitions = 2;
     options.timing = client::worker_timing("fast", store).value();
     client::WorkerCallbacks calls;
-    calls.acquired = [this](std::uint32_t partition, std::uint64_t epoch) {
+    calls.acquired = [this](PartitionNumber partition, Epoch epoch) {
       write("acquired", partition, epoch);
     };
-    calls.revoking = [this](std::uint32_t partition, std::uint64_t epoch, auto) {
+    calls.revoking = [this](PartitionNumber partition, Epoch epoch, auto) {
       write("revoking", partition, epoch);
     };
-    calls.lost = [this](std::uint32_t partition, std::uint64_t epoch, const std::string&) {
+    calls.lost = [this](PartitionNumber partition, Epoch epoch, const std::string&) {
       write("lost", partition, epoch);
     };
     calls.renewed = [this, on_renewed](auto) {
@@ -55,7 +55,7 @@ class Member {
 
   client::Worker& worker() { return *ready_.get(); }
   /// All callbacks about a partition so far, in order.
-  [[nodiscard]] std::vector<Line> told(std::uint32_t partition) const {
+  [[nodiscard]] std::vector<Line> told(PartitionNumber partition) const {
     const std::scoped_lock lock(mutex_);
     std::vector<Line> found;
     std::ranges::copy_if(lines_, std::back_inserter(found),
@@ -63,18 +63,18 @@ class Member {
     return found;
   }
   /// Waits until the last callback of a partition is this one; returns the epoch.
-  std::uint64_t wait_for(const std::string& word, std::uint32_t partition, std::size_t lines) {
+  Epoch wait_for(const std::string& word, PartitionNumber partition, std::size_t lines) {
     EXPECT_TRUE(eventually([&] {
       const auto all = told(partition);
       return all.size() >= lines && all.back().word == word;
     })) << word
-        << " " << partition;
+        << " " << partition.value;
     const auto all = told(partition);
-    return all.empty() ? 0 : all.back().epoch;
+    return all.empty() ? Epoch{} : all.back().epoch;
   }
 
  private:
-  void write(const std::string& word, std::uint32_t partition, std::uint64_t epoch) {
+  void write(const std::string& word, PartitionNumber partition, Epoch epoch) {
     const bool could_act = worker().may_act(partition, epoch);
     const std::scoped_lock lock(mutex_);
     lines_.push_back({word, partition, epoch, could_act});
@@ -88,73 +88,78 @@ class Member {
 
 using Lines = std::vector<Member::Line>;
 
+constexpr PartitionNumber kZero{0};
+constexpr PartitionNumber kOne{1};
+
 class Library : public OnBroker {};
 
 TEST_F(Library, MayActFromAcquiredUntilStopped) {
   Member first(store(), "w1");
-  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  const Epoch epoch = first.wait_for("acquired", kOne, 1);
   client::Worker& worker = first.worker();
-  EXPECT_TRUE(worker.may_act(1, epoch));
-  EXPECT_FALSE(worker.may_act(1, epoch - 1));
-  EXPECT_FALSE(worker.may_act(1, epoch + 1));
-  EXPECT_FALSE(worker.may_act(1, 0));
-  EXPECT_FALSE(worker.may_act(2, epoch)) << "there are two partitions";
+  EXPECT_TRUE(worker.may_act(kOne, epoch));
+  EXPECT_FALSE(worker.may_act(kOne, Epoch{epoch.value - 1}));
+  EXPECT_FALSE(worker.may_act(kOne, Epoch{epoch.value + 1}));
+  EXPECT_FALSE(worker.may_act(kOne, Epoch{0}));
+  EXPECT_FALSE(worker.may_act(PartitionNumber{2}, epoch)) << "there are two partitions";
 
   Member second(store(), "w2");
-  first.wait_for("revoking", 1, 2);
-  EXPECT_TRUE(worker.may_act(1, epoch)) << "what is under way may be finished";
-  EXPECT_TRUE(second.told(1).empty()) << "it waits for the one who has not stopped";
-  worker.stopped(1, epoch);
-  EXPECT_FALSE(worker.may_act(1, epoch)) << "at once";
-  EXPECT_EQ(second.wait_for("acquired", 1, 1), epoch + 1);
-  EXPECT_TRUE(second.worker().may_act(1, epoch + 1));
-  EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true}, {"revoking", 1, epoch, true}}));
+  first.wait_for("revoking", kOne, 2);
+  EXPECT_TRUE(worker.may_act(kOne, epoch)) << "what is under way may be finished";
+  EXPECT_TRUE(second.told(kOne).empty()) << "it waits for the one who has not stopped";
+  worker.stopped(kOne, epoch);
+  EXPECT_FALSE(worker.may_act(kOne, epoch)) << "at once";
+  EXPECT_EQ(second.wait_for("acquired", kOne, 1), Epoch{epoch.value + 1});
+  EXPECT_TRUE(second.worker().may_act(kOne, Epoch{epoch.value + 1}));
+  EXPECT_EQ(first.told(kOne),
+            (Lines{{"acquired", kOne, epoch, true}, {"revoking", kOne, epoch, true}}));
 }
 
 // A worker that does not stop in time is told that the partition is lost, and may not act by then.
 TEST_F(Library, LostComesAfterRevokingAndNothingMayBeDone) {
   Member first(store(), "w1");
-  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  const Epoch epoch = first.wait_for("acquired", kOne, 1);
   Member second(store(), "w2");
-  first.wait_for("lost", 1, 3);
-  EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true},
-                                  {"revoking", 1, epoch, true},
-                                  {"lost", 1, epoch, false}}));
+  first.wait_for("lost", kOne, 3);
+  EXPECT_EQ(first.told(kOne), (Lines{{"acquired", kOne, epoch, true},
+                                     {"revoking", kOne, epoch, true},
+                                     {"lost", kOne, epoch, false}}));
 }
 
 // The lease is not renewed: may_act() does not wait for a thread to notice.
 TEST_F(Library, NothingMayBeDonePastTheDeadline) {
   Member first(store(), "w1");
-  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  const Epoch epoch = first.wait_for("acquired", kOne, 1);
   server_->kill();
-  EXPECT_TRUE(eventually([&] { return !first.worker().may_act(1, epoch); }, seconds{3}));
-  first.wait_for("lost", 1, 2);
-  EXPECT_EQ(first.told(1), (Lines{{"acquired", 1, epoch, true}, {"lost", 1, epoch, false}}));
+  EXPECT_TRUE(eventually([&] { return !first.worker().may_act(kOne, epoch); }, seconds{3}));
+  first.wait_for("lost", kOne, 2);
+  EXPECT_EQ(first.told(kOne),
+            (Lines{{"acquired", kOne, epoch, true}, {"lost", kOne, epoch, false}}));
 }
 
 // A stopped() that comes twice, or late, is about former work, not about the present one.
 TEST_F(Library, StoppedOfAFormerEpochChangesNothing) {
   Member first(store(), "w1");
-  const std::uint64_t epoch = first.wait_for("acquired", 1, 1);
+  const Epoch epoch = first.wait_for("acquired", kOne, 1);
   {
     Member second(store(), "w2");
-    first.wait_for("revoking", 1, 2);
-    first.worker().stopped(1, epoch);
-    second.wait_for("acquired", 1, 1);
+    first.wait_for("revoking", kOne, 2);
+    first.worker().stopped(kOne, epoch);
+    second.wait_for("acquired", kOne, 1);
     second.worker().begin_close();
-    second.worker().stopped(1, second.wait_for("revoking", 1, 2));
+    second.worker().stopped(kOne, second.wait_for("revoking", kOne, 2));
     EXPECT_TRUE(second.worker().close().has_value());
   }
-  const std::uint64_t again = first.wait_for("acquired", 1, 3);
-  EXPECT_EQ(again, epoch + 2);
+  const Epoch again = first.wait_for("acquired", kOne, 3);
+  EXPECT_EQ(again, Epoch{epoch.value + 2});
 
-  first.worker().stopped(1, epoch);
+  first.worker().stopped(kOne, epoch);
   // Work that ends by itself begins again; by then the call above was processed.
-  first.worker().stopped(0, first.told(0).back().epoch);
-  first.wait_for("acquired", 0, 2);
+  first.worker().stopped(kZero, first.told(kZero).back().epoch);
+  first.wait_for("acquired", kZero, 2);
 
-  EXPECT_TRUE(first.worker().may_act(1, again));
-  EXPECT_EQ(first.told(1).size(), 3U) << "nobody took it up a second time";
+  EXPECT_TRUE(first.worker().may_act(kOne, again));
+  EXPECT_EQ(first.told(kOne).size(), 3U) << "nobody took it up a second time";
 }
 
 // A callback runs on the thread that would have to end.

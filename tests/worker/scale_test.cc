@@ -25,14 +25,14 @@ class Member {
     options.partitions = partitions;
     options.timing = *client::worker_timing("default", store);
     client::WorkerCallbacks calls;
-    calls.acquired = [this](std::uint32_t, std::uint64_t) {
+    calls.acquired = [this](PartitionNumber, Epoch) {
       ++held_;
       ++acquired_;
     };
-    calls.revoking = [this](std::uint32_t partition, std::uint64_t epoch, auto) {
+    calls.revoking = [this](PartitionNumber partition, Epoch epoch, auto) {
       stop(partition, epoch);
     };
-    calls.lost = [this](std::uint32_t partition, std::uint64_t epoch, const std::string&) {
+    calls.lost = [this](PartitionNumber partition, Epoch epoch, const std::string&) {
       ++lost_;
       stop(partition, epoch);
     };
@@ -50,7 +50,7 @@ class Member {
   Status leave() { return worker_->close(); }
 
  private:
-  void stop(std::uint32_t partition, std::uint64_t epoch) {
+  void stop(PartitionNumber partition, Epoch epoch) {
     started_.wait(false);
     --held_;
     worker_->stopped(partition, epoch);

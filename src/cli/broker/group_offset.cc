@@ -17,7 +17,7 @@ namespace {
 
 struct OffsetFlags : StreamFlags {
   std::string group;
-  std::optional<std::uint64_t> partition;
+  std::optional<PartitionNumber> partition;
   client::StartFrom to = client::StartFrom::first();
   bool dry_run = false;
 };
@@ -26,7 +26,7 @@ std::string moves_text(const OffsetFlags& flags,
                        const std::vector<client::GroupOffsetChange>& changes) {
   std::vector<std::vector<std::string>> rows{{"PARTITION", "BEFORE", "AFTER"}};
   for (const client::GroupOffsetChange& change : changes) {
-    rows.push_back({fmt::format("{}", change.partition), offset_text(change.before),
+    rows.push_back({fmt::format("{}", change.partition.value), offset_text(change.before),
                     offset_text(change.after)});
   }
   return fmt::format("{} / {}{}\n{}", printable(flags.stream), printable(flags.group),
@@ -39,9 +39,9 @@ Json moves_json(const OffsetFlags& flags, const std::vector<client::GroupOffsetC
                 {"dry_run", flags.dry_run},
                 {"partitions", Json::array()}};
   for (const client::GroupOffsetChange& change : changes) {
-    Json line{{"partition", change.partition}};
-    if (change.before) line["before"] = *change.before;
-    line["after"] = change.after;
+    Json line{{"partition", change.partition.value}};
+    if (change.before) line["before"] = change.before->value;
+    line["after"] = change.after.value;
     document["partitions"].push_back(std::move(line));
   }
   return document;
@@ -53,7 +53,7 @@ ExitCode run_set(const OffsetFlags& flags) {
                   printable(flags.group.substr(0, 64)));
   return with_broker(flags, what, [&](const client::Broker& broker, const Output& out) {
     client::SetOffsetOptions options{.to = flags.to, .partitions = {}, .dry_run = flags.dry_run};
-    if (flags.partition) options.partitions = {static_cast<std::uint32_t>(*flags.partition)};
+    if (flags.partition) options.partitions = {*flags.partition};
     const auto changes = broker.stream(flags.stream).group(flags.group).set_offsets(options);
     if (!changes) return out.fail(what, changes.error());
     if (out.json()) {
@@ -85,7 +85,7 @@ void add_group_offset(CLI::App& group, Action& action) {
   command->add_option("GROUP", flags->group, "The group.")->required()->type_name("");
   add_parsed(
       *command, "--partition", read_partition,
-      [flags](std::uint64_t value) { flags->partition = value; }, "Only this one [all].");
+      [flags](PartitionNumber value) { flags->partition = value; }, "Only this one [all].");
   add_parsed(
       *command, "--to", read_from, [flags](const client::StartFrom& to) { flags->to = to; },
       "first, next (after the last record), last, an offset, a time (2026-01-31T08:30:00Z) or "

@@ -128,14 +128,6 @@ ExitCode run_update_stream(const StreamSettingsFlags& flags) {
   });
 }
 
-std::uint64_t records_of(const StreamInfo& stream) {
-  std::uint64_t records = 0;
-  for (const auto& partition : stream.details) {
-    records += static_cast<std::uint64_t>(partition.next_offset - partition.first_offset);
-  }
-  return records;
-}
-
 ExitCode run_delete_stream(const StreamDeleteFlags& flags) {
   const std::string what = about_stream("delete", flags.stream);
   return with_broker(flags, what, [&](const Broker& broker, const Output& out) {
@@ -228,17 +220,18 @@ void add_stream_argument(CLI::App& command, StreamFlags& flags) {
   add_client_flags(command, flags);
 }
 
-Result<std::uint64_t> read_partition(std::string_view text) {
-  return parse_number(text, 0, kPartitionsMax - 1);
+Result<PartitionNumber> read_partition(std::string_view text) {
+  BATON_TRY(const std::uint64_t number, parse_number(text, 0, kPartitionsMax - 1));
+  return PartitionNumber{static_cast<std::uint32_t>(number)};
 }
 Result<client::StartFrom> read_from(std::string_view text) {
   return parse_from(
       text, std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
 }
-Status check_partition(const StreamInfo& stream, std::uint64_t partition) {
-  if (partition < stream.partitions) return {};
-  return Error{Errc::not_found, fmt::format("--partition is {}; stream {} has 0 to {}", partition,
-                                            stream.name, stream.partitions - 1)};
+Status check_partition(const StreamInfo& stream, PartitionNumber partition) {
+  if (partition.value < stream.partitions) return {};
+  return Error{Errc::not_found, fmt::format("--partition is {}; stream {} has 0 to {}",
+                                            partition.value, stream.name, stream.partitions - 1)};
 }
 
 void add_stream_commands(CLI::App& app, Action& action) {

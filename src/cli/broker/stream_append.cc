@@ -46,7 +46,7 @@ PayloadReport new_report(const AppendFlags& flags, bool many, std::optional<std:
 void add(PayloadReport& report, const AppendResult& result) {
   if (result.error.has_value()) return report.failed(to_json(result), *result.error);
   report.stored(to_json(result),
-                fmt::format("partition {} offset {}", result.partition, result.offset));
+                fmt::format("partition {} offset {}", result.partition.value, result.offset.value));
 }
 
 ExitCode append_one(const AppendFlags& flags, std::string value) {
@@ -117,7 +117,7 @@ void add_record_flags(CLI::App& command, AppendFlags& flags) {
       ->type_name("KEY");
   add_parsed(
       command, "--partition", read_partition,
-      [&record](std::uint64_t value) { record.partition = static_cast<std::uint32_t>(value); },
+      [&record](PartitionNumber value) { record.partition = value; },
       "Append to this partition, whatever the key.");
   add_parsed_many(
       command, "--header", parse_header,

@@ -34,10 +34,10 @@ void add_stream_argument(CLI::App& command, StreamFlags& flags);
 std::string about_stream(std::string_view verb, std::string_view stream);
 
 // Readers of flag values.
-Result<std::uint64_t> read_partition(std::string_view text);
+Result<PartitionNumber> read_partition(std::string_view text);
 Result<client::StartFrom> read_from(std::string_view text);
 
 /// Fails, naming the flag, if the stream has no such partition.
-Status check_partition(const client::StreamInfo& stream, std::uint64_t partition);
+Status check_partition(const client::StreamInfo& stream, PartitionNumber partition);
 
 }  // namespace baton::cli

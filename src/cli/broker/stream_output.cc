@@ -63,14 +63,17 @@ Json settings_json(const client::StreamSettings& settings) {
 }
 
 Json partition_json(const client::PartitionInfo& partition) {
-  Json out{{"partition", partition.partition},     {"first_offset", partition.first_offset},
-           {"next_offset", partition.next_offset}, {"bytes", partition.bytes},
-           {"segments", partition.segments},       {"read_only", partition.read_only},
+  Json out{{"partition", partition.partition.value},
+           {"first_offset", partition.first_offset.value},
+           {"next_offset", partition.next_offset.value},
+           {"bytes", partition.bytes},
+           {"segments", partition.segments},
+           {"read_only", partition.read_only},
            {"damaged", partition.damaged}};
   out["groups"] = Json::array();
   for (const auto& group : partition.groups) {
     Json entry{{"group", group.group}};
-    if (group.offset) entry["offset"] = *group.offset;
+    if (group.offset) entry["offset"] = group.offset->value;
     entry["lag"] = group.lag;
     out["groups"].push_back(std::move(entry));
   }
@@ -100,8 +103,9 @@ std::string kind_text(const client::GroupInfo& group) {
                                                     : "single active";
 }
 
-std::string number_text(std::int64_t number) {
-  return number < 0 ? fmt::format("{}", number) : format_count(static_cast<std::uint64_t>(number));
+std::string number_text(Offset offset) {
+  return offset.value < 0 ? fmt::format("{}", offset.value)
+                          : format_count(static_cast<std::uint64_t>(offset.value));
 }
 
 std::string retention_text(const client::StreamSettings& settings) {
@@ -165,7 +169,7 @@ std::string waiting_text(const client::GroupInfo& group) {
 
 }  // namespace
 
-std::string offset_text(const std::optional<std::int64_t>& offset) {
+std::string offset_text(const std::optional<Offset>& offset) {
   return offset ? number_text(*offset) : "none";
 }
 
@@ -198,15 +202,16 @@ Json to_json(const client::StreamInfo& stream) {
 }
 
 Json to_json(const client::AppendResult& result) {
-  Json out{
-      {"partition", result.partition}, {"offset", result.offset}, {"duplicate", result.duplicate}};
+  Json out{{"partition", result.partition.value},
+           {"offset", result.offset.value},
+           {"duplicate", result.duplicate}};
   if (result.error) out["error"] = to_json(*result.error);
   return out;
 }
 
 Json to_json(const client::Record& record) {
-  Json out{{"partition", record.partition},
-           {"offset", record.offset},
+  Json out{{"partition", record.partition.value},
+           {"offset", record.offset.value},
            {"timestamp_ms", record.timestamp.time_since_epoch().count()}};
   if (record.key) put_bytes(out, "key", *record.key);
   if (record.value) put_bytes(out, "value", *record.value);
@@ -221,14 +226,14 @@ Json to_json(const client::Record& record) {
 
 Json to_json(const client::GroupInfo& group) {
   Json out{{"stream", group.stream},
-           {"partition", group.partition},
+           {"partition", group.partition.value},
            {"group", group.group},
            {"single_active", group.single_active},
            {"generation", group.generation}};
   if (group.single_active) {
     out["handover"] = group.handover == client::Handover::strict ? "strict" : "at-once";
   }
-  if (group.offset) out["offset"] = *group.offset;
+  if (group.offset) out["offset"] = group.offset->value;
   out["lag"] = group.lag;
   out["members"] = Json::array();
   for (const auto& member : group.members) out["members"].push_back(member_json(member));
@@ -238,17 +243,22 @@ Json to_json(const client::GroupInfo& group) {
   return out;
 }
 
+std::uint64_t records_of(const client::StreamInfo& stream) {
+  std::uint64_t records = 0;
+  for (const auto& partition : stream.details) {
+    records +=
+        static_cast<std::uint64_t>(partition.next_offset.value - partition.first_offset.value);
+  }
+  return records;
+}
+
 std::string list_text(const std::vector<client::StreamInfo>& streams) {
   if (streams.empty()) return "no streams";
   Rows rows{{"NAME", "PARTITIONS", "RECORDS", "BYTES", "RETENTION"}};
   for (const auto& stream : streams) {
-    std::uint64_t records = 0;
     std::uint64_t bytes = 0;
-    for (const auto& partition : stream.details) {
-      records += static_cast<std::uint64_t>(partition.next_offset - partition.first_offset);
-      bytes += partition.bytes;
-    }
-    rows.push_back({stream.name, format_count(stream.partitions), format_count(records),
+    for (const auto& partition : stream.details) bytes += partition.bytes;
+    rows.push_back({stream.name, format_count(stream.partitions), format_count(records_of(stream)),
                     format_bytes(bytes), retention_text(stream.settings)});
   }
   return format_table(rows);
@@ -269,7 +279,7 @@ std::string describe(const client::StreamInfo& stream) {
   Rows groups{{"PARTITION", "GROUP", "OFFSET", "LAG"}};
   std::string damage;
   for (const auto& partition : stream.details) {
-    const std::string number = fmt::format("{}", partition.partition);
+    const std::string number = fmt::format("{}", partition.partition.value);
     rows.push_back({number, number_text(partition.first_offset), number_text(partition.next_offset),
                     format_bytes(partition.bytes), format_count(partition.segments)});
     for (const auto& group : partition.groups) {
@@ -289,8 +299,8 @@ std::string describe(const client::StreamInfo& stream) {
 }
 
 std::string describe(const client::Record& record) {
-  std::string out =
-      fmt::format("{}@{}  {}", record.partition, record.offset, format_time(record.timestamp));
+  std::string out = fmt::format("{}@{}  {}", record.partition.value, record.offset.value,
+                                format_time(record.timestamp));
   if (record.key) {
     out += is_utf8(*record.key) ? "  key " + printable(*record.key)
                                 : fmt::format("  key of {} bytes", record.key->size());
@@ -308,8 +318,8 @@ std::string list_text(const std::vector<client::GroupInfo>& groups) {
   Rows rows{{"STREAM", "GROUP", "PARTITION", "ACTIVE", "WAITING", "OFFSET", "LAG"}};
   for (const auto& group : groups) {
     rows.push_back({printable(group.stream), printable(group.group),
-                    fmt::format("{}", group.partition), holder_text(group), waiting_text(group),
-                    offset_text(group.offset), format_count(group.lag)});
+                    fmt::format("{}", group.partition.value), holder_text(group),
+                    waiting_text(group), offset_text(group.offset), format_count(group.lag)});
   }
   return alarms(groups) + format_table(rows);
 }
@@ -323,7 +333,7 @@ std::string describe(const std::vector<client::GroupInfo>& partitions) {
   Rows members{{"PARTITION", "OWNER", "STATUS", "LEASE", "CONNECTION", "TICKET", "SINCE"}};
   for (const auto& group : partitions) {
     const client::GroupMember* const holder = holder_of(group);
-    const std::string number = fmt::format("{}", group.partition);
+    const std::string number = fmt::format("{}", group.partition.value);
     seats.push_back({number, holder_text(group),
                      holder == nullptr ? format_time(group.changed_at) : format_time(holder->since),
                      fmt::format("{}", group.generation), offset_text(group.offset),

@@ -18,6 +18,9 @@ Json to_json(const client::AppendResult& result);
 Json to_json(const client::Record& record);
 Json to_json(const client::GroupInfo& group);
 
+/// How many records the stream has, in all partitions.
+std::uint64_t records_of(const client::StreamInfo& stream);
+
 // Text for people.
 
 std::string describe(const client::StreamInfo& stream);
@@ -34,6 +37,6 @@ std::string format_time(client::BrokerTime time);
 std::string format_hand_over(std::chrono::microseconds time);
 
 /// "none" for a group that has stored no offset.
-std::string offset_text(const std::optional<std::int64_t>& offset);
+std::string offset_text(const std::optional<Offset>& offset);
 
 }  // namespace baton::cli

@@ -7,16 +7,16 @@ namespace baton::cli {
 namespace {
 
 client::Record record() {
-  client::Record made{.partition = 1, .offset = 42, .value = "hello"};
+  client::Record made{.partition = PartitionNumber{1}, .offset = Offset{42}, .value = "hello"};
   made.timestamp = client::RecordTime(std::chrono::milliseconds{1'500});
   return made;
 }
 
 client::GroupInfo group() {
-  client::GroupInfo made{.stream = "events", .partition = 2, .group = "billing"};
+  client::GroupInfo made{.stream = "events", .partition = PartitionNumber{2}, .group = "billing"};
   made.single_active = true;
   made.generation = 7;
-  made.offset = 1'000;
+  made.offset = Offset{1'000};
   made.lag = 5;
   made.reason = "consumer left";
   made.last_hand_over = std::chrono::microseconds{1'500};
@@ -67,9 +67,9 @@ TEST(StreamText, ShowsPartitionsGroupsAndDamage) {
                      .segment_bytes = 1 << 20,
                      .fsync = "never",
                      .batch_bytes_max = 1 << 20};
-  stream.details.push_back({.partition = 0,
-                            .first_offset = 10,
-                            .next_offset = 1'500,
+  stream.details.push_back({.partition = PartitionNumber{0},
+                            .first_offset = Offset{10},
+                            .next_offset = Offset{1'500},
                             .bytes = 2'048,
                             .segments = 2,
                             .read_only = "bad CRC",

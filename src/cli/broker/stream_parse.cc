@@ -96,7 +96,7 @@ Result<client::StartFrom> parse_from(std::string_view text, client::RecordTime n
     const auto offset =
         parse_number(text, 0, static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
     if (!offset) return offset.error();
-    return StartFrom::at(static_cast<std::int64_t>(*offset));
+    return StartFrom::at(Offset{static_cast<std::int64_t>(*offset)});
   }
   if (const auto time = parse_time(text); time) return StartFrom::at_time(*time);
   if (const auto age = parse_milliseconds(text); age) return StartFrom::at_time(now - *age);

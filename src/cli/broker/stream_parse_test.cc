@@ -32,9 +32,9 @@ TEST(ParseFrom, KnowsThePlaces) {
   EXPECT_EQ(*parse_from("first", kNow), StartFrom::first());
   EXPECT_EQ(*parse_from("last", kNow), StartFrom::last());
   EXPECT_EQ(*parse_from("next", kNow), StartFrom::next());
-  EXPECT_EQ(*parse_from("0", kNow), StartFrom::at(0));
+  EXPECT_EQ(*parse_from("0", kNow), StartFrom::at(Offset{0}));
   EXPECT_EQ(*parse_from("9223372036854775807", kNow),
-            StartFrom::at(std::numeric_limits<std::int64_t>::max()));
+            StartFrom::at(Offset{std::numeric_limits<std::int64_t>::max()}));
   EXPECT_EQ(*parse_from("15m", kNow), StartFrom::at_time(kNow - std::chrono::minutes{15}));
   EXPECT_EQ(*parse_from("1970-01-02T00:00:01Z", kNow),
             StartFrom::at_time(client::RecordTime{milliseconds{86'401'000}}));

@@ -30,7 +30,7 @@ using client::StreamReader;
 constexpr Milliseconds kReadSlice{50};
 
 struct ReadFlags : StreamFlags {
-  std::optional<std::uint64_t> partition;
+  std::optional<PartitionNumber> partition;
   client::StartFrom from;
   std::uint64_t max = 0;
   bool follow = false;
@@ -38,7 +38,7 @@ struct ReadFlags : StreamFlags {
 
 /// A reader, and the partition that it reads.
 struct PartitionReader {
-  std::uint32_t partition = 0;
+  PartitionNumber partition{};
   StreamReader reader;
 };
 
@@ -81,7 +81,7 @@ class Reading {
       if (!records) {
         if (!error_) {
           error_ = records.error();
-          error_->text = fmt::format("partition {}: {}", from.partition, error_->text);
+          error_->text = fmt::format("partition {}: {}", from.partition.value, error_->text);
         }
         over_ = true;
         return;
@@ -137,17 +137,17 @@ ExitCode run_read(const ReadFlags& flags) {
   return with_broker(flags, what, [&](const client::Broker& broker, const Output& out) {
     const auto stream = broker.stream(flags.stream).describe();
     if (!stream) return out.fail(what, stream.error());
-    std::vector<std::uint32_t> partitions;
+    std::vector<PartitionNumber> partitions;
     if (flags.partition) {
       const Status status = check_partition(*stream, *flags.partition);
       if (!status) return out.fail_here(what, status.error());
-      partitions.push_back(static_cast<std::uint32_t>(*flags.partition));
+      partitions.push_back(*flags.partition);
     } else {
-      for (std::uint32_t i = 0; i < stream->partitions; ++i) partitions.push_back(i);
+      for (std::uint32_t i = 0; i < stream->partitions; ++i) partitions.emplace_back(i);
     }
     std::vector<PartitionReader> readers;
     readers.reserve(partitions.size());
-    for (const std::uint32_t partition : partitions) {
+    for (const PartitionNumber partition : partitions) {
       readers.push_back({.partition = partition,
                          .reader = broker.stream(flags.stream)
                                        .read({.partition = partition,
@@ -177,7 +177,7 @@ void add_stream_read(CLI::App& stream, Action& action) {
   add_stream_argument(*command, *flags);
   add_parsed(
       *command, "--partition", read_partition,
-      [flags = flags.get()](std::uint64_t value) { flags->partition = value; },
+      [flags = flags.get()](PartitionNumber value) { flags->partition = value; },
       "Only this partition [all].");
   add_parsed(
       *command, "--from", read_from,

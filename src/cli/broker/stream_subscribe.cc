@@ -35,7 +35,7 @@ struct SubscribeFlags : StreamFlags {
   std::string group;
   bool single_active = false;
   client::Handover handover = client::Handover::as_group;
-  std::optional<std::uint64_t> partition;
+  std::optional<PartitionNumber> partition;
   std::uint64_t store_every = 0;
   client::StartFrom from = client::StartFrom::next();
   std::string owner;
@@ -73,7 +73,7 @@ class Subscribing {
  private:
   client::StreamConsumerOptions options() {
     client::StreamConsumerOptions options;
-    if (flags_.partition) options.partitions = {static_cast<std::uint32_t>(*flags_.partition)};
+    if (flags_.partition) options.partitions = {*flags_.partition};
     options.group = flags_.group;
     options.single_active = flags_.single_active;
     options.handover = flags_.handover;
@@ -83,7 +83,7 @@ class Subscribing {
     options.on_error = [this](const Error& error) { complain(error); };
     if (!flags_.single_active) return options;
     options.on_active = [this](const StreamPosition& position) { tell_active(position); };
-    options.on_step_down = [this](std::uint32_t partition) { tell_step_down(partition); };
+    options.on_step_down = [this](PartitionNumber partition) { tell_step_down(partition); };
     return options;
   }
 
@@ -92,12 +92,11 @@ class Subscribing {
   }
 
   void take(RecordBatch& batch) {
-    const std::int64_t first = batch.records.front().offset;
-    std::int64_t next = first;
+    Offset next = batch.records.front().offset;
     for (const client::Record& record : batch.records) {
       if (enough_) break;
       print(record, batch.epoch);
-      next = record.offset + 1;
+      next = Offset{record.offset.value + 1};
       if (++count_ == flags_.max) enough_ = true;
     }
     // Records that were not printed are left to the next consumer.
@@ -106,10 +105,10 @@ class Subscribing {
     last_ = Clock::now().time_since_epoch();
   }
 
-  void print(const client::Record& record, std::uint64_t epoch) {
+  void print(const client::Record& record, Epoch epoch) {
     if (!out_.json()) return Output::text(describe(record));
     Json line{{"event", "record"}};
-    if (flags_.single_active) line["epoch"] = epoch;
+    if (flags_.single_active) line["epoch"] = epoch.value;
     line.update(to_json(record));
     Output::object(line);
   }
@@ -117,24 +116,26 @@ class Subscribing {
   void tell_active(const StreamPosition& position) {
     if (out_.json()) {
       Json line{{"event", "active"},
-                {"partition", position.partition},
+                {"partition", position.partition.value},
                 {"active", true},
-                {"generation", position.epoch}};
-      if (position.offset >= 0) line["offset"] = position.offset;
+                {"generation", position.epoch.value}};
+      if (position.offset.value >= 0) line["offset"] = position.offset.value;
       Output::object(line);
     } else {
-      Output::text(
-          fmt::format("partition {}: active, epoch {}{}", position.partition, position.epoch,
-                      position.offset < 0 ? "" : fmt::format(", from offset {}", position.offset)));
+      const std::string from =
+          position.offset.value < 0 ? "" : fmt::format(", from offset {}", position.offset.value);
+      Output::text(fmt::format("partition {}: active, epoch {}{}", position.partition.value,
+                               position.epoch.value, from));
     }
     std::fflush(stdout);
   }
 
-  void tell_step_down(std::uint32_t partition) {
+  void tell_step_down(PartitionNumber partition) {
     if (out_.json()) {
-      Output::object(Json{{"event", "step_down"}, {"partition", partition}, {"active", false}});
+      Output::object(
+          Json{{"event", "step_down"}, {"partition", partition.value}, {"active", false}});
     } else {
-      Output::text(fmt::format("partition {}: stepping down", partition));
+      Output::text(fmt::format("partition {}: stepping down", partition.value));
     }
     std::fflush(stdout);
   }
@@ -202,7 +203,7 @@ void add_subscribe_flags(CLI::App& command, SubscribeFlags& flags) {
       "over). All consumers of a group must agree [what the group has].");
   add_parsed(
       command, "--partition", read_partition,
-      [&flags](std::uint64_t value) { flags.partition = value; }, "Only this partition [all].");
+      [&flags](PartitionNumber value) { flags.partition = value; }, "Only this partition [all].");
   add_parsed(
       command, "--store-every", parse_count,
       [&flags](std::uint64_t value) { flags.store_every = value; },

@@ -34,7 +34,7 @@ constexpr std::uint32_t kPartitions = 3;
 /// What all consumers together have read: how often each record was read.
 class Tally {
  public:
-  void add(std::uint32_t partition, std::int64_t offset) {
+  void add(PartitionNumber partition, Offset offset) {
     const std::scoped_lock lock(mutex_);
     ++times_[{partition, offset}];
   }
@@ -50,7 +50,7 @@ class Tally {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::uint32_t, std::int64_t>, int> times_;
+  std::map<std::pair<PartitionNumber, Offset>, int> times_;
 };
 
 /// A consumer in this process.
@@ -64,7 +64,7 @@ class Member {
     options.from = client::StartFrom::first();
     options.owner = std::move(owner);
     options.on_active = [self = member.get()](const client::StreamPosition&) { ++self->seats_; };
-    options.on_step_down = [self = member.get()](std::uint32_t) { --self->seats_; };
+    options.on_step_down = [self = member.get()](PartitionNumber) { --self->seats_; };
     const auto count = [&tally](client::RecordBatch& batch) {
       for (const client::Record& record : batch.records) tally.add(batch.partition, record.offset);
     };
@@ -111,8 +111,8 @@ class Stranger {
     while (const auto line = process_.read_line(kStreamPatience)) {
       const Json event = Json::parse(*line, nullptr, false);
       if (event.is_object() && event.value("event", "") == "record") {
-        tally_.add(event.at("partition").get<std::uint32_t>(),
-                   event.at("offset").get<std::int64_t>());
+        tally_.add(PartitionNumber{event.at("partition").get<std::uint32_t>()},
+                   Offset{event.at("offset").get<std::int64_t>()});
       }
     }
   }

@@ -6,8 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include <baton/strong.h>
+
 #include "base/result.h"
-#include "base/strong.h"
 #include "base/time.h"
 
 namespace baton {

@@ -6,9 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include <baton/strong.h>
+
 #include "base/limits.h"
 #include "base/result.h"
-#include "base/strong.h"
 #include "base/time.h"
 
 namespace baton {

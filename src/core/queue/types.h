@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <baton/strong.h>
+
 #include "base/result.h"
-#include "base/strong.h"
 #include "base/time.h"
 #include "base/uuid.h"
 

@@ -26,7 +26,6 @@ namespace baton {
 
 /// The number of a stream, never given twice in a shard: its folders carry it.
 using StreamId = Strong<struct StreamIdTag>;
-using PartitionNumber = Strong<struct PartitionNumberTag, std::uint32_t>;
 
 struct StreamCreated {
   StreamId stream;

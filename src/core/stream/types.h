@@ -1,14 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
-#include "base/strong.h"
+#include <baton/numbers.h>
+
 #include "base/time.h"
 
 namespace baton {
 
-/// The number of a record in its partition: 0, 1, 2 and so on, without gaps.
-using Offset = Strong<struct OffsetTag, std::int64_t>;
 /// The time of a record: milliseconds since 1970, as its producer set it.
 using TimestampMs = Strong<struct TimestampMsTag, std::int64_t>;
 /// Which life of the partition's leader wrote a batch. Kept for tools that read the files.

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/strong.h"
 #include "base/time.h"
 #include "core/workers/view.h"
 

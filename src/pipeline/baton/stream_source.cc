@@ -25,8 +25,8 @@ constexpr milliseconds kLookTimeout{1'000};
 
 Record to_record(client::Record record) {
   Record result;
-  result.partition = record.partition;
-  result.offset = record.offset;
+  result.partition = record.partition.value;
+  result.offset = record.offset.value;
   result.key = std::move(record.key).value_or("");
   result.tombstone = !record.value.has_value();
   result.value = std::move(record.value).value_or("");
@@ -39,7 +39,7 @@ Record to_record(client::Record record) {
 }
 
 /// The records from `begin` on.
-std::vector<Record> to_records(std::vector<client::Record> records, std::int64_t begin) {
+std::vector<Record> to_records(std::vector<client::Record> records, Offset begin) {
   std::vector<Record> result;
   result.reserve(records.size());
   for (client::Record& record : records) {
@@ -136,7 +136,7 @@ std::optional<std::string> StreamSource::trouble() const {
   return unanswered_ < 2 ? std::nullopt : std::optional(trouble_);
 }
 
-void StreamSource::set_end(std::uint32_t partition, std::int64_t end) {
+void StreamSource::set_end(PartitionNumber partition, Offset end) {
   const std::scoped_lock lock(mutex_);
   // A batch may have waited long, so its end may be older.
   ends_[partition] = std::max(ends_[partition], end);
@@ -151,12 +151,12 @@ client::StreamConsumerOptions StreamSource::consumer_options(std::size_t partiti
   // A handler that waits for room must not block the handlers of other partitions.
   options.concurrency = std::clamp<std::size_t>(partitions, 1, kHandlersMax);
   options.ask_offset = [this](const client::StreamPosition& seat) { return begin(seat); };
-  options.on_losing = [this](std::uint32_t partition) { lose(partition); };
-  options.on_step_down = [this](std::uint32_t partition) { give_up(partition); };
+  options.on_losing = [this](PartitionNumber partition) { lose(partition); };
+  options.on_step_down = [this](PartitionNumber partition) { give_up(partition); };
   return options;
 }
 
-std::int64_t StreamSource::begin(const client::StreamPosition& seat) {
+Offset StreamSource::begin(const client::StreamPosition& seat) {
   end_late_claim(seat.partition);
   {
     const std::scoped_lock lock(mutex_);
@@ -174,7 +174,7 @@ std::int64_t StreamSource::begin(const client::StreamPosition& seat) {
 }
 
 StreamSource::Claim StreamSource::claim(const client::StreamPosition& seat, milliseconds patience) {
-  std::optional<std::int64_t> stored;
+  std::optional<Offset> stored;
   const auto began = std::chrono::steady_clock::now();
   for (bool again = false; is_ours(seat); again = true) {
     // A call to an unavailable sink may itself take long.
@@ -183,14 +183,14 @@ StreamSource::Claim StreamSource::claim(const client::StreamPosition& seat, mill
     if (again) std::this_thread::sleep_for(kReadAgain);
     if (!stored.has_value()) stored = stored_offset(seat.partition);
     if (!stored.has_value()) continue;
-    const auto begin = listener_->assigned(seat.partition, seat.epoch, *stored);
-    if (begin.has_value()) return {.stored = *stored, .begin = begin};
+    const auto begin = listener_->assigned(seat.partition.value, seat.epoch.value, stored->value);
+    if (begin.has_value()) return {.stored = *stored, .begin = Offset{*begin}};
   }
-  return {.stored = stored.value_or(0)};
+  return {.stored = stored.value_or(Offset{0})};
 }
 
-void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t delivered) {
-  const std::optional<std::int64_t> begin = claim(seat, kForEver).begin;
+void StreamSource::claim_late(const client::StreamPosition& seat, Offset delivered) {
+  const std::optional<Offset> begin = claim(seat, kForEver).begin;
   if (!begin.has_value()) return;
   // The group has committed more than the sink holds: the sink may have been restored from a
   // backup.
@@ -198,13 +198,12 @@ void StreamSource::claim_late(const client::StreamPosition& seat, std::int64_t d
   set_claimed(seat, *begin);
 }
 
-bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t begin,
-                              std::int64_t end) {
+bool StreamSource::read_again(const client::StreamPosition& seat, Offset begin, Offset end) {
   while (begin < end && is_ours(seat)) {
     client::StreamReader reader =
         stream_->read({.partition = seat.partition,
                        .from = client::StartFrom::at(begin),
-                       .records_max = static_cast<std::uint64_t>(end - begin)});
+                       .records_max = static_cast<std::uint64_t>(end.value - begin.value)});
     const Result<bool> wanted = pass_on(reader, seat.partition, begin);
     if (wanted.has_value() && !*wanted) return false;
     if (!wanted.has_value() && wanted.error().code == Errc::offset_out_of_range) {
@@ -216,20 +215,21 @@ bool StreamSource::read_again(const client::StreamPosition& seat, std::int64_t b
   return begin >= end;
 }
 
-Result<bool> StreamSource::pass_on(client::StreamReader& reader, std::uint32_t partition,
-                                   std::int64_t& begin) {
+Result<bool> StreamSource::pass_on(client::StreamReader& reader, PartitionNumber partition,
+                                   Offset& begin) {
   while (true) {
     auto read = reader.next();
     if (!read.has_value()) return read.error();
     std::optional<std::vector<client::Record>> records = *std::move(read);
     if (!records.has_value()) return true;
-    const std::int64_t next = records->back().offset + 1;
-    if (!listener_->deliver(partition, to_records(*std::move(records), 0))) return false;
+    const Offset next{records->back().offset.value + 1};
+    if (!listener_->deliver(partition.value, to_records(*std::move(records), Offset{0})))
+      return false;
     begin = next;
   }
 }
 
-void StreamSource::set_claimed(const client::StreamPosition& seat, std::int64_t begin) {
+void StreamSource::set_claimed(const client::StreamPosition& seat, Offset begin) {
   const std::scoped_lock lock(mutex_);
   const auto found = seats_.find(seat.partition);
   if (found == seats_.end() || found->second.epoch != seat.epoch) return;
@@ -237,13 +237,13 @@ void StreamSource::set_claimed(const client::StreamPosition& seat, std::int64_t 
   found->second.claimed = true;
 }
 
-void StreamSource::end_late_claim(std::uint32_t partition) {
+void StreamSource::end_late_claim(PartitionNumber partition) {
   std::jthread late;  // Joined outside the lock.
   const std::scoped_lock lock(mutex_);
   late = std::exchange(late_claims_[partition], {});
 }
 
-std::optional<std::int64_t> StreamSource::stored_offset(std::uint32_t partition) {
+std::optional<Offset> StreamSource::stored_offset(PartitionNumber partition) {
   const auto stored = stream_->group(options_.group).offset(partition);
   if (!stored.has_value()) return std::nullopt;
   if (stored->offset.has_value()) return stored->offset;
@@ -264,16 +264,16 @@ bool StreamSource::is_ours(const client::StreamPosition& seat) const {
          !found->second.losing;
 }
 
-void StreamSource::lose(std::uint32_t partition) {
+void StreamSource::lose(PartitionNumber partition) {
   {
     const std::scoped_lock lock(mutex_);
     const auto seat = seats_.find(partition);
     if (seat != seats_.end()) seat->second.losing = true;
   }
-  listener_->revoking(partition);
+  listener_->revoking(partition.value);
 }
 
-std::optional<std::int64_t> StreamSource::wait_for_claim(const client::StreamPosition& seat) const {
+std::optional<Offset> StreamSource::wait_for_claim(const client::StreamPosition& seat) const {
   for (; is_ours(seat); std::this_thread::sleep_for(kLookAgain)) {
     const std::scoped_lock lock(mutex_);
     const auto found = seats_.find(seat.partition);
@@ -285,14 +285,14 @@ std::optional<std::int64_t> StreamSource::wait_for_claim(const client::StreamPos
 void StreamSource::handle(client::RecordBatch& batch) {
   const client::StreamPosition seat = batch.position();
   set_end(batch.partition, batch.end_offset);
-  const std::optional<std::int64_t> begin = wait_for_claim(seat);
+  const std::optional<Offset> begin = wait_for_claim(seat);
   if (!begin.has_value()) return;
   // Records that are not taken are not committed either, so the next holder of the seat gets them.
-  listener_->deliver(batch.partition, to_records(std::move(batch.records), *begin));
+  listener_->deliver(batch.partition.value, to_records(std::move(batch.records), *begin));
 }
 
-void StreamSource::give_up(std::uint32_t partition) {
-  std::uint64_t epoch = 0;
+void StreamSource::give_up(PartitionNumber partition) {
+  Epoch epoch;
   {
     const std::scoped_lock lock(mutex_);
     const auto seat = seats_.find(partition);
@@ -301,14 +301,15 @@ void StreamSource::give_up(std::uint32_t partition) {
     seats_.erase(seat);
   }
   end_late_claim(partition);
-  const std::optional<std::int64_t> mark = listener_->revoked(partition, false);
+  const std::optional<std::int64_t> mark = listener_->revoked(partition.value, false);
   // If another consumer has the seat by now, the broker refuses the commit, as it should.
-  if (mark.has_value()) (void)commit(partition, epoch, *mark);
+  if (mark.has_value()) (void)commit(partition.value, epoch.value, *mark);
 }
 
 Status StreamSource::commit(std::uint32_t partition, std::uint64_t epoch, std::int64_t next) {
   const auto stored = consumer_->store_offset(
-      {.partition = partition, .epoch = epoch, .offset = next}, kCommitTimeout);
+      {.partition = PartitionNumber{partition}, .epoch = Epoch{epoch}, .offset = Offset{next}},
+      kCommitTimeout);
   if (!stored.has_value()) return stored.error();
   return {};
 }
@@ -316,14 +317,14 @@ Status StreamSource::commit(std::uint32_t partition, std::uint64_t epoch, std::i
 Status StreamSource::stop(std::chrono::milliseconds timeout) {
   if (consumer_ == nullptr) return {};
   stopping_ = true;
-  std::vector<std::uint32_t> held;
+  std::vector<PartitionNumber> held;
   {
     const std::scoped_lock lock(mutex_);
     held.reserve(seats_.size());
     for (const auto& [partition, seat] : seats_) held.push_back(partition);
   }
-  for (const std::uint32_t partition : held) listener_->revoking(partition);
-  for (const std::uint32_t partition : held) give_up(partition);
+  for (const PartitionNumber partition : held) listener_->revoking(partition.value);
+  for (const PartitionNumber partition : held) give_up(partition);
   const auto stopped = consumer_->close(timeout);
   watch_ = {};
   if (!stopped.has_value()) return stopped.error();
@@ -334,7 +335,7 @@ std::vector<PartitionLag> StreamSource::ends() const {
   const std::scoped_lock lock(mutex_);
   std::vector<PartitionLag> result;
   result.reserve(ends_.size());
-  for (const auto& [partition, end] : ends_) result.push_back({partition, end});
+  for (const auto& [partition, end] : ends_) result.push_back({partition.value, end.value});
   return result;
 }
 

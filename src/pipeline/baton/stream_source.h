@@ -44,8 +44,8 @@ class StreamSource : public Source {
  private:
   /// A partition that this process reads.
   struct Seat {
-    std::uint64_t epoch = 0;
-    std::int64_t begin = 0;
+    Epoch epoch{};
+    Offset begin{};
     bool claimed = false;  // The pipeline has said where to begin.
     bool losing = false;
   };
@@ -55,38 +55,37 @@ class StreamSource : public Source {
   /// Where to begin. The broker waits for the answer only for a limited time. If the pipeline
   /// cannot answer in time, delivery begins at the group's stored offset, and records wait until
   /// claim_late() has an answer.
-  std::int64_t begin(const client::StreamPosition& seat);
+  Offset begin(const client::StreamPosition& seat);
   struct Claim {
-    std::int64_t stored = 0;  // The group's offset.
-    std::optional<std::int64_t> begin{};
+    Offset stored{};  // The group's offset.
+    std::optional<Offset> begin{};
   };
   /// Asks the pipeline where to begin, until `patience` has passed or the seat is lost.
   Claim claim(const client::StreamPosition& seat, std::chrono::milliseconds patience);
   /// Delivery begins at `delivered`; if the pipeline wants earlier records, they are read first.
-  void claim_late(const client::StreamPosition& seat, std::int64_t delivered);
+  void claim_late(const client::StreamPosition& seat, Offset delivered);
   /// Delivers the records from `begin` to `end`. False: the seat is lost, or the source has failed.
-  bool read_again(const client::StreamPosition& seat, std::int64_t begin, std::int64_t end);
+  bool read_again(const client::StreamPosition& seat, Offset begin, Offset end);
   /// Delivers what the reader has, and moves `begin` past it. False: the records are no longer
   /// wanted.
-  Result<bool> pass_on(client::StreamReader& reader, std::uint32_t partition, std::int64_t& begin);
-  void set_claimed(const client::StreamPosition& seat, std::int64_t begin);
-  void end_late_claim(std::uint32_t partition);
+  Result<bool> pass_on(client::StreamReader& reader, PartitionNumber partition, Offset& begin);
+  void set_claimed(const client::StreamPosition& seat, Offset begin);
+  void end_late_claim(PartitionNumber partition);
   /// Where the pipeline wants the partition to begin; nullopt if the seat is lost.
-  [[nodiscard]] std::optional<std::int64_t> wait_for_claim(
-      const client::StreamPosition& seat) const;
+  [[nodiscard]] std::optional<Offset> wait_for_claim(const client::StreamPosition& seat) const;
   /// The group's stored offset; without one, where the group is to begin.
-  std::optional<std::int64_t> stored_offset(std::uint32_t partition);
+  std::optional<Offset> stored_offset(PartitionNumber partition);
   [[nodiscard]] bool is_ours(const client::StreamPosition& seat) const;
-  void lose(std::uint32_t partition);
+  void lose(PartitionNumber partition);
   void handle(client::RecordBatch& batch);
-  void give_up(std::uint32_t partition);
+  void give_up(PartitionNumber partition);
   void watch(const std::stop_token& stop);
   [[nodiscard]] Error with_advice(const Error& problem) const;
   void look_at_ends(const client::Stream& stream);
   /// Reports trouble after two unanswered calls in a row: the broker is unavailable then, not just
   /// slow.
   void set_trouble(std::optional<std::string> why);
-  void set_end(std::uint32_t partition, std::int64_t end);
+  void set_end(PartitionNumber partition, Offset end);
 
   StreamSourceOptions options_;
   SourceListener* listener_ = nullptr;
@@ -94,9 +93,9 @@ class StreamSource : public Source {
   std::unique_ptr<client::StreamConsumer> consumer_;
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;  // Guards the members below.
-  std::map<std::uint32_t, Seat> seats_;
-  std::map<std::uint32_t, std::jthread> late_claims_;
-  std::map<std::uint32_t, std::int64_t> ends_;
+  std::map<PartitionNumber, Seat> seats_;
+  std::map<PartitionNumber, std::jthread> late_claims_;
+  std::map<PartitionNumber, Offset> ends_;
   std::uint32_t unanswered_ = 0;
   std::string trouble_;
   std::jthread watch_;  // Last, because it uses the other members.

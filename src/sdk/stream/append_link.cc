@@ -28,9 +28,9 @@ BatchAccumulator::Options accumulator_options(const StreamProducerOptions& optio
 
 AppendResult result_of(const AppendWindow::Settled& settled, std::size_t index) {
   return {.partition = settled.batch->partition,
-          .offset = settled.error || settled.offset < 0
-                        ? -1
-                        : settled.offset + static_cast<std::int64_t>(index),
+          .offset = settled.error || settled.offset.value < 0
+                        ? kNoOffset
+                        : Offset{settled.offset.value + static_cast<std::int64_t>(index)},
           .duplicate = settled.duplicate,
           .error = settled.error};
 }
@@ -135,7 +135,7 @@ void AppendLink::hold(std::vector<PendingBatchPointer> batches) {
 
 void AppendLink::close_due() {
   const bool all = flushes_ > 0 || waiting_ > 0 || closing_;
-  hold(accumulator_.take_due(SteadyClock::now(), all, [this](std::uint32_t partition) {
+  hold(accumulator_.take_due(SteadyClock::now(), all, [this](PartitionNumber partition) {
     return window_.may_send(partition);
   }));
 }
@@ -143,7 +143,7 @@ void AppendLink::close_due() {
 void AppendLink::wake_for_linger() {
   if (linger_pending_ || closing_) return;
   const auto due = accumulator_.next_due(
-      [this](std::uint32_t partition) { return window_.may_send(partition); });
+      [this](PartitionNumber partition) { return window_.may_send(partition); });
   if (!due) return;
   linger_pending_ = true;
   run_at(*due, linger_alarm_, [this](Lock& lock) {
@@ -176,7 +176,7 @@ const v1::AppendRequest* AppendLink::next_frame() {
   frame_.set_stream(stream_);
   for (const PendingBatch* const batch : batches) {
     v1::NewBatch& wire = *frame_.add_batches();
-    wire.set_partition(batch->partition);
+    wire.set_partition(batch->partition.value);
     wire.set_batch(batch->bytes);
   }
   ++stats_.frames_written;
@@ -223,7 +223,7 @@ void AppendLink::received(v1::AppendResponse& response) {
 std::vector<AppendWindow::Settled> AppendLink::give_up(const Error& error) {
   const Error unsure =
       Error{error.code, fmt::format("the record may or may not have been stored: {}", error.text)};
-  hold(accumulator_.take_due(SteadyClock::now(), true, [](std::uint32_t) { return true; }));
+  hold(accumulator_.take_due(SteadyClock::now(), true, [](PartitionNumber) { return true; }));
   std::vector<AppendWindow::Settled> settled;
   for (PendingBatchPointer& batch : window_.clear()) {
     const bool sent =

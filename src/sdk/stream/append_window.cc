@@ -31,17 +31,17 @@ AppendWindow::AppendWindow(std::uint32_t partitions, std::optional<Identity> ide
     : partitions_(partitions), identity_(identity) {}
 
 void AppendWindow::add(PendingBatchPointer batch) {
-  const std::uint32_t partition = batch->partition;
-  BATON_ASSERT(partition < partitions_.size() && batch->fate == Fate::unsent);
-  partitions_[partition].batches.push_back(std::move(batch));
+  const PartitionNumber partition = batch->partition;
+  BATON_ASSERT(partition.value < partitions_.size() && batch->fate == Fate::unsent);
+  at(partition).batches.push_back(std::move(batch));
   ++batches_;
   refresh(partition);
 }
 
-bool AppendWindow::may_send(std::uint32_t partition) const {
-  const Partition& at = partitions_[partition];
-  return phase_ == Phase::open && at.outstanding < kInFlightMax &&
-         at.batches.size() == at.outstanding;
+bool AppendWindow::may_send(PartitionNumber partition) const {
+  const Partition& found = partitions_[partition.value];
+  return phase_ == Phase::open && found.outstanding < kInFlightMax &&
+         found.batches.size() == found.outstanding;
 }
 
 /// The first batch to be sent now. Batches of unknown fate come before those never sent.
@@ -56,12 +56,16 @@ PendingBatch* AppendWindow::next_of(const Partition& partition) const {
   return nullptr;
 }
 
-void AppendWindow::refresh(std::uint32_t partition) {
-  if (next_of(partitions_[partition]) != nullptr) {
+void AppendWindow::refresh(PartitionNumber partition) {
+  if (next_of(at(partition)) != nullptr) {
     ready_.insert(partition);
   } else {
     ready_.erase(partition);
   }
+}
+
+void AppendWindow::refresh_all() {
+  for (std::uint32_t i = 0; i < partitions_.size(); ++i) refresh(PartitionNumber{i});
 }
 
 void AppendWindow::send(Partition& partition, PendingBatch& batch) {
@@ -87,15 +91,15 @@ std::span<PendingBatch* const> AppendWindow::next_frame(std::size_t bytes_max) {
   while (!ready_.empty() && frame.size() < limits::kAppendFrameBatches) {
     auto next = ready_.lower_bound(turn_);
     if (next == ready_.end()) next = ready_.begin();
-    const std::uint32_t number = *next;
-    PendingBatch* const batch = next_of(partitions_[number]);
+    const PartitionNumber number = *next;
+    PendingBatch* const batch = next_of(at(number));
     BATON_ASSERT(batch != nullptr);
     if (!frame.empty() && bytes + batch->bytes.size() > bytes_max) break;
     bytes += batch->bytes.size();
-    send(partitions_[number], *batch);
+    send(at(number), *batch);
     frame.push_back(batch);
     refresh(number);
-    turn_ = number + 1;
+    turn_.value = number.value + 1;
   }
   if (frame.empty()) return {};
   frames_.push_back(std::move(frame));
@@ -108,18 +112,18 @@ Status AppendWindow::check(const Frame& frame, std::span<const AppendResult> res
                                              results.size(), frame.size())};
   }
   for (std::size_t i = 0; i < frame.size(); ++i) {
-    const std::uint32_t partition = frame[i]->partition;
+    const PartitionNumber partition = frame[i]->partition;
     // A refusal of the whole request names no partition.
     if (results[i].ok() && results[i].partition != partition) {
       return Error{Errc::internal, fmt::format("the broker answered for partition {} instead of {}",
-                                               results[i].partition, partition)};
+                                               results[i].partition.value, partition.value)};
     }
     // Batches go out in the order of their sequence numbers, so the offsets of duplicates grow too.
-    const bool known = results[i].ok() && results[i].offset >= 0;
-    if (known && results[i].offset < partitions_[partition].offset_min) {
+    const bool known = results[i].ok() && results[i].offset.value >= 0;
+    if (known && results[i].offset < partitions_[partition.value].offset_min) {
       return Error{Errc::internal,
                    fmt::format("the broker confirmed offset {} of partition {} twice",
-                               results[i].offset, partition)};
+                               results[i].offset.value, partition.value)};
     }
   }
   return {};
@@ -140,26 +144,28 @@ Result<std::vector<AppendWindow::Settled>> AppendWindow::answered(
 }
 
 PendingBatchPointer AppendWindow::take(PendingBatch& batch) {
-  auto& batches = partitions_[batch.partition].batches;
-  const auto at = std::ranges::find(batches, &batch, &PendingBatchPointer::get);
-  BATON_ASSERT(at != batches.end());
-  PendingBatchPointer taken = std::move(*at);
-  batches.erase(at);
+  auto& batches = at(batch.partition).batches;
+  const auto found = std::ranges::find(batches, &batch, &PendingBatchPointer::get);
+  BATON_ASSERT(found != batches.end());
+  PendingBatchPointer taken = std::move(*found);
+  batches.erase(found);
   --batches_;
   return taken;
 }
 
 void AppendWindow::settle(PendingBatch& batch, const AppendResult& result,
                           std::vector<Settled>& settled) {
-  Partition& partition = partitions_[batch.partition];
+  Partition& partition = at(batch.partition);
   BATON_ASSERT(batch.fate == Fate::in_flight);
   --partition.outstanding;
   --outstanding_;
-  const std::uint32_t number = batch.partition;
+  const PartitionNumber number = batch.partition;
   if (takes_again(batch, result)) {
     batch.fate = Fate::rejected;
   } else {
-    if (result.ok() && result.offset >= 0) partition.offset_min = result.offset + batch.count;
+    if (result.ok() && result.offset.value >= 0) {
+      partition.offset_min = Offset{result.offset.value + batch.count};
+    }
     settled.push_back({.batch = take(batch),
                        .offset = result.offset,
                        .duplicate = result.duplicate,
@@ -193,7 +199,7 @@ void AppendWindow::drain(bool new_epoch) {
   if (phase_ != Phase::open) return;
   phase_ = Phase::draining;
   ready_.clear();
-  for (std::uint32_t i = 0; i < partitions_.size(); ++i) refresh(i);
+  refresh_all();
 }
 
 void AppendWindow::end_drain() {
@@ -212,7 +218,7 @@ void AppendWindow::put_rejected_back(bool forget_stamps) {
   }
   phase_ = Phase::open;
   wants_epoch_ = false;
-  for (std::uint32_t i = 0; i < partitions_.size(); ++i) refresh(i);
+  refresh_all();
 }
 
 void AppendWindow::resume() {
@@ -231,11 +237,9 @@ void AppendWindow::session_broke() {
     for (PendingBatch* const batch : frame) batch->fate = Fate::unknown;
   }
   frames_.clear();
-  for (std::uint32_t i = 0; i < partitions_.size(); ++i) {
-    // Another broker's offsets may begin lower, if it lost records that were never synced.
-    partitions_[i].offset_min = 0;
-    refresh(i);
-  }
+  // Another broker's offsets may begin lower, if it lost records that were never synced.
+  for (Partition& partition : partitions_) partition.offset_min = Offset{};
+  refresh_all();
 }
 
 std::vector<PendingBatchPointer> AppendWindow::clear() {

@@ -42,7 +42,7 @@ class AppendWindow {
   /// A batch whose result is known.
   struct Settled {
     PendingBatchPointer batch;
-    std::int64_t offset = -1;  // Of its first record.
+    Offset offset = kNoOffset;  // Of its first record.
     bool duplicate = false;
     std::optional<Error> error{};
   };
@@ -55,7 +55,7 @@ class AppendWindow {
 
   void add(PendingBatchPointer batch);
   /// Whether a batch of this partition would be sent at once.
-  [[nodiscard]] bool may_send(std::uint32_t partition) const;
+  [[nodiscard]] bool may_send(PartitionNumber partition) const;
   /// The batches of the next frame, now in flight; empty when none may be sent.
   std::span<PendingBatch* const> next_frame(std::size_t bytes_max);
 
@@ -84,13 +84,15 @@ class AppendWindow {
     std::deque<PendingBatchPointer> batches;
     std::size_t outstanding = 0;  // In flight or of unknown fate.
     std::int32_t next_sequence = 0;
-    std::int64_t offset_min = 0;  // On this session: lowest offset that the next batch can have.
+    Offset offset_min{};  // On this session: lowest offset that the next batch can have.
   };
   using Frame = std::vector<PendingBatch*>;
 
   [[nodiscard]] PendingBatch* next_of(const Partition& partition) const;
   void send(Partition& partition, PendingBatch& batch);
-  void refresh(std::uint32_t partition);
+  [[nodiscard]] Partition& at(PartitionNumber partition) { return partitions_[partition.value]; }
+  void refresh(PartitionNumber partition);
+  void refresh_all();
   [[nodiscard]] Status check(const Frame& frame, std::span<const AppendResult> results) const;
   void settle(PendingBatch& batch, const AppendResult& result, std::vector<Settled>& settled);
   bool takes_again(PendingBatch& batch, const AppendResult& result);
@@ -101,8 +103,8 @@ class AppendWindow {
 
   std::vector<Partition> partitions_;
   std::optional<Identity> identity_;
-  std::set<std::uint32_t> ready_;  // Partitions that have something to send.
-  std::uint32_t turn_ = 0;         // The partition that sends first next time.
+  std::set<PartitionNumber> ready_;  // Partitions that have something to send.
+  PartitionNumber turn_{};           // The partition that sends first next time.
   std::deque<Frame> frames_;
   std::size_t batches_ = 0;
   std::size_t outstanding_ = 0;

@@ -16,10 +16,10 @@ constexpr AppendWindow::Identity kFirst{ProducerId{7}, ProducerEpoch{0}};
 constexpr AppendWindow::Identity kSecond{ProducerId{7}, ProducerEpoch{1}};
 
 AppendResult stored(std::int64_t offset, std::uint32_t partition = 0) {
-  return {.partition = partition, .offset = offset};
+  return {.partition = PartitionNumber{partition}, .offset = Offset{offset}};
 }
 AppendResult refused(Errc code, std::uint32_t partition = 0) {
-  return {.partition = partition, .error = Error{code, "scripted"}};
+  return {.partition = PartitionNumber{partition}, .error = Error{code, "scripted"}};
 }
 
 class Window : public testing::Test {
@@ -27,7 +27,7 @@ class Window : public testing::Test {
   /// Adds a batch of these records.
   void add(const std::vector<std::string>& values, std::uint32_t partition = 0) {
     auto batch = std::make_unique<PendingBatch>();
-    batch->partition = partition;
+    batch->partition = PartitionNumber{partition};
     batch->bytes = batch_of(values, 0);
     batch->count = static_cast<std::int32_t>(values.size());
     window_.add(std::move(batch));
@@ -66,8 +66,8 @@ TEST_F(Window, NumbersRecordsPerPartition) {
 TEST_F(Window, KeepsAtMostFiveBatchesOfAPartitionInFlight) {
   for (int i = 0; i < 7; ++i) add({std::to_string(i)});
   EXPECT_EQ(send(), (Sent{"0:0 0", "0:1 1", "0:2 2", "0:3 3", "0:4 4"}));
-  EXPECT_FALSE(window_.may_send(0));
-  EXPECT_TRUE(window_.may_send(1));
+  EXPECT_FALSE(window_.may_send(PartitionNumber{0}));
+  EXPECT_TRUE(window_.may_send(PartitionNumber{1}));
   EXPECT_EQ(send(), Sent{});
   answer({stored(0), stored(1), stored(2), stored(3), stored(4)});
   EXPECT_EQ(send(), (Sent{"0:5 5", "0:6 6"}));
@@ -92,10 +92,11 @@ TEST_F(Window, SendsEverythingUnconfirmedAgainAsItWas) {
 
   EXPECT_EQ(send(), (Sent{"0:3 3", "0:4 4"}));
   EXPECT_EQ(window_.resent(), 1U);
-  const auto settled = answer({{.partition = 0, .offset = 3, .duplicate = true}, stored(4)});
+  const auto settled = answer(
+      {{.partition = PartitionNumber{0}, .offset = Offset{3}, .duplicate = true}, stored(4)});
   ASSERT_EQ(settled.size(), 2U);
   EXPECT_TRUE(settled[0].duplicate);
-  EXPECT_EQ(settled[0].offset, 3);
+  EXPECT_EQ(settled[0].offset, Offset{3});
 }
 
 // Batches behind a refused one were not stored, and only the refused one is at fault.
@@ -133,10 +134,14 @@ TEST_F(Window, WhatMayHaveBeenStoredIsClearedUpUnderTheOldEpoch) {
   window_.session_broke();
 
   EXPECT_EQ(send(10), Sent{"0:0 x"});
-  EXPECT_EQ(answer({{.partition = 1, .offset = 0, .duplicate = true}}).size(), 1U);
+  EXPECT_EQ(
+      answer({{.partition = PartitionNumber{1}, .offset = Offset{0}, .duplicate = true}}).size(),
+      1U);
   EXPECT_EQ(window_.phase(), Phase::draining);
   EXPECT_EQ(send(10), Sent{"0:1 y"});
-  EXPECT_EQ(answer({{.partition = 1, .offset = 1, .duplicate = true}}).size(), 1U);
+  EXPECT_EQ(
+      answer({{.partition = PartitionNumber{1}, .offset = Offset{1}, .duplicate = true}}).size(),
+      1U);
   EXPECT_EQ(window_.phase(), Phase::asking);
 }
 

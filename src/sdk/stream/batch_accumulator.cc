@@ -37,21 +37,23 @@ BatchAccumulator::BatchAccumulator(const Options& options)
   BATON_ASSERT(options.partitions > 0);
 }
 
-Result<std::uint32_t> BatchAccumulator::partition_of(const NewRecord& record) const {
+Result<PartitionNumber> BatchAccumulator::partition_of(const NewRecord& record) const {
   if (!record.partition) {
-    return record.key ? baton::partition_of(*record.key, options_.partitions) : sticky_;
+    if (!record.key) return sticky_;
+    return PartitionNumber{baton::partition_of(*record.key, options_.partitions)};
   }
-  if (*record.partition < options_.partitions) return *record.partition;
-  return Error{Errc::partition_not_found, fmt::format("partition {}; the stream has 0 to {}",
-                                                      *record.partition, options_.partitions - 1)};
+  if (record.partition->value < options_.partitions) return *record.partition;
+  return Error{Errc::partition_not_found,
+               fmt::format("partition {}; the stream has 0 to {}", record.partition->value,
+                           options_.partitions - 1)};
 }
 
-BatchAccumulator::Open& BatchAccumulator::open_for(std::uint32_t partition) {
-  if (!open_[partition]) {
-    open_[partition] =
+BatchAccumulator::Open& BatchAccumulator::open_for(PartitionNumber partition) {
+  if (!open_[partition.value]) {
+    open_[partition.value] =
         std::make_unique<Open>(Open{.builder = BatchBuilder(options_.batch_bytes_max)});
   }
-  return *open_[partition];
+  return *open_[partition.value];
 }
 
 Status BatchAccumulator::add(const NewRecord& record, std::size_t cost,
@@ -84,8 +86,8 @@ Status BatchAccumulator::add(const NewRecord& record, std::size_t cost,
   return {};
 }
 
-PendingBatchPointer BatchAccumulator::close(std::uint32_t partition) {
-  Open& open = *open_[partition];
+PendingBatchPointer BatchAccumulator::close(PartitionNumber partition) {
+  Open& open = *open_[partition.value];
   auto batch = std::make_unique<PendingBatch>();
   batch->partition = partition;
   batch->count = static_cast<std::int32_t>(open.builder.count());
@@ -100,17 +102,17 @@ PendingBatchPointer BatchAccumulator::close(std::uint32_t partition) {
   open.cost = 0;
   first_records_.erase(open.first_record);
   // A batch's worth for each partition: spread over all, and still few batches.
-  if (partition == sticky_) sticky_ = (sticky_ + 1) % options_.partitions;
+  if (partition == sticky_) sticky_.value = (sticky_.value + 1) % options_.partitions;
   return batch;
 }
 
 bool BatchAccumulator::is_open(const Opened& opened) const {
-  const Open& open = *open_[opened.partition];
+  const Open& open = *open_[opened.partition.value];
   return !open.callbacks.empty() && open.first_record == opened.first_record;
 }
 
 std::vector<PendingBatchPointer> BatchAccumulator::take_due(
-    Time now, bool all, const std::function<bool(std::uint32_t)>& may_send) {
+    Time now, bool all, const std::function<bool(PartitionNumber)>& may_send) {
   std::vector<PendingBatchPointer> due;
   std::erase_if(opened_, [&](const Opened& opened) {
     if (!is_open(opened)) return true;
@@ -123,7 +125,7 @@ std::vector<PendingBatchPointer> BatchAccumulator::take_due(
 }
 
 std::optional<BatchAccumulator::Time> BatchAccumulator::next_due(
-    const std::function<bool(std::uint32_t)>& may_send) const {
+    const std::function<bool(PartitionNumber)>& may_send) const {
   for (const Opened& opened : opened_) {
     if (is_open(opened) && may_send(opened.partition)) return opened.at + options_.linger;
   }

@@ -29,7 +29,7 @@ struct PendingBatch {
     rejected,   // Not stored, and not to be sent before the window starts anew.
   };
 
-  std::uint32_t partition = 0;
+  PartitionNumber partition{};
   std::string bytes{};
   std::int32_t count = 0;
   std::size_t cost = 0;  // Counted against the bound on bytes.
@@ -65,10 +65,10 @@ class BatchAccumulator {
   /// Closes and returns the batches that have waited long enough (`all`: every one), of partitions
   /// for which `may_send` is true; the others keep filling up.
   std::vector<PendingBatchPointer> take_due(Time now, bool all,
-                                            const std::function<bool(std::uint32_t)>& may_send);
+                                            const std::function<bool(PartitionNumber)>& may_send);
   /// When take_due() has something for a partition that may send; nullopt without open batches.
   [[nodiscard]] std::optional<Time> next_due(
-      const std::function<bool(std::uint32_t)>& may_send) const;
+      const std::function<bool(PartitionNumber)>& may_send) const;
 
   /// Records taken so far: the number of the next one.
   [[nodiscard]] std::uint64_t records() const { return records_; }
@@ -83,14 +83,14 @@ class BatchAccumulator {
     std::uint64_t first_record = 0;
   };
   struct Opened {
-    std::uint32_t partition = 0;
+    PartitionNumber partition{};
     std::uint64_t first_record = 0;
     Time at;
   };
 
-  Result<std::uint32_t> partition_of(const NewRecord& record) const;
-  Open& open_for(std::uint32_t partition);
-  PendingBatchPointer close(std::uint32_t partition);
+  Result<PartitionNumber> partition_of(const NewRecord& record) const;
+  Open& open_for(PartitionNumber partition);
+  PendingBatchPointer close(PartitionNumber partition);
   [[nodiscard]] bool is_open(const Opened& opened) const;
 
   Options options_;
@@ -98,7 +98,7 @@ class BatchAccumulator {
   std::deque<Opened> opened_;
   std::set<std::uint64_t> first_records_;  // Of the open batches.
   std::uint64_t records_ = 0;
-  std::uint32_t sticky_ = 0;  // The partition for records without a key.
+  PartitionNumber sticky_{};  // The partition for records without a key.
 };
 
 }  // namespace baton::client

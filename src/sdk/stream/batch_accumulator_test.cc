@@ -15,8 +15,8 @@ using Time = BatchAccumulator::Time;
 
 constexpr Time kStart{std::chrono::seconds{100}};
 
-bool always(std::uint32_t) { return true; }
-bool never(std::uint32_t) { return false; }
+bool always(PartitionNumber) { return true; }
+bool never(PartitionNumber) { return false; }
 
 class Accumulator : public testing::Test {
  protected:
@@ -68,8 +68,8 @@ TEST_F(Accumulator, AFullBatchDoesNotWait) {
 }
 
 TEST_F(Accumulator, FlushingTakesAll) {
-  ASSERT_TRUE(add({.value = "a", .partition = 0}).has_value());
-  ASSERT_TRUE(add({.value = "b", .partition = 2}).has_value());
+  ASSERT_TRUE(add({.value = "a", .partition = PartitionNumber{0}}).has_value());
+  ASSERT_TRUE(add({.value = "b", .partition = PartitionNumber{2}}).has_value());
   EXPECT_EQ(accumulator_.take_due(kStart, true, always).size(), 2U);
   EXPECT_EQ(accumulator_.oldest_record(), std::nullopt);
 }
@@ -80,7 +80,7 @@ TEST_F(Accumulator, KeysGoWhereKafkaPutsThem) {
   }
   for (const auto& batch : accumulator_.take_due(kStart, true, always)) {
     for (const std::string& value : values_of(batch->bytes)) {
-      EXPECT_EQ(batch->partition, baton::partition_of(value, 3));
+      EXPECT_EQ(batch->partition.value, baton::partition_of(value, 3));
     }
   }
 }
@@ -94,13 +94,13 @@ TEST_F(Accumulator, RecordsWithoutAKeyStickToAPartitionForABatch) {
     const auto due = accumulator_.take_due(kStart, true, always);
     ASSERT_EQ(due.size(), 1U);
     EXPECT_EQ(due[0]->count, 2);
-    partitions.push_back(due[0]->partition);
+    partitions.push_back(due[0]->partition.value);
   }
   EXPECT_EQ(partitions, (std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2}));
 }
 
 TEST_F(Accumulator, RefusesAPartitionThatIsNotThere) {
-  const Status status = add({.value = "x", .partition = 3});
+  const Status status = add({.value = "x", .partition = PartitionNumber{3}});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, Errc::partition_not_found);
   EXPECT_EQ(status.error().text, "partition 3; the stream has 0 to 2");
@@ -108,8 +108,9 @@ TEST_F(Accumulator, RefusesAPartitionThatIsNotThere) {
 }
 
 TEST_F(Accumulator, ALargeRecordGoesAloneATooLargeOneNotAtAll) {
-  ASSERT_TRUE(add({.value = "small", .partition = 0}).has_value());
-  ASSERT_TRUE(add({.value = std::string(10'000, 'x'), .partition = 0}).has_value());
+  ASSERT_TRUE(add({.value = "small", .partition = PartitionNumber{0}}).has_value());
+  ASSERT_TRUE(
+      add({.value = std::string(10'000, 'x'), .partition = PartitionNumber{0}}).has_value());
   ASSERT_EQ(full_.size(), 2U);
   EXPECT_EQ(full_[0]->count, 1);
   EXPECT_EQ(full_[1]->count, 1);

@@ -30,19 +30,20 @@ void PartitionSeat::update(const Update& update) {
 }
 
 void PartitionSeat::take_seat(const Update& update) {
-  const bool same = update.generation == epoch_;
+  const Epoch epoch{update.generation};
+  const bool same = epoch == epoch_;
   // A repetition after a break, or an update that a newer one overtook.
   if (seat_ == Seat::active && same) return;
-  if (update.generation < epoch_) return;
+  if (epoch < epoch_) return;
   if (seat_ != Seat::none) leave_seat(Errc::stale_epoch);
   seat_ = Seat::active;
   settled_ = false;
   if (same) {
     // No other consumer had the seat in between: what was handed out must not be handed out again.
-    floor_.offset = std::max(floor_.offset, update.offset.value_or(-1));
+    floor_.offset = std::max(floor_.offset, update.offset.value_or(kNoOffset));
   } else {
-    epoch_ = update.generation;
-    floor_ = {.offset = update.offset.value_or(-1), .time = std::nullopt};
+    epoch_ = epoch;
+    floor_ = {.offset = update.offset.value_or(kNoOffset), .time = std::nullopt};
     handled_ = floor_.offset;
     stored_.reset();
     records_unstored_ = 0;
@@ -51,7 +52,7 @@ void PartitionSeat::take_seat(const Update& update) {
   asked_.reset();
   if (stopping_) return;
   activation_due_ = rules_.has_callbacks || rules_.ask_offset;
-  if (rules_.storing.automatic && !rules_.ask_offset && handled_ >= 0) want(handled_);
+  if (rules_.storing.automatic && !rules_.ask_offset && handled_.value >= 0) want(handled_);
 }
 
 void PartitionSeat::step_down(std::uint64_t generation) {
@@ -106,7 +107,7 @@ void PartitionSeat::drop_queue() {
 bool PartitionSeat::deliver(RawBatch batch) {
   const bool wanted = seat_ == Seat::active && batch.epoch == epoch_ && !stopping_ && !halted_;
   // The broker did not say where delivery begins: here. A successor must not begin later.
-  if (wanted && rules_.single_active && handled_ < 0) handled_ = batch.first_offset;
+  if (wanted && rules_.single_active && handled_.value < 0) handled_ = batch.first_offset;
   queue_.push_back(std::move(batch));
   if (!wanted) drop_queue();
   return wanted;
@@ -149,10 +150,10 @@ void PartitionSeat::finish(const SeatTask& task, Time now) {
 
 void PartitionSeat::activated(const SeatTask& task) {
   if (!rules_.ask_offset || seat_ != Seat::active || task.epoch != epoch_) return;
-  asked_ = Reply{.generation = epoch_, .offset = task.offset};
+  asked_ = Reply{.generation = epoch_.value, .offset = task.offset};
   floor_.offset = task.offset;
   handled_ = task.offset;
-  if (rules_.storing.automatic && handled_ >= 0) want(handled_);
+  if (rules_.storing.automatic && handled_.value >= 0) want(handled_);
 }
 
 void PartitionSeat::handled(const SeatTask& task, Time now) {
@@ -173,7 +174,7 @@ void PartitionSeat::handled(const SeatTask& task, Time now) {
 }
 
 void PartitionSeat::tick(Time now) {
-  if (!rules_.storing.automatic || seat_ != Seat::active || handled_ < 0) return;
+  if (!rules_.storing.automatic || seat_ != Seat::active || handled_.value < 0) return;
   if (stored_at_ == Time{}) stored_at_ = now;
   const OffsetStoring& storing = rules_.storing;
   const bool by_number = storing.records > 0 && records_unstored_ >= storing.records;
@@ -184,7 +185,7 @@ void PartitionSeat::tick(Time now) {
   want(handled_);
 }
 
-void PartitionSeat::want(std::int64_t offset) {
+void PartitionSeat::want(Offset offset) {
   if (!rules_.has_group) return;
   if (!wanted_ && outstanding_ == offset) return;
   if (!is_storing() && stored_ == offset) return;
@@ -196,13 +197,13 @@ Result<std::uint64_t> PartitionSeat::want_store(const StreamPosition& position) 
   if (!rules_.has_group) {
     return Error{Errc::failed_precondition, "a consumer without a group stores no offsets"};
   }
-  if (position.offset < 0) {
-    return Error{Errc::invalid_argument, fmt::format("offset {}", position.offset)};
+  if (position.offset.value < 0) {
+    return Error{Errc::invalid_argument, fmt::format("offset {}", position.offset.value)};
   }
   if (seat_ == Seat::none || position.epoch != epoch_) {
     return Error{Errc::stale_epoch,
-                 fmt::format("the seat of partition {} is not held under epoch {}", partition_,
-                             position.epoch)};
+                 fmt::format("the seat of partition {} is not held under epoch {}",
+                             partition_.value, position.epoch.value)};
   }
   wanted_ = position.offset;
   return ++wanted_ticket_;
@@ -221,7 +222,7 @@ std::optional<PartitionSeat::Store> PartitionSeat::next_store() {
   return Store{.epoch = epoch_, .offset = *outstanding_};
 }
 
-bool PartitionSeat::stored(std::int64_t offset, const std::optional<Error>& error) {
+bool PartitionSeat::stored(Offset offset, const std::optional<Error>& error) {
   if (stored_ignored_ > 0) {
     --stored_ignored_;
     return false;
@@ -239,7 +240,7 @@ void PartitionSeat::settle() {
   const bool leaving = seat_ == Seat::stepping_down || (stopping_ && seat_ == Seat::active);
   if (!leaving || settled_ || running_ || step_down_due_) return;
   settled_ = true;
-  if (rules_.storing.automatic && handled_ >= 0) want(handled_);
+  if (rules_.storing.automatic && handled_.value >= 0) want(handled_);
 }
 
 std::optional<PartitionSeat::Reply> PartitionSeat::next_reply() {
@@ -266,7 +267,7 @@ void PartitionSeat::stop() {
 bool PartitionSeat::is_done() const {
   // Without single_active the seat returns with the connection, and the offset can be stored.
   const bool owes =
-      !rules_.single_active && rules_.has_group && rules_.storing.automatic && handled_ >= 0;
+      !rules_.single_active && rules_.has_group && rules_.storing.automatic && handled_.value >= 0;
   if (owes && !settled_) return false;
   return stopping_ && !running_ && !step_down_due_ && !is_storing() && seat_ != Seat::stepping_down;
 }

@@ -25,11 +25,11 @@ struct CreditAmount {
 /// A delivery, not decoded yet.
 struct RawBatch {
   std::uint64_t subscription = 0;
-  std::uint64_t epoch = 0;
+  Epoch epoch{};
   std::string bytes{};
-  std::int64_t first_offset = -1;
-  std::int64_t next_offset = 0;
-  std::int64_t end_offset = 0;
+  Offset first_offset = kNoOffset;
+  Offset next_offset{};
+  Offset end_offset{};
   CreditAmount cost{};
 };
 
@@ -37,10 +37,10 @@ struct RawBatch {
 struct SeatTask {
   enum class Kind : std::uint8_t { activate, handle, step_down };
   Kind kind = Kind::handle;
-  std::uint32_t partition = 0;
-  std::uint64_t epoch = 0;
-  std::int64_t offset = -1;  // For activate: where delivery begins. ask_offset changes it.
-  RawBatch batch{};          // For handle.
+  PartitionNumber partition{};
+  Epoch epoch{};
+  Offset offset = kNoOffset;  // For activate: where delivery begins. ask_offset changes it.
+  RawBatch batch{};           // For handle.
   ReadFloor floor{};  // For handle: lower offsets were handed out before. Decoding changes it.
   std::uint64_t records = 0;  // How many records were handled.
   bool failed = false;        // The handler threw: nothing was handled.
@@ -74,21 +74,21 @@ class PartitionSeat {
     bool active = false;
     bool stepping_down = false;
     std::uint64_t generation = 0;
-    std::optional<std::int64_t> offset{};
+    std::optional<Offset> offset{};
   };
   struct Store {
-    std::uint64_t epoch = 0;
-    std::int64_t offset = 0;
+    Epoch epoch{};
+    Offset offset{};
     bool operator==(const Store&) const = default;
   };
   struct Reply {
     std::uint64_t generation = 0;
-    std::optional<std::int64_t> offset{};
+    std::optional<Offset> offset{};
     bool operator==(const Reply&) const = default;
   };
 
   /// `floor`: where the records that count begin, as far as known.
-  PartitionSeat(std::uint32_t partition, const Rules& rules, const ReadFloor& floor)
+  PartitionSeat(PartitionNumber partition, const Rules& rules, const ReadFloor& floor)
       : partition_(partition), rules_(rules), floor_(floor) {}
 
   // Messages from the broker.
@@ -99,7 +99,7 @@ class PartitionSeat {
   /// False if the seat is not ours, or no longer: the batch is dropped and its credit returned.
   bool deliver(RawBatch batch);
   /// False if no store waits for this answer.
-  bool stored(std::int64_t offset, const std::optional<Error>& error);
+  bool stored(Offset offset, const std::optional<Error>& error);
   /// The connection broke, or the subscription was closed.
   void lost();
 
@@ -129,7 +129,7 @@ class PartitionSeat {
   CreditAmount take_credit();
 
   [[nodiscard]] bool is_ours() const { return seat_ != Seat::none; }
-  [[nodiscard]] std::uint32_t partition() const { return partition_; }
+  [[nodiscard]] PartitionNumber partition() const { return partition_; }
   /// Where to continue reading: after the last batch handed out.
   [[nodiscard]] const ReadFloor& floor() const { return floor_; }
 
@@ -142,19 +142,19 @@ class PartitionSeat {
   void step_down(std::uint64_t generation);
   void leave_seat(Errc why);
   void drop_queue();
-  void want(std::int64_t offset);
+  void want(Offset offset);
   /// Once the last task is done: takes the steps that leaving the seat requires.
   void settle();
   [[nodiscard]] bool is_storing() const { return wanted_ || outstanding_; }
 
-  const std::uint32_t partition_;
+  const PartitionNumber partition_;
   const Rules rules_;
   std::uint64_t subscription_ = 0;
   Seat seat_ = Seat::none;
-  std::uint64_t epoch_ = 0;
+  Epoch epoch_{};
   std::deque<RawBatch> queue_;
   ReadFloor floor_;
-  std::int64_t handled_ = -1;  // After the last batch whose handler returned.
+  Offset handled_ = kNoOffset;  // After the last batch whose handler returned.
   bool running_ = false;
   bool stopping_ = false;
   bool halted_ = false;  // A handler threw, or wanted no more.
@@ -163,7 +163,7 @@ class PartitionSeat {
   bool activation_due_ = false;
   bool step_down_due_ = false;
   bool told_ = false;
-  std::int64_t begins_at_ = -1;
+  Offset begins_at_ = kNoOffset;
 
   // A step-down to answer.
   std::uint64_t step_generation_ = 0;
@@ -171,10 +171,10 @@ class PartitionSeat {
   std::optional<Reply> asked_;
 
   // Storing.
-  std::optional<std::int64_t> wanted_;
-  std::optional<std::int64_t> outstanding_;
-  std::optional<std::int64_t> stored_;  // Confirmed under this epoch.
-  std::uint64_t stored_ignored_ = 0;    // Answers still to come to stores of an older epoch.
+  std::optional<Offset> wanted_;
+  std::optional<Offset> outstanding_;
+  std::optional<Offset> stored_;      // Confirmed under this epoch.
+  std::uint64_t stored_ignored_ = 0;  // Answers still to come to stores of an older epoch.
   std::uint64_t wanted_ticket_ = 0;
   std::uint64_t outstanding_ticket_ = 0;
   std::uint64_t done_ticket_ = 0;

@@ -17,7 +17,10 @@ constexpr Time kStart{std::chrono::seconds{100}};
 constexpr std::uint64_t kSubscription = 5;
 
 PartitionSeat::Update active(std::uint64_t generation, std::int64_t offset) {
-  return {.active = true, .generation = generation, .offset = offset};
+  return {.active = true, .generation = generation, .offset = Offset{offset}};
+}
+Store store(std::uint64_t epoch, std::int64_t offset) {
+  return {.epoch = Epoch{epoch}, .offset = Offset{offset}};
 }
 PartitionSeat::Update step_down(std::uint64_t generation) {
   return {.stepping_down = true, .generation = generation};
@@ -29,8 +32,8 @@ class SingleActive : public testing::Test {
 
   bool deliver(std::uint64_t epoch, std::int64_t next_offset) {
     return seat_.deliver({.subscription = kSubscription,
-                          .epoch = epoch,
-                          .next_offset = next_offset,
+                          .epoch = Epoch{epoch},
+                          .next_offset = Offset{next_offset},
                           .cost = {.batches = 1, .bytes = 100}});
   }
   /// Runs the next task, which must be of this kind.
@@ -46,12 +49,12 @@ class SingleActive : public testing::Test {
   void take(std::uint64_t epoch, std::int64_t offset) {
     seat_.update(active(epoch, offset));
     run(Kind::activate);
-    EXPECT_EQ(seat_.next_store(), (Store{epoch, offset}));
-    EXPECT_TRUE(seat_.stored(offset, std::nullopt));
+    EXPECT_EQ(seat_.next_store(), store(epoch, offset));
+    EXPECT_TRUE(seat_.stored(Offset{offset}, std::nullopt));
   }
 
   PartitionSeat seat_{
-      0,
+      PartitionNumber{0},
       {.single_active = true,
        .has_group = true,
        .has_callbacks = true,
@@ -76,9 +79,9 @@ TEST_F(SingleActive, AStepDownIsAnsweredAfterTheOffsetIsConfirmed) {
   EXPECT_EQ(seat_.next_reply(), std::nullopt);
   run(Kind::step_down);
   EXPECT_EQ(seat_.next_reply(), std::nullopt);
-  EXPECT_EQ(seat_.next_store(), (Store{3, 12}));
+  EXPECT_EQ(seat_.next_store(), store(3, 12));
   EXPECT_EQ(seat_.next_reply(), std::nullopt);
-  EXPECT_TRUE(seat_.stored(12, std::nullopt));
+  EXPECT_TRUE(seat_.stored(Offset{12}, std::nullopt));
   EXPECT_EQ(seat_.next_reply(), (Reply{4, std::nullopt}));
   EXPECT_EQ(seat_.next_reply(), std::nullopt);
   EXPECT_FALSE(seat_.is_ours());
@@ -87,7 +90,7 @@ TEST_F(SingleActive, AStepDownIsAnsweredAfterTheOffsetIsConfirmed) {
 // The group may have no offset at all: the successor would begin at its own "next".
 TEST_F(SingleActive, TheOffsetIsStoredWhenTheSeatIsTaken) {
   seat_.update(active(1, 7));
-  EXPECT_EQ(seat_.next_store(), (Store{1, 7}));
+  EXPECT_EQ(seat_.next_store(), store(1, 7));
   EXPECT_EQ(seat_.next_store(), std::nullopt);
 }
 
@@ -95,11 +98,13 @@ TEST_F(SingleActive, TheOffsetIsStoredWhenTheSeatIsTaken) {
 TEST_F(SingleActive, AStepDownBeforeTheFirstHandlerStoresWhereItBegan) {
   seat_.update({.active = true, .generation = 1});
   run(Kind::activate);
-  ASSERT_TRUE(seat_.deliver(
-      {.subscription = kSubscription, .epoch = 1, .first_offset = 40, .next_offset = 42}));
+  ASSERT_TRUE(seat_.deliver({.subscription = kSubscription,
+                             .epoch = Epoch{1},
+                             .first_offset = Offset{40},
+                             .next_offset = Offset{42}}));
   seat_.update(step_down(2));
   run(Kind::step_down);
-  EXPECT_EQ(seat_.next_store(), (Store{1, 40}));
+  EXPECT_EQ(seat_.next_store(), store(1, 40));
 }
 
 TEST_F(SingleActive, AStepDownWithNothingHandledIsAnsweredAtOnce) {
@@ -116,8 +121,8 @@ TEST_F(SingleActive, AnOffsetThatCannotBeStoredDoesNotHoldUpTheGroup) {
   run(Kind::handle);
   seat_.update(step_down(2));
   run(Kind::step_down);
-  ASSERT_EQ(seat_.next_store(), (Store{1, 8}));
-  seat_.stored(8, Error{Errc::internal, "disk"});
+  ASSERT_EQ(seat_.next_store(), store(1, 8));
+  seat_.stored(Offset{8}, Error{Errc::internal, "disk"});
   EXPECT_EQ(seat_.next_reply(), (Reply{2, std::nullopt}));
 }
 
@@ -137,7 +142,7 @@ TEST_F(SingleActive, ARepeatedOrOldUpdateChangesNothing) {
   deliver(3, 12);
   seat_.update(active(3, 10));
   seat_.update(active(2, 0));
-  EXPECT_EQ(seat_.begin().batch.next_offset, 12);
+  EXPECT_EQ(seat_.begin().batch.next_offset, Offset{12});
   seat_.update(step_down(4));
   seat_.update(step_down(4));
   EXPECT_FALSE(seat_.has_task());
@@ -148,7 +153,7 @@ TEST_F(SingleActive, CallbacksAlternateWhateverOvertakesThem) {
   seat_.update(step_down(2));  // Before the application was told of the seat.
   EXPECT_FALSE(seat_.has_task());
   seat_.next_store();
-  seat_.stored(0, std::nullopt);
+  seat_.stored(Offset{0}, std::nullopt);
   EXPECT_EQ(seat_.next_reply(), (Reply{2, std::nullopt}));
 
   take(3, 0);
@@ -171,7 +176,7 @@ TEST_F(SingleActive, TheSameEpochAgainDoesNotHandOutTwice) {
   run(Kind::activate);
 
   ASSERT_TRUE(deliver(3, 16));
-  EXPECT_EQ(seat_.begin().floor.offset, 14);
+  EXPECT_EQ(seat_.begin().floor.offset, Offset{14});
 }
 
 TEST_F(SingleActive, ANewEpochBeginsWhereTheBrokerSaysAndForgetsTheOldHandler) {
@@ -186,22 +191,22 @@ TEST_F(SingleActive, ANewEpochBeginsWhereTheBrokerSaysAndForgetsTheOldHandler) {
   EXPECT_EQ(seat_.take_credit(), CreditAmount{});  // The credit was of another subscription.
   run(Kind::step_down);
   run(Kind::activate);
-  EXPECT_EQ(seat_.next_store(), (Store{5, 10}));
+  EXPECT_EQ(seat_.next_store(), store(5, 10));
   ASSERT_TRUE(deliver(5, 14));
-  EXPECT_EQ(seat_.begin().floor.offset, 10);
+  EXPECT_EQ(seat_.begin().floor.offset, Offset{10});
 }
 
 TEST_F(SingleActive, AnAnswerToAnOlderSeatsStoreIsNotTakenForTheNewOnes) {
   take(3, 10);
   deliver(3, 14);
   run(Kind::handle, 100);
-  ASSERT_EQ(seat_.next_store(), (Store{3, 14}));
+  ASSERT_EQ(seat_.next_store(), store(3, 14));
   seat_.update({.generation = 3});
   seat_.update(active(5, 14));
-  ASSERT_EQ(seat_.next_store(), (Store{5, 14}));
+  ASSERT_EQ(seat_.next_store(), store(5, 14));
 
-  EXPECT_FALSE(seat_.stored(14, Error{Errc::stale_epoch, "old"}));
-  EXPECT_TRUE(seat_.stored(14, std::nullopt));
+  EXPECT_FALSE(seat_.stored(Offset{14}, Error{Errc::stale_epoch, "old"}));
+  EXPECT_TRUE(seat_.stored(Offset{14}, std::nullopt));
 }
 
 TEST_F(SingleActive, StoresByNumberAndByTime) {
@@ -211,40 +216,40 @@ TEST_F(SingleActive, StoresByNumberAndByTime) {
   EXPECT_EQ(seat_.next_store(), std::nullopt);
   deliver(1, 120);
   run(Kind::handle, 60);
-  EXPECT_EQ(seat_.next_store(), (Store{1, 120}));
-  seat_.stored(120, std::nullopt);
+  EXPECT_EQ(seat_.next_store(), store(1, 120));
+  seat_.stored(Offset{120}, std::nullopt);
 
   deliver(1, 121);
   run(Kind::handle, 1, kStart + milliseconds{49});
   EXPECT_EQ(seat_.next_store(), std::nullopt);
   seat_.tick(kStart + milliseconds{50});
-  EXPECT_EQ(seat_.next_store(), (Store{1, 121}));
-  seat_.stored(121, std::nullopt);
+  EXPECT_EQ(seat_.next_store(), store(1, 121));
+  seat_.stored(Offset{121}, std::nullopt);
   seat_.tick(kStart + milliseconds{200});
   EXPECT_EQ(seat_.next_store(), std::nullopt);  // Nothing new.
 }
 
 TEST_F(SingleActive, OneStoreAtATimeAndTheNewestNext) {
   take(1, 0);
-  const auto first = seat_.want_store({.partition = 0, .epoch = 1, .offset = 5});
-  EXPECT_EQ(seat_.next_store(), (Store{1, 5}));
-  const auto second = seat_.want_store({.partition = 0, .epoch = 1, .offset = 6});
-  const auto third = seat_.want_store({.partition = 0, .epoch = 1, .offset = 7});
+  const auto first = seat_.want_store({.epoch = Epoch{1}, .offset = Offset{5}});
+  EXPECT_EQ(seat_.next_store(), store(1, 5));
+  const auto second = seat_.want_store({.epoch = Epoch{1}, .offset = Offset{6}});
+  const auto third = seat_.want_store({.epoch = Epoch{1}, .offset = Offset{7}});
   EXPECT_EQ(seat_.next_store(), std::nullopt);
-  seat_.stored(5, std::nullopt);
+  seat_.stored(Offset{5}, std::nullopt);
   EXPECT_TRUE(seat_.store_result(*first)->has_value());
   EXPECT_EQ(seat_.store_result(*second), std::nullopt);
-  EXPECT_EQ(seat_.next_store(), (Store{1, 7}));
-  seat_.stored(7, Error{Errc::stale_epoch, "gone"});
+  EXPECT_EQ(seat_.next_store(), store(1, 7));
+  seat_.stored(Offset{7}, Error{Errc::stale_epoch, "gone"});
   EXPECT_EQ(seat_.store_result(*third)->error().code, Errc::stale_epoch);
 }
 
 TEST_F(SingleActive, AnOffsetOfAnotherEpochIsNotStored) {
   take(3, 10);
-  EXPECT_EQ(seat_.want_store({.partition = 0, .epoch = 2, .offset = 5}).error().code,
+  EXPECT_EQ(seat_.want_store({.epoch = Epoch{2}, .offset = Offset{5}}).error().code,
             Errc::stale_epoch);
   seat_.lost();
-  EXPECT_EQ(seat_.want_store({.partition = 0, .epoch = 3, .offset = 11}).error().code,
+  EXPECT_EQ(seat_.want_store({.epoch = Epoch{3}, .offset = Offset{11}}).error().code,
             Errc::stale_epoch);
 }
 
@@ -258,9 +263,9 @@ TEST_F(SingleActive, StoppingFinishesStoresAndTellsThenIsDone) {
   seat_.finish(handler, kStart);
   EXPECT_FALSE(seat_.is_done());
   run(Kind::step_down);
-  EXPECT_EQ(seat_.next_store(), (Store{1, 5}));
+  EXPECT_EQ(seat_.next_store(), store(1, 5));
   EXPECT_FALSE(seat_.is_done());
-  seat_.stored(5, std::nullopt);
+  seat_.stored(Offset{5}, std::nullopt);
   EXPECT_TRUE(seat_.is_done());
   EXPECT_FALSE(seat_.has_task());
 }
@@ -277,37 +282,38 @@ TEST_F(SingleActive, AHandlerThatFailedStoresNothingOfItsBatch) {
   EXPECT_FALSE(seat_.has_task());
   seat_.stop();
   run(Kind::step_down);
-  EXPECT_EQ(seat_.next_store(), (Store{1, 5}));
+  EXPECT_EQ(seat_.next_store(), store(1, 5));
 }
 
 TEST(AskOffset, TheAnswerIsTheReplyAndTheFloor) {
-  PartitionSeat seat(0, {.single_active = true, .has_group = true, .ask_offset = true}, {});
+  PartitionSeat seat(PartitionNumber{0},
+                     {.single_active = true, .has_group = true, .ask_offset = true}, {});
   seat.started(kSubscription);
   seat.update({.active = true, .generation = 4});
   SeatTask task = seat.begin();
   ASSERT_EQ(task.kind, Kind::activate);
-  EXPECT_EQ(task.offset, -1);
-  task.offset = 40;
+  EXPECT_EQ(task.offset, kNoOffset);
+  task.offset = Offset{40};
   seat.finish(task, kStart);
-  EXPECT_EQ(seat.next_reply(), (Reply{4, 40}));
-  EXPECT_EQ(seat.floor().offset, 40);
+  EXPECT_EQ(seat.next_reply(), (Reply{4, Offset{40}}));
+  EXPECT_EQ(seat.floor().offset, Offset{40});
 }
 
 TEST(EveryRecord, TheSeatComesWithTheSubscriptionAndReadingGoesOnWhereItWas) {
-  PartitionSeat seat(2, {.has_group = true}, {.offset = 7});
-  EXPECT_FALSE(seat.deliver({.subscription = 1, .next_offset = 9}));
+  PartitionSeat seat(PartitionNumber{2}, {.has_group = true}, {.offset = Offset{7}});
+  EXPECT_FALSE(seat.deliver({.subscription = 1, .next_offset = Offset{9}}));
   seat.started(1);
-  ASSERT_TRUE(seat.deliver({.subscription = 1, .next_offset = 9}));
+  ASSERT_TRUE(seat.deliver({.subscription = 1, .next_offset = Offset{9}}));
   SeatTask handler = seat.begin();
-  EXPECT_EQ(handler.floor.offset, 7);
+  EXPECT_EQ(handler.floor.offset, Offset{7});
   seat.lost();
-  EXPECT_EQ(seat.floor().offset, 9);
+  EXPECT_EQ(seat.floor().offset, Offset{9});
   seat.finish(handler, kStart);
   seat.stop();
   EXPECT_FALSE(seat.is_done());  // After a reconnect the offset can be stored.
   seat.started(2);
-  EXPECT_EQ(seat.next_store(), (Store{0, 9}));
-  seat.stored(9, std::nullopt);
+  EXPECT_EQ(seat.next_store(), store(0, 9));
+  seat.stored(Offset{9}, std::nullopt);
   EXPECT_TRUE(seat.is_done());
 }
 

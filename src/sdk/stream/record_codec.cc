@@ -19,9 +19,9 @@ std::optional<std::string> owned(const std::optional<std::string_view>& view) {
   return std::string(*view);
 }
 
-Record make_record(RecordView& view, std::uint32_t partition) {
+Record make_record(RecordView& view, PartitionNumber partition) {
   Record record{.partition = partition,
-                .offset = view.offset.value,
+                .offset = view.offset,
                 .timestamp = RecordTime(std::chrono::milliseconds(view.timestamp.value)),
                 .key = owned(view.key),
                 .value = owned(view.value)};
@@ -33,16 +33,16 @@ Record make_record(RecordView& view, std::uint32_t partition) {
 }
 
 bool counts(const RecordView& view, ReadFloor& floor) {
-  if (view.offset.value < floor.offset) return false;
+  if (view.offset < floor.offset) return false;
   if (!floor.time) return true;
   if (view.timestamp.value < floor.time->time_since_epoch().count()) return false;
   floor.time.reset();
   return true;
 }
 
-Status decode_batch(const BatchView& batch, std::uint32_t partition, ReadFloor& floor,
+Status decode_batch(const BatchView& batch, PartitionNumber partition, ReadFloor& floor,
                     std::vector<Record>& out) {
-  if (batch.header().next_offset().value <= floor.offset) return {};
+  if (batch.header().next_offset() <= floor.offset) return {};
   BATON_TRY_STATUS(batch.check_crc());
   BATON_TRY(RecordReader reader, RecordReader::open(batch));
   RecordView view;
@@ -55,7 +55,7 @@ Status decode_batch(const BatchView& batch, std::uint32_t partition, ReadFloor& 
 
 }  // namespace
 
-Result<std::vector<Record>> decode_batches(std::string_view bytes, std::uint32_t partition,
+Result<std::vector<Record>> decode_batches(std::string_view bytes, PartitionNumber partition,
                                            ReadFloor& floor) {
   std::vector<Record> records;
   while (!bytes.empty()) {

@@ -16,7 +16,7 @@ namespace baton::client {
 /// From where on the records of a batch count: batches arrive whole, and the first one may begin
 /// before what was asked for.
 struct ReadFloor {
-  std::int64_t offset = -1;  // Records below this offset do not count.
+  Offset offset = kNoOffset;  // Records below this offset do not count.
   /// Records do not count before the first one that is not older; later ones may be older.
   std::optional<RecordTime> time{};
 };
@@ -24,7 +24,7 @@ struct ReadFloor {
 /// The records of whole batches, one after the other, that are not below `floor`; its time is
 /// cleared once a record was young enough. Fails with malformed when a checksum does not fit or
 /// anything else is wrong: what cannot be read must not be skipped.
-Result<std::vector<Record>> decode_batches(std::string_view bytes, std::uint32_t partition,
+Result<std::vector<Record>> decode_batches(std::string_view bytes, PartitionNumber partition,
                                            ReadFloor& floor);
 
 /// Writes the producer's numbers into a finished batch, and updates the checksum.

@@ -24,12 +24,12 @@ TEST(DecodeBatches, GivesBackWhatWasWritten) {
   set_base_offset(batch, Offset{41}, LeaderEpoch{0});
   ReadFloor floor;
 
-  const auto records = decode_batches(batch, 3, floor);
+  const auto records = decode_batches(batch, PartitionNumber{3}, floor);
 
   ASSERT_TRUE(records.has_value());
   ASSERT_EQ(records->size(), 1U);
-  const Record expected{.partition = 3,
-                        .offset = 41,
+  const Record expected{.partition = PartitionNumber{3},
+                        .offset = Offset{41},
                         .timestamp = RecordTime(std::chrono::milliseconds{7}),
                         .key = "k",
                         .value = std::nullopt,
@@ -40,9 +40,10 @@ TEST(DecodeBatches, GivesBackWhatWasWritten) {
 // A batch is stored and sent whole: the first one may begin before the offset asked for.
 TEST(DecodeBatches, LeavesOutWhatLiesBelowTheOffset) {
   const std::string bytes = batch_of({"a", "b"}, 10) + batch_of({"c", "d"}, 12);
-  ReadFloor floor{.offset = 13};
+  ReadFloor floor{.offset = Offset{13}};
 
-  EXPECT_EQ(values(*decode_batches(bytes, 0, floor)), std::vector<std::string>{"d"});
+  EXPECT_EQ(values(*decode_batches(bytes, PartitionNumber{}, floor)),
+            std::vector<std::string>{"d"});
 }
 
 // Timestamps are the producers': a later record may be older, and must not be lost for that.
@@ -58,9 +59,10 @@ TEST(DecodeBatches, LeavesOutWhatIsOlderOnlyUntilSomethingIsNot) {
                     .has_value());
   }
   const std::string bytes = *builder.finish();
-  ReadFloor floor{.offset = -1, .time = RecordTime(std::chrono::milliseconds{5})};
+  ReadFloor floor{.offset = kNoOffset, .time = RecordTime(std::chrono::milliseconds{5})};
 
-  EXPECT_EQ(values(*decode_batches(bytes, 0, floor)), (std::vector<std::string>{"9", "2"}));
+  EXPECT_EQ(values(*decode_batches(bytes, PartitionNumber{}, floor)),
+            (std::vector<std::string>{"9", "2"}));
   EXPECT_FALSE(floor.time.has_value());
 }
 
@@ -68,11 +70,11 @@ TEST(DecodeBatches, RefusesDamage) {
   std::string bytes = batch_of({"a", "b"}, 0);
   ReadFloor floor;
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  EXPECT_EQ(decode_batches(bytes, 0, floor).error().code, Errc::malformed);
-  EXPECT_EQ(decode_batches("garbage", 0, floor).error().code, Errc::malformed);
+  EXPECT_EQ(decode_batches(bytes, PartitionNumber{}, floor).error().code, Errc::malformed);
+  EXPECT_EQ(decode_batches("garbage", PartitionNumber{}, floor).error().code, Errc::malformed);
   bytes = batch_of({"a", "b"}, 0);
   bytes.pop_back();
-  EXPECT_EQ(decode_batches(bytes, 0, floor).error().code, Errc::malformed);
+  EXPECT_EQ(decode_batches(bytes, PartitionNumber{}, floor).error().code, Errc::malformed);
 }
 
 TEST(StampBatch, IsCoveredByTheChecksum) {

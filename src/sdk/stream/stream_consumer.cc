@@ -55,7 +55,7 @@ ReadFloor floor_of(const PartitionInfo& info, const StreamConsumerOptions& optio
   switch (options.from.kind) {
     case StartFrom::Kind::next: return {.offset = info.next_offset};
     case StartFrom::Kind::offset: return {.offset = options.from.offset};
-    case StartFrom::Kind::time: return {.offset = -1, .time = options.from.time};
+    case StartFrom::Kind::time: return {.offset = kNoOffset, .time = options.from.time};
     default: return {};
   }
 }
@@ -70,11 +70,11 @@ Result<std::vector<PartitionStart>> plan(const StreamInfo& stream,
     if (!wanted) continue;
     starts.push_back({.partition = info.partition, .floor = floor_of(info, options)});
   }
-  for (const std::uint32_t partition : options.partitions) {
-    if (partition < stream.details.size()) continue;
+  for (const PartitionNumber partition : options.partitions) {
+    if (partition.value < stream.details.size()) continue;
     return Error{Errc::partition_not_found,
                  fmt::format("stream {} has no partition {}: it has 0 to {}", stream.name,
-                             partition, stream.partitions - 1)};
+                             partition.value, stream.partitions - 1)};
   }
   if (starts.empty()) {
     return Error{Errc::internal, "the broker described a stream without partitions"};

@@ -41,10 +41,10 @@ void StreamConsumerRuntime::work() {
       run(*task);
     } catch (const std::exception& exception) {
       fail(*task, Error{Errc::internal, fmt::format("the handler of partition {} threw: {}",
-                                                    task->partition, exception.what())});
+                                                    task->partition.value, exception.what())});
     } catch (...) {
       fail(*task, Error{Errc::internal,
-                        fmt::format("the handler of partition {} threw", task->partition)});
+                        fmt::format("the handler of partition {} threw", task->partition.value)});
     }
     link_.finish(*task);
   }
@@ -74,8 +74,9 @@ void StreamConsumerRuntime::run(SeatTask& task) {
 void StreamConsumerRuntime::handle(SeatTask& task) {
   auto records = decode_batches(task.batch.bytes, task.partition, task.floor);
   if (!records) {
-    fail(task, Error{records.error().code, fmt::format("a batch of partition {} cannot be read: {}",
-                                                       task.partition, records.error().text)});
+    fail(task,
+         Error{records.error().code, fmt::format("a batch of partition {} cannot be read: {}",
+                                                 task.partition.value, records.error().text)});
     return;
   }
   if (records->empty()) return;  // All of it was handed out before.

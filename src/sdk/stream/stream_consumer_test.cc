@@ -42,7 +42,8 @@ std::unique_ptr<StreamConsumer> start(const TestStreams& broker, StreamConsumerO
 StreamConsumer::Handler into(Log<std::string>& log) {
   return [&log](const RecordBatch& batch) {
     for (const Record& record : batch.records) {
-      log.add(fmt::format("{}@{} {}", batch.partition, record.offset, record.value.value_or("")));
+      log.add(fmt::format("{}@{} {}", batch.partition.value, record.offset.value,
+                          record.value.value_or("")));
     }
   };
 }
@@ -96,9 +97,9 @@ TEST(StreamConsumer, StepsDownOnlyAfterItsOffsetIsConfirmed) {
   auto options = options_for(true);
   options.owner = "me";
   options.on_active = [&](const StreamPosition& position) {
-    callbacks.add(fmt::format("active {} at {}", position.epoch, position.offset));
+    callbacks.add(fmt::format("active {} at {}", position.epoch.value, position.offset.value));
   };
-  options.on_step_down = [&](std::uint32_t) { callbacks.add("step down"); };
+  options.on_step_down = [&](PartitionNumber) { callbacks.add("step down"); };
   std::atomic<bool> first = true;
   std::atomic<StreamConsumer*> self = nullptr;
   const auto consumer = start(broker, std::move(options), [&](RecordBatch& batch) {
@@ -253,7 +254,7 @@ TEST(StreamConsumer, PartitionsRunSideBySideEachInOrder) {
   options.credit_batches = 1000;
   const auto consumer = start(broker, std::move(options), [&](const RecordBatch& batch) {
     most = std::max(most.load(), ++running);
-    if (next.at(batch.partition)++ != batch.records[0].offset) in_order = false;
+    if (next.at(batch.partition.value)++ != batch.records[0].offset.value) in_order = false;
     --running;
     records.add("");
   });
@@ -283,7 +284,7 @@ TEST(StreamConsumer, ManualOffsetsAreConfirmedOrRefused) {
     EXPECT_TRUE(ready.wait());
     stored.add(self->store_offset(batch.position()).has_value() ? "stored" : "refused");
     auto old = batch.position();
-    old.epoch = 2;
+    old.epoch = Epoch{2};
     stored.add(std::string(self->store_offset(old).error().name()));
   });
   self = consumer.get();
@@ -306,7 +307,7 @@ TEST(StreamConsumer, AsksTheApplicationForTheOffset) {
     return dialog.finish();
   };
   auto options = options_for(true);
-  options.ask_offset = [](const StreamPosition&) { return 41; };
+  options.ask_offset = [](const StreamPosition&) { return Offset{41}; };
   const auto consumer = start(broker, std::move(options), into(records));
   EXPECT_EQ(records.wait(1), Events{"0@41 b"});
 }
@@ -359,7 +360,7 @@ TEST(StreamConsumer, AHandlerMayStopInTheMiddleOfABatch) {
   };
   Log<std::string> records;
   const auto consumer = start(broker, options_for(false), [&](RecordBatch& batch) {
-    batch.next_offset = 2;
+    batch.next_offset = Offset{2};
     records.add(batch.records[0].value.value_or(""));
   });
   records.wait(1);
@@ -446,14 +447,15 @@ TEST(StreamConsumer, RefusesBadOptions) {
   };
   EXPECT_EQ(opened("", options_for(false)), Errc::invalid_argument);
   EXPECT_EQ(opened("nothing", options_for(false)), Errc::stream_not_found);
-  EXPECT_EQ(refused([](auto& o) { o.partitions = {2}; }), Errc::partition_not_found);
+  EXPECT_EQ(refused([](auto& o) { o.partitions = {PartitionNumber{2}}; }),
+            Errc::partition_not_found);
   EXPECT_EQ(refused([](auto& o) { o.concurrency = 0; }), Errc::invalid_argument);
   EXPECT_EQ(refused([](auto& o) {
               o.single_active = true;
               o.group = "";
             }),
             Errc::invalid_argument);
-  EXPECT_EQ(refused([](auto& o) { o.on_step_down = [](std::uint32_t) {}; }),
+  EXPECT_EQ(refused([](auto& o) { o.on_step_down = [](PartitionNumber) {}; }),
             Errc::invalid_argument);
 }
 
@@ -491,15 +493,15 @@ TEST(StreamConsumer, WithoutAnAcknowledgedHeartbeatItsSeatIsLost) {
   };
   auto options = options_for(true);
   options.on_active = [&](const StreamPosition&) { told.add("active"); };
-  options.on_step_down = [&](std::uint32_t) { told.add("step down"); };
-  options.on_losing = [&](std::uint32_t) { lost.open(); };
+  options.on_step_down = [&](PartitionNumber) { told.add("step down"); };
+  options.on_losing = [&](PartitionNumber) { lost.open(); };
   options.on_error = [&](const Error& error) { errors.add(error); };
   const auto consumer = start(broker, options, into(handled));
 
   EXPECT_EQ(told.wait(2), (Events{"active", "step down"}));
   EXPECT_TRUE(lost.wait());
   EXPECT_EQ(errors.wait(1).at(0).code, Errc::lease_lost);
-  const auto stored = consumer->store_offset({.partition = 0, .epoch = 3, .offset = 11});
+  const auto stored = consumer->store_offset({.epoch = Epoch{3}, .offset = Offset{11}});
   ASSERT_FALSE(stored.has_value());
   over.open();
   EXPECT_TRUE(handled.now().empty());

@@ -62,16 +62,16 @@ StreamSettings settings_of(const v1::StreamSettings& in) {
 }
 
 PartitionInfo partition_of(const v1::Partition& in) {
-  PartitionInfo out{.partition = in.partition(),
-                    .first_offset = in.first_offset(),
-                    .next_offset = in.next_offset(),
+  PartitionInfo out{.partition = PartitionNumber{in.partition()},
+                    .first_offset = Offset{in.first_offset()},
+                    .next_offset = Offset{in.next_offset()},
                     .bytes = in.bytes(),
                     .segments = in.segments(),
                     .read_only = in.read_only(),
                     .damaged = in.damaged()};
   for (const v1::Partition::GroupProgress& group : in.groups()) {
     out.groups.push_back({.group = group.group(), .offset = std::nullopt, .lag = group.lag()});
-    if (group.has_offset()) out.groups.back().offset = group.offset();
+    if (group.has_offset()) out.groups.back().offset = Offset{group.offset()};
   }
   return out;
 }
@@ -120,7 +120,7 @@ void to_proto(const NewRecord& record, v1::NewRecord& out) {
     if (header.value) wire.set_value(*header.value);
   }
   if (record.timestamp) out.set_timestamp_ms(record.timestamp->time_since_epoch().count());
-  if (record.partition) out.set_partition(*record.partition);
+  if (record.partition) out.set_partition(record.partition->value);
 }
 
 void to_proto(const StartFrom& from, v1::ReadFrom& out) {
@@ -128,7 +128,7 @@ void to_proto(const StartFrom& from, v1::ReadFrom& out) {
     case StartFrom::Kind::first: out.set_place(v1::ReadFrom::PLACE_FIRST); break;
     case StartFrom::Kind::last: out.set_place(v1::ReadFrom::PLACE_LAST); break;
     case StartFrom::Kind::next: out.set_place(v1::ReadFrom::PLACE_NEXT); break;
-    case StartFrom::Kind::offset: out.set_offset(from.offset); break;
+    case StartFrom::Kind::offset: out.set_offset(from.offset.value); break;
     case StartFrom::Kind::time: *out.mutable_time() = time_of(from.time); break;
   }
 }
@@ -145,17 +145,19 @@ StreamInfo from_proto(const v1::Stream& in) {
 }
 
 AppendResult from_proto(const v1::AppendResult& in) {
-  AppendResult out{.partition = in.partition(), .offset = in.offset(), .duplicate = in.duplicate()};
+  AppendResult out{.partition = PartitionNumber{in.partition()},
+                   .offset = Offset{in.offset()},
+                   .duplicate = in.duplicate()};
   if (in.has_error()) {
     out.error = from_proto(in.error());
-    out.offset = -1;
+    out.offset = kNoOffset;
   }
   return out;
 }
 
 GroupInfo from_proto(const v1::Group& in) {
   GroupInfo out{.stream = in.stream(),
-                .partition = in.partition(),
+                .partition = PartitionNumber{in.partition()},
                 .group = in.group(),
                 .single_active = in.single_active(),
                 .generation = in.generation(),
@@ -168,7 +170,7 @@ GroupInfo from_proto(const v1::Group& in) {
                     duration_of(in.last_hand_over())),
                 .handover = in.handover() == v1::GROUP_HANDOVER_STRICT ? Handover::strict
                                                                        : Handover::at_once};
-  if (in.has_offset()) out.offset = in.offset();
+  if (in.has_offset()) out.offset = Offset{in.offset()};
   for (const v1::GroupMember& member : in.members()) out.members.push_back(member_of(member));
   return out;
 }

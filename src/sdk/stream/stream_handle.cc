@@ -88,24 +88,24 @@ StreamReader Stream::read(ReadOptions options) const {
   return StreamReader(std::make_unique<StreamReader::State>(connection_, name_, options));
 }
 
-Status Group::store_offset(std::uint32_t partition, std::int64_t offset) const {
+Status Group::store_offset(PartitionNumber partition, Offset offset) const {
   v1::StoreOffsetRequest request;
   request.set_stream(stream_);
-  request.set_partition(partition);
+  request.set_partition(partition.value);
   request.set_group(name_);
-  request.set_offset(offset);
+  request.set_offset(offset.value);
   BATON_TRY_STATUS(call(*connection_, &Stub::StoreOffset, request));
   return {};
 }
 
-Result<StoredOffset> Group::offset(std::uint32_t partition) const {
+Result<StoredOffset> Group::offset(PartitionNumber partition) const {
   v1::QueryOffsetRequest request;
   request.set_stream(stream_);
-  request.set_partition(partition);
+  request.set_partition(partition.value);
   request.set_group(name_);
   BATON_TRY(const auto response, call(*connection_, &Stub::QueryOffset, request));
   StoredOffset stored{.offset = std::nullopt, .generation = response.generation()};
-  if (response.has_offset()) stored.offset = response.offset();
+  if (response.has_offset()) stored.offset = Offset{response.offset()};
   return stored;
 }
 
@@ -138,11 +138,12 @@ Result<std::vector<GroupInfo>> Group::evaluate() const {
   return from_proto(response.partitions());
 }
 
-Result<std::int64_t> Stream::place_in(const PartitionInfo& partition, const StartFrom& to) const {
+Result<Offset> Stream::place_in(const PartitionInfo& partition, const StartFrom& to) const {
   switch (to.kind) {
     case StartFrom::Kind::first: return partition.first_offset;
     case StartFrom::Kind::next: return partition.next_offset;
-    case StartFrom::Kind::last: return std::max(partition.first_offset, partition.next_offset - 1);
+    case StartFrom::Kind::last:
+      return std::max(partition.first_offset, Offset{partition.next_offset.value - 1});
     case StartFrom::Kind::offset: return to.offset;
     case StartFrom::Kind::time: break;
   }
@@ -159,26 +160,27 @@ Result<std::vector<GroupOffsetChange>> Group::set_offsets(const SetOffsetOptions
   request.set_stream(stream_);
   request.set_group(name_);
   request.set_dry_run(options.dry_run);
-  std::vector<std::uint32_t> wanted = options.partitions;
+  std::vector<PartitionNumber> wanted = options.partitions;
   if (wanted.empty()) {
-    for (std::uint32_t number = 0; number < info.partitions; ++number) wanted.push_back(number);
+    for (std::uint32_t i = 0; i < info.partitions; ++i) wanted.emplace_back(i);
   }
-  for (const std::uint32_t number : wanted) {
-    if (number >= info.details.size()) {
+  for (const PartitionNumber number : wanted) {
+    if (number.value >= info.details.size()) {
       return Error{Errc::partition_not_found,
-                   fmt::format("stream {} has no partition {}: it has 0 to {}", info.name, number,
-                               info.partitions - 1)};
+                   fmt::format("stream {} has no partition {}: it has 0 to {}", info.name,
+                               number.value, info.partitions - 1)};
     }
-    BATON_TRY(const std::int64_t offset, stream.place_in(info.details[number], options.to));
+    BATON_TRY(const Offset offset, stream.place_in(info.details[number.value], options.to));
     v1::NewGroupOffset& item = *request.add_offsets();
-    item.set_partition(number);
-    item.set_offset(offset);
+    item.set_partition(number.value);
+    item.set_offset(offset.value);
   }
   BATON_TRY(const auto response, call(*connection_, &Stub::SetGroupOffsets, request));
   std::vector<GroupOffsetChange> changes;
   for (const v1::GroupOffsetChange& change : response.changes()) {
-    changes.push_back({.partition = change.partition(), .after = change.after()});
-    if (change.has_before()) changes.back().before = change.before();
+    changes.push_back(
+        {.partition = PartitionNumber{change.partition()}, .after = Offset{change.after()}});
+    if (change.has_before()) changes.back().before = Offset{change.before()};
   }
   return changes;
 }

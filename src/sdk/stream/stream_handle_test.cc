@@ -58,7 +58,7 @@ TEST(StreamHandle, SendsWhatIsSetAndReadsWhatComes) {
 
   ASSERT_TRUE(made.has_value());
   ASSERT_EQ(made->details.size(), 2U);
-  EXPECT_EQ(made->details[1].next_offset, 9);
+  EXPECT_EQ(made->details[1].next_offset, Offset{9});
   EXPECT_EQ(made->details[1].groups[0].lag, 4U);
   EXPECT_FALSE(made->details[1].groups[0].offset.has_value());
   EXPECT_EQ(client.stream("other").describe().error().code, Errc::stream_not_found);
@@ -85,9 +85,9 @@ TEST(StreamHandle, AppendAnswersOneResultPerRecord) {
   const auto results = client.stream("events").append(records);
 
   ASSERT_TRUE(results.has_value());
-  EXPECT_EQ(results->at(0).offset, 4);
+  EXPECT_EQ(results->at(0).offset, Offset{4});
   EXPECT_EQ(results->at(1).error->code, Errc::partition_not_found);
-  EXPECT_EQ(results->at(1).offset, -1);
+  EXPECT_EQ(results->at(1).offset, kNoOffset);
 }
 
 TEST(StreamHandle, GroupsShowTheirMembers) {
@@ -109,7 +109,7 @@ TEST(StreamHandle, GroupsShowTheirMembers) {
   const auto groups = client.stream("events").group("g").describe();
 
   ASSERT_TRUE(groups.has_value());
-  EXPECT_EQ(groups->at(0).offset, 0);
+  EXPECT_EQ(groups->at(0).offset, Offset{0});
   EXPECT_EQ(groups->at(0).last_hand_over, std::chrono::microseconds{1'500});
   EXPECT_EQ(groups->at(0).members.at(0).activity, Activity::deactivating);
   EXPECT_EQ(groups->at(0).members.at(0).connectivity, Connectivity::forgotten);
@@ -125,11 +125,11 @@ TEST(StreamReader, LeavesOutWhatLiesBeforeAndBeyond) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  auto reader = client.stream("events").read({.from = StartFrom::at(1), .records_max = 3});
-  EXPECT_EQ(reader.position(), -1);
+  auto reader = client.stream("events").read({.from = StartFrom::at(Offset{1}), .records_max = 3});
+  EXPECT_EQ(reader.position(), kNoOffset);
 
   EXPECT_EQ(read_all(reader), (Values{"b", "c", "d"}));
-  EXPECT_EQ(reader.position(), 4);
+  EXPECT_EQ(reader.position(), Offset{4});
   EXPECT_FALSE(reader.next()->has_value());
 }
 
@@ -142,7 +142,7 @@ TEST(StreamReader, AsksAgainWhenTheLimitWasReachedTooEarly) {
     return grpc::Status::OK;
   };
   auto client = connect(broker);
-  auto reader = client.stream("events").read({.from = StartFrom::at(1), .records_max = 2});
+  auto reader = client.stream("events").read({.from = StartFrom::at(Offset{1}), .records_max = 2});
   EXPECT_EQ(read_all(reader), (Values{"b", "c"}));
 }
 
@@ -166,7 +166,7 @@ TEST(StreamReader, FollowsOverABrokenConnectionAndStops) {
   auto reader = client.stream("events").read({.follow = true});
   std::thread stopper([&] {
     EXPECT_TRUE(waiting.wait());
-    while (reader.position() != 3) std::this_thread::yield();
+    while (reader.position() != Offset{3}) std::this_thread::yield();
     reader.close();
   });
 

@@ -41,7 +41,8 @@ TEST(StreamProducer, ConfirmsEachRecordWithItsOffsetInOrder) {
   Log<std::int64_t> offsets;
 
   for (int i = 0; i < 1000; ++i) {
-    producer->send(record(i), [&](const AppendResult& result) { offsets.add(result.offset); });
+    producer->send(record(i),
+                   [&](const AppendResult& result) { offsets.add(result.offset.value); });
   }
 
   ASSERT_TRUE(producer->flush(kLong).has_value());
@@ -77,7 +78,7 @@ TEST(StreamProducer, StoresEveryRecordOnceAndInOrderWhileSessionsBreak) {
 
   for (int i = 0; i < 3000; ++i) {
     NewRecord made = record(i / 2);
-    made.partition = static_cast<std::uint32_t>(i % 2);
+    made.partition = PartitionNumber{static_cast<std::uint32_t>(i % 2)};
     producer->send(std::move(made), [&](const AppendResult& result) { failed += !result.ok(); });
   }
 
@@ -214,7 +215,7 @@ TEST(StreamProducer, ABadRecordIsRefusedAtOnceAndAlone) {
   TestStreams broker(2);
   const auto producer = open(broker);
   NewRecord elsewhere = record(0);
-  elsewhere.partition = 2;
+  elsewhere.partition = PartitionNumber{2};
 
   EXPECT_EQ(producer->send(elsewhere).get().error->code, Errc::partition_not_found);
   EXPECT_EQ(producer->send({.value = std::string(2'000'000, 'x')}).get().error->code,

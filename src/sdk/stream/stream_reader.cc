@@ -18,7 +18,7 @@ StreamReader::~StreamReader() = default;
 
 Result<std::optional<std::vector<Record>>> StreamReader::next() { return state_->next(); }
 void StreamReader::close() { state_->close(); }
-std::int64_t StreamReader::position() const { return state_->position(); }
+Offset StreamReader::position() const { return state_->position(); }
 
 StreamReader::State::State(ConnectionPointer connection, std::string stream, ReadOptions options)
     : connection_(std::move(connection)),
@@ -55,9 +55,9 @@ bool StreamReader::State::has_enough() const {
 bool StreamReader::State::open() {
   v1::ReadRequest request;
   request.set_stream(stream_);
-  request.set_partition(options_.partition);
-  const std::int64_t position = position_.load();
-  to_proto(position >= 0 ? StartFrom::at(position) : options_.from, *request.mutable_from());
+  request.set_partition(options_.partition.value);
+  const Offset position = position_.load();
+  to_proto(position.value >= 0 ? StartFrom::at(position) : options_.from, *request.mutable_from());
   if (options_.records_max > 0) request.set_records_max(options_.records_max - delivered_);
   request.set_follow(options_.follow);
   request.set_format(v1::RECORD_FORMAT_BATCHES);
@@ -72,16 +72,17 @@ bool StreamReader::State::open() {
 
 Result<std::vector<Record>> StreamReader::State::take(const v1::ReadResponse& response) {
   BATON_TRY(auto records, decode_batches(response.batches(), options_.partition, floor_));
-  progress_ = progress_ || response.next_offset() > position_.load();
+  const Offset next{response.next_offset()};
+  progress_ = progress_ || next > position_.load();
   backoff_.reset();
   down_since_.reset();
-  position_ = std::max(position_.load(), response.next_offset());
+  position_ = std::max(position_.load(), next);
   floor_.offset = position_.load();
-  end_offset_ = response.end_offset();
+  end_offset_ = Offset{response.end_offset()};
   // With batches, the one that reaches the limit arrives whole.
   if (options_.records_max > 0 && records.size() > options_.records_max - delivered_) {
     records.resize(options_.records_max - delivered_);
-    position_ = records.back().offset + 1;
+    position_ = Offset{records.back().offset.value + 1};
   }
   delivered_ += records.size();
   return records;

@@ -31,7 +31,7 @@ struct StreamReader::State {
 
   Result<std::optional<std::vector<Record>>> next();
   void close();
-  [[nodiscard]] std::int64_t position() const { return position_.load(); }
+  [[nodiscard]] Offset position() const { return position_.load(); }
 
  private:
   /// What the end of a call means.
@@ -48,9 +48,9 @@ struct StreamReader::State {
   const ConnectionPointer connection_;
   const std::string stream_;
   ReadOptions options_;
-  std::atomic<std::int64_t> position_ = -1;
+  std::atomic<Offset> position_ = kNoOffset;
   ReadFloor floor_;
-  std::int64_t end_offset_ = -1;  // Of the partition, as the last response saw it.
+  Offset end_offset_ = kNoOffset;  // Of the partition, as the last response saw it.
   std::uint64_t delivered_ = 0;
   bool progress_ = false;  // Since the call was opened.
   std::optional<Error> failed_;

@@ -22,7 +22,7 @@ SubscribeLink::Subscription* SubscribeLink::subscription_of(std::uint64_t id) {
 }
 
 /// Null for a subscription that is not ours, or no longer.
-PartitionSeat* SubscribeLink::seat_of(std::uint64_t id, std::uint32_t partition) {
+PartitionSeat* SubscribeLink::seat_of(std::uint64_t id, PartitionNumber partition) {
   const auto seat = seats_.find(partition);
   if (seat == seats_.end()) return nullptr;
   const Subscription& subscription = subscriptions_[subscription_at_.at(partition)];
@@ -53,7 +53,7 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
 void SubscribeLink::take_started(const v1::SubscribeResponse::Started& started) {
   const Subscription* const subscription = subscription_of(started.id());
   if (subscription == nullptr) return;
-  for (const std::uint32_t partition : subscription->partitions) {
+  for (const PartitionNumber partition : subscription->partitions) {
     PartitionSeat& seat = seats_.at(partition);
     seat.started(started.id());
     refresh(seat);
@@ -61,44 +61,44 @@ void SubscribeLink::take_started(const v1::SubscribeResponse::Started& started) 
 }
 
 void SubscribeLink::take_update(const v1::SubscribeResponse::Update& update) {
-  PartitionSeat* const seat = seat_of(update.id(), update.partition());
+  PartitionSeat* const seat = seat_of(update.id(), PartitionNumber{update.partition()});
   if (seat == nullptr) return;
   PartitionSeat::Update told{.active = update.active(),
                              .stepping_down = update.stepping_down(),
                              .generation = update.generation()};
-  if (update.has_offset()) told.offset = update.offset();
+  if (update.has_offset()) told.offset = Offset{update.offset()};
   seat->update(told);
-  if (!told.active) losing_.push_back(update.partition());
+  if (!told.active) losing_.push_back(seat->partition());
   refresh(*seat);
 }
 
 void SubscribeLink::take_batch(v1::SubscribeResponse::Batch& batch) {
-  PartitionSeat* const seat = seat_of(batch.id(), batch.partition());
+  PartitionSeat* const seat = seat_of(batch.id(), PartitionNumber{batch.partition()});
   if (seat == nullptr) {
     ++stats_.batches_dropped;
     return;
   }
   const CreditAmount cost{.batches = batch.batch_count(), .bytes = batch.batches().size()};
-  Subscription& subscription = subscriptions_[subscription_at_.at(batch.partition())];
+  Subscription& subscription = subscriptions_[subscription_at_.at(seat->partition())];
   subscription.used.batches += cost.batches;
   subscription.used.bytes += cost.bytes;
   const auto header = decode_batch_header(batch.batches());
   const bool taken = seat->deliver({.subscription = batch.id(),
-                                    .epoch = batch.epoch(),
+                                    .epoch = Epoch{batch.epoch()},
                                     .bytes = std::move(*batch.mutable_batches()),
-                                    .first_offset = header ? header->base_offset.value : -1,
-                                    .next_offset = batch.next_offset(),
-                                    .end_offset = batch.end_offset(),
+                                    .first_offset = header ? header->base_offset : kNoOffset,
+                                    .next_offset = Offset{batch.next_offset()},
+                                    .end_offset = Offset{batch.end_offset()},
                                     .cost = cost});
   if (!taken) ++stats_.batches_dropped;
   refresh(*seat);
 }
 
 void SubscribeLink::take_stored(const v1::SubscribeResponse::OffsetStored& stored) {
-  PartitionSeat* const seat = seat_of(stored.id(), stored.partition());
+  PartitionSeat* const seat = seat_of(stored.id(), PartitionNumber{stored.partition()});
   if (seat == nullptr) return;
   const auto error = error_of(stored);
-  const bool expected = seat->stored(stored.offset(), error);
+  const bool expected = seat->stored(Offset{stored.offset()}, error);
   if (expected && !error) ++stats_.offsets_stored;
   if (error) {
     errors_.push_back(*error);
@@ -110,7 +110,7 @@ void SubscribeLink::take_stored(const v1::SubscribeResponse::OffsetStored& store
 void SubscribeLink::take_closed(Lock& lock, const v1::SubscribeResponse::Closed& closed) {
   Subscription* const subscription = subscription_of(closed.id());
   if (subscription == nullptr) return;
-  for (const std::uint32_t partition : subscription->partitions) {
+  for (const PartitionNumber partition : subscription->partitions) {
     PartitionSeat& seat = seats_.at(partition);
     seat.lost();
     losing_.push_back(partition);
@@ -129,7 +129,7 @@ void SubscribeLink::take_closed(Lock& lock, const v1::SubscribeResponse::Closed&
 
 void SubscribeLink::disconnected(const Error& error, bool over) {
   std::vector<Error> errors;
-  std::vector<std::uint32_t> losing;
+  std::vector<PartitionNumber> losing;
   {
     const Lock lock(mutex_);
     close_lease();
@@ -149,9 +149,9 @@ void SubscribeLink::disconnected(const Error& error, bool over) {
 }
 
 void SubscribeLink::report(const std::vector<Error>& errors,
-                           const std::vector<std::uint32_t>& losing) const {
+                           const std::vector<PartitionNumber>& losing) const {
   if (options_.on_losing) {
-    for (const std::uint32_t partition : losing) options_.on_losing(partition);
+    for (const PartitionNumber partition : losing) options_.on_losing(partition);
   }
   if (!options_.on_error) return;
   for (const Error& error : errors) options_.on_error(error);

@@ -120,14 +120,16 @@ void SubscribeLink::fill_start(const Subscription& subscription,
   start.set_stream(stream_);
   // An empty list means all partitions, so that the broker does not take it for a selection.
   if (!options_.single_active || !options_.partitions.empty()) {
-    for (const std::uint32_t partition : subscription.partitions) start.add_partitions(partition);
+    for (const PartitionNumber partition : subscription.partitions) {
+      start.add_partitions(partition.value);
+    }
   }
   start.set_group(options_.group);
   start.set_single_active(options_.single_active);
   StartFrom from = options_.from;
   if (!options_.single_active) {
     const ReadFloor& floor = seats_.at(subscription.partitions[0]).floor();
-    if (floor.offset >= 0) from = StartFrom::at(floor.offset);
+    if (floor.offset.value >= 0) from = StartFrom::at(floor.offset);
   }
   to_proto(from, *start.mutable_from());
   if (!stopping_ && !result_) {
@@ -177,22 +179,22 @@ void SubscribeLink::fill_store(PartitionSeat& seat, std::uint64_t id) {
   if (!store) return;
   v1::SubscribeRequest::StoreOffset& wire = *frame_.add_offsets();
   wire.set_id(id);
-  wire.set_partition(seat.partition());
-  wire.set_epoch(store->epoch);
-  wire.set_offset(store->offset);
+  wire.set_partition(seat.partition().value);
+  wire.set_epoch(store->epoch.value);
+  wire.set_offset(store->offset.value);
 }
 
 bool SubscribeLink::fill_seats() {
-  for (const std::uint32_t partition : std::exchange(dirty_, {})) {
+  for (const PartitionNumber partition : std::exchange(dirty_, {})) {
     PartitionSeat& seat = seats_.at(partition);
     const std::uint64_t id = subscriptions_[subscription_at_.at(partition)].id;
     fill_store(seat, id);
     while (const auto reply = seat.next_reply()) {
       v1::SubscribeRequest::UpdateReply& wire = *frame_.add_replies();
       wire.set_id(id);
-      wire.set_partition(partition);
+      wire.set_partition(partition.value);
       wire.set_generation(reply->generation);
-      if (reply->offset) wire.set_offset(*reply->offset);
+      if (reply->offset) wire.set_offset(reply->offset->value);
     }
   }
   return frame_.offsets_size() > 0 || frame_.replies_size() > 0;
@@ -235,7 +237,7 @@ std::optional<SeatTask> SubscribeLink::next_task() {
 PartitionSeat& SubscribeLink::take_turn() {
   auto next = ready_.lower_bound(turn_);
   if (next == ready_.end()) next = ready_.begin();
-  turn_ = *next + 1;
+  turn_ = PartitionNumber{next->value + 1};
   PartitionSeat& seat = seats_.at(*next);
   ready_.erase(next);
   return seat;
@@ -268,7 +270,7 @@ void SubscribeLink::refresh(PartitionSeat& seat) {
 }
 
 void SubscribeLink::lease_ended(Lock& lock) {
-  std::vector<std::uint32_t> losing;
+  std::vector<PartitionNumber> losing;
   for (auto& [partition, seat] : seats_) {
     seat.lost();
     losing.push_back(partition);
@@ -314,7 +316,7 @@ Status SubscribeLink::store_offset(const StreamPosition& position,
   const auto at = seats_.find(position.partition);
   if (at == seats_.end()) {
     return Error{Errc::partition_not_found,
-                 fmt::format("partition {} is not read here", position.partition)};
+                 fmt::format("partition {} is not read here", position.partition.value)};
   }
   if (options_.single_active && lease_has_ended()) return lost_error();
   PartitionSeat& seat = at->second;
@@ -330,8 +332,8 @@ Status SubscribeLink::store_offset(const StreamPosition& position,
   if (status) return *status;
   if (over_) return *over_;
   return Error{Errc::deadline_exceeded,
-               fmt::format("offset {} of partition {} is not confirmed yet", position.offset,
-                           position.partition)};
+               fmt::format("offset {} of partition {} is not confirmed yet", position.offset.value,
+                           position.partition.value)};
 }
 
 bool SubscribeLink::all_done() const {

@@ -19,7 +19,7 @@ namespace baton::client {
 
 /// A partition that the consumer reads, and its start as far as that is known.
 struct PartitionStart {
-  std::uint32_t partition = 0;
+  PartitionNumber partition{};
   ReadFloor floor{};
 };
 
@@ -59,7 +59,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
 
  private:
   struct Subscription {
-    std::vector<std::uint32_t> partitions;
+    std::vector<PartitionNumber> partitions;
     std::uint64_t id = 0;  // A new one for each Start.
     bool start_sent = false;
     bool unsubscribe_sent = false;
@@ -96,7 +96,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   void take_closed(Lock& lock, const v1::SubscribeResponse::Closed& closed);
 
   Subscription* subscription_of(std::uint64_t id);
-  PartitionSeat* seat_of(std::uint64_t id, std::uint32_t partition);
+  PartitionSeat* seat_of(std::uint64_t id, PartitionNumber partition);
   /// Called after any change of a seat: schedules what follows from it.
   void refresh(PartitionSeat& seat);
   /// The next of the seats that have a task, in turns.
@@ -107,7 +107,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   /// Leaves once the consumer has ended and nothing is owed; writes what can be written.
   void advance(Lock& lock);
   [[nodiscard]] bool all_done() const;
-  void report(const std::vector<Error>& errors, const std::vector<std::uint32_t>& losing) const;
+  void report(const std::vector<Error>& errors, const std::vector<PartitionNumber>& losing) const;
 
   const std::string stream_;
   const StreamConsumerOptions options_;
@@ -115,23 +115,23 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   v1::SubscribeRequest frame_;  // Not changed while writing_.
   std::condition_variable work_;
   // All below under mutex_.
-  std::map<std::uint32_t, PartitionSeat> seats_;
+  std::map<PartitionNumber, PartitionSeat> seats_;
   std::vector<Subscription> subscriptions_;
-  std::map<std::uint32_t, std::size_t> subscription_at_;  // By partition.
+  std::map<PartitionNumber, std::size_t> subscription_at_;  // By partition.
   std::map<std::uint64_t, std::size_t> subscription_by_id_;
   std::uint64_t next_id_ = 1;
-  std::set<std::uint32_t> ready_;  // Partitions with a task.
-  std::set<std::uint32_t> dirty_;  // Partitions with something to send.
-  std::uint32_t turn_ = 0;
+  std::set<PartitionNumber> ready_;  // Partitions with a task.
+  std::set<PartitionNumber> dirty_;  // Partitions with something to send.
+  PartitionNumber turn_{};
   bool stopping_ = false;
   bool leaving_ = false;  // Unsubscribes are to be sent.
   bool workers_may_go_ = false;
   bool started_ = false;
   bool loss_told_ = false;        // The lease of this session has ended, and the program was told.
   std::optional<Status> result_;  // How the consumer ended.
-  std::optional<Error> store_failure_;  // The first one, for close().
-  std::vector<Error> errors_;           // Reported once the lock is released.
-  std::vector<std::uint32_t> losing_;   // Partitions; reported likewise.
+  std::optional<Error> store_failure_;   // The first one, for close().
+  std::vector<Error> errors_;            // Reported once the lock is released.
+  std::vector<PartitionNumber> losing_;  // Partitions; reported likewise.
   StreamConsumer::Stats stats_;
 };
 

@@ -125,15 +125,15 @@ std::size_t largest_document(const partition::Settings& settings) {
 worker::RunnerEvents to_events(WorkerCallbacks callbacks) {
   worker::RunnerEvents events;
   events.acquired = [call = std::move(callbacks.acquired)](const partition::Acquired& effect) {
-    if (call) call(effect.partition, effect.epoch);
+    if (call) call(PartitionNumber{effect.partition}, Epoch{effect.epoch});
   };
   events.revoking = [call = std::move(callbacks.revoking)](const partition::Revoking& effect) {
     if (!call) return;
-    call(effect.partition, effect.epoch,
+    call(PartitionNumber{effect.partition}, Epoch{effect.epoch},
          std::chrono::floor<std::chrono::milliseconds>(effect.deadline - worker::boot_time()));
   };
   events.lost = [call = std::move(callbacks.lost)](const partition::Lost& effect) {
-    if (call) call(effect.partition, effect.epoch, effect.why);
+    if (call) call(PartitionNumber{effect.partition}, Epoch{effect.epoch}, effect.why);
   };
   events.renewed = [call = std::move(callbacks.renewed)](const partition::Renewed& effect) {
     if (call) call(std::chrono::nanoseconds(effect.deadline.ns));
@@ -179,12 +179,12 @@ Result<Worker> Worker::open(const WorkerOptions& options, WorkerCallbacks callba
   return Worker(std::move(state));
 }
 
-void Worker::stopped(std::uint32_t partition, std::uint64_t epoch) {
-  state_->runner.stopped(partition, epoch);
+void Worker::stopped(PartitionNumber partition, Epoch epoch) {
+  state_->runner.stopped(partition.value, epoch.value);
 }
 
-bool Worker::may_act(std::uint32_t partition, std::uint64_t epoch) const {
-  return state_->runner.may_act(partition, epoch);
+bool Worker::may_act(PartitionNumber partition, Epoch epoch) const {
+  return state_->runner.may_act(partition.value, epoch.value);
 }
 
 void Worker::begin_close(bool for_good) { state_->runner.leave(for_good); }

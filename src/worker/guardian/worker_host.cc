@@ -74,21 +74,21 @@ WorkerHost::~WorkerHost() {
 
 client::WorkerCallbacks WorkerHost::callbacks() {
   client::WorkerCallbacks calls;
-  calls.acquired = [this](std::uint32_t partition, std::uint64_t epoch) {
-    post([this, task = HandlerTask{partition, epoch}, at = boot_time()] {
+  calls.acquired = [this](PartitionNumber partition, Epoch epoch) {
+    post([this, task = HandlerTask{partition.value, epoch.value}, at = boot_time()] {
       tell({.kind = Kind::acquired, .at = at, .task = task});
       if (guardian_) book_.acquired(task, boot_time());
     });
   };
-  calls.revoking = [this](std::uint32_t partition, std::uint64_t epoch, Duration time_left) {
-    post([this, task = HandlerTask{partition, epoch}, at = boot_time(), time_left] {
+  calls.revoking = [this](PartitionNumber partition, Epoch epoch, Duration time_left) {
+    post([this, task = HandlerTask{partition.value, epoch.value}, at = boot_time(), time_left] {
       tell({.kind = Kind::revoking, .at = at, .task = task, .time = time_left});
       if (guardian_) return book_.revoking(task.partition, at + time_left);
       act(HandlerBook::Stopped{task});
     });
   };
-  calls.lost = [this](std::uint32_t partition, std::uint64_t epoch, const std::string& why) {
-    post([this, task = HandlerTask{partition, epoch}, at = boot_time(), why] {
+  calls.lost = [this](PartitionNumber partition, Epoch epoch, const std::string& why) {
+    post([this, task = HandlerTask{partition.value, epoch.value}, at = boot_time(), why] {
       tell({.kind = Kind::lost, .at = at, .task = task, .text = why, .warning = true});
       if (guardian_) return book_.lost(task.partition);
       act(HandlerBook::Stopped{task});
@@ -193,7 +193,7 @@ void WorkerHost::act(const GuardCommand& command) {
 void WorkerHost::act(const HandlerBook::Stopped& stopped) {
   pids_.erase(stopped.task.partition);
   tell({.kind = Kind::stopped, .at = boot_time(), .task = stopped.task});
-  worker_->stopped(stopped.task.partition, stopped.task.epoch);
+  worker_->stopped(PartitionNumber{stopped.task.partition}, Epoch{stopped.task.epoch});
 }
 
 void WorkerHost::act(const HandlerBook::WillRestart& restart) {

@@ -7,7 +7,8 @@
 
 namespace baton {
 
-/// A number with a meaning: numbers of different tags never mix. `Strong<struct QueueIdTag> id{7}`.
+/// A number with a meaning: numbers of different tags never mix, and only `.value` is a plain
+/// number. `Strong<struct QueueIdTag> id{7}`.
 template <class Tag, class Rep = std::uint64_t>
 struct Strong {
   Rep value{};
