@@ -126,7 +126,7 @@ TEST_F(StreamGolden, OldIndexesAndSnapshotsMeanWhatTheyMeant) {
   EXPECT_EQ(producer->last_seen, Instant{1'700'000'000'000'000'002});
   ASSERT_EQ(producer->size, 2);
   EXPECT_EQ(producer->batches[1],
-            (ProducerTable::Batch{
+            (ProducerTable::StoredBatch{
                 .first = Sequence32{43}, .last = Sequence32{45}, .base_offset = Offset{1003}}));
   EXPECT_EQ(snapshot->table.find(ProducerId{8})->batches[0].last, Sequence32{0});
 }

@@ -14,7 +14,8 @@ using coordinator_state::Consumer;
 namespace {
 
 /// The group's kind of hand-over once this consumer has registered.
-Handover handover_of(const Registration& registration, const coordinator_state::Group* group) {
+Handover handover_of(const ConsumerToRegister& registration,
+                     const coordinator_state::Group* group) {
   if (!registration.single_active) return Handover::at_once;
   const Handover known = group == nullptr ? Handover::at_once : group->record.handover;
   return registration.handover.value_or(known);
@@ -35,7 +36,7 @@ Status Coordinator::check_room(const GroupId& group) const {
   return {};
 }
 
-Status Coordinator::refusal(const Registration& registration) const {
+Status Coordinator::refusal(const ConsumerToRegister& registration) const {
   BATON_TRY_STATUS(check_room(registration.group));
   if (registration.owner.size() > limits::kOwnerLabelBytes) {
     return Error{Errc::invalid_argument,
@@ -89,8 +90,8 @@ Status Coordinator::refusal(const Registration& registration) const {
   return {};
 }
 
-Result<std::optional<GroupOffset>> Coordinator::register_consumer(const Registration& registration,
-                                                                  Instant now) {
+Result<std::optional<GroupOffset>> Coordinator::register_consumer(
+    const ConsumerToRegister& registration, Instant now) {
   BATON_TRY_STATUS(refusal(registration));
   const Group* group = find(registration.group);
   const Consumer* known = group == nullptr ? nullptr : group->find(registration.member);
@@ -101,7 +102,7 @@ Result<std::optional<GroupOffset>> Coordinator::register_consumer(const Registra
   return query_offset(registration.group);
 }
 
-void Coordinator::admit(const Registration& registration, Instant now) {
+void Coordinator::admit(const ConsumerToRegister& registration, Instant now) {
   const Group* known = find(registration.group);
   const Handover handover = handover_of(registration, known);
   if (known == nullptr || known->record.single_active != registration.single_active ||

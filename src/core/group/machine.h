@@ -24,7 +24,7 @@
 
 namespace baton {
 
-struct Registration {
+struct ConsumerToRegister {
   GroupId group;
   MemberId member;
   Ticket ticket;
@@ -126,7 +126,7 @@ class Coordinator {
   /// Adds a consumer; returns the group's stored offset, where a plain subscription begins (a
   /// single-active one waits for its Activate). The same member again changes nothing; under
   /// another ticket it is a new Start whose predecessor has ended, and replaces it.
-  Result<std::optional<GroupOffset>> register_consumer(const Registration& registration,
+  Result<std::optional<GroupOffset>> register_consumer(const ConsumerToRegister& registration,
                                                        Instant now);
   /// An unknown member is not an error: the subscription is gone, which is what was asked for.
   void unregister(const GroupId& group, const MemberId& member, Instant now);
@@ -221,9 +221,9 @@ class Coordinator {
   using Change = std::function<void(Groups::value_type&, Consumer&)>;
 
   // machine.cc: consumers of a group, and the one procedure every event ends in.
-  [[nodiscard]] Status refusal(const Registration& registration) const;
+  [[nodiscard]] Status refusal(const ConsumerToRegister& registration) const;
   [[nodiscard]] Status check_room(const GroupId& group) const;
-  void admit(const Registration& registration, Instant now);
+  void admit(const ConsumerToRegister& registration, Instant now);
   void evaluate(const GroupId& group, Instant now);
   void settle_seat(Groups::value_type& entry, Instant now);
   /// Whether a consumer from before the restart may still be at work under its lease.

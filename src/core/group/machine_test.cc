@@ -26,7 +26,7 @@ class CoordinatorTest : public ::testing::Test {
   Coordinator make(Coordinator::Options options = {}) {
     return {options, [this](const CoordinatorFact& fact) { journal_.push_back(fact); }};
   }
-  Registration registration(std::uint64_t number, bool single_active = true) const {
+  ConsumerToRegister registration(std::uint64_t number, bool single_active = true) const {
     return {.group = kGroup,
             .member = member(number),
             .ticket = Ticket{number},
@@ -115,8 +115,8 @@ TEST_F(CoordinatorTest, AStaleEpochNamesTheGroupAndTheGeneration) {
 }
 
 TEST_F(CoordinatorTest, ADeactivatingOneMayStillStore) {
-  Registration first = registration(1);
-  Registration second = registration(2);
+  ConsumerToRegister first = registration(1);
+  ConsumerToRegister second = registration(2);
   first.partition_index = second.partition_index = PartitionIndex{1};
   ASSERT_TRUE(machine_.register_consumer(first, now_).has_value());
   ASSERT_TRUE(machine_.register_consumer(second, now_).has_value());
@@ -185,7 +185,7 @@ TEST_F(CoordinatorTest, OnlyAnEmptyGroupCanBeDeleted) {
 
 TEST_F(CoordinatorTest, DeletingAStreamClosesItsConsumersAndNobodyElses) {
   add(1);
-  Registration other = registration(1);
+  ConsumerToRegister other = registration(1);
   other.group = {.stream = "orders2", .partition = 0, .name = "billing"};
   ASSERT_TRUE(machine_.register_consumer(other, now_).has_value());
   other.group = {.stream = "orders", .partition = 7, .name = "audit"};
@@ -237,7 +237,7 @@ TEST_F(CoordinatorTest, AListGoesOnBehindAGroup) {
 TEST_F(CoordinatorTest, ANewStartUnderTheSameIdReplacesTheFormerOne) {
   add(1);
   add(2);
-  Registration again = registration(1);
+  ConsumerToRegister again = registration(1);
   again.ticket = Ticket{3};
   machine_.take_effects();
   ASSERT_TRUE(machine_.register_consumer(again, now_).has_value());
@@ -261,7 +261,7 @@ TEST_F(CoordinatorTest, ConsumersAreOrderedByTicket) {
 TEST_F(CoordinatorTest, NobodyRegistersOverAConnectionThatIsNotChecked) {
   add(1);
   machine_.node_disconnected(NodeId{1}, now_, now_);
-  Registration more = registration(1);
+  ConsumerToRegister more = registration(1);
   more.member.subscription = SubscriptionId{2};
   EXPECT_EQ(code_of(machine_.register_consumer(more, now_)), Errc::unavailable);
   machine_.connection_reconnected(member(1).connection, now_);
@@ -269,7 +269,7 @@ TEST_F(CoordinatorTest, NobodyRegistersOverAConnectionThatIsNotChecked) {
 }
 
 TEST_F(CoordinatorTest, LimitsAreNamed) {
-  Registration bad = registration(1);
+  ConsumerToRegister bad = registration(1);
   bad.group.name.assign(limits::kGroupNameBytes + 1, 'g');
   EXPECT_EQ(machine_.register_consumer(bad, now_).error().text,
             "the group's name has 201 bytes; 1 to 200 are allowed");
@@ -346,7 +346,7 @@ TEST_F(CoordinatorTest, WatchesFollowConnectionsAndNodes) {
   };
   add(1);
   EXPECT_EQ(count(CoordinatorEffects::WatchNode{}), 1);
-  Registration sibling = registration(1);
+  ConsumerToRegister sibling = registration(1);
   sibling.member.subscription = SubscriptionId{2};
   sibling.ticket = Ticket{2};
   ASSERT_TRUE(machine_.register_consumer(sibling, now_).has_value());
@@ -421,7 +421,7 @@ TEST_F(CoordinatorTest, AnIndexEntryWithoutItsGroupIsHarmless) {
 TEST_F(CoordinatorTest, AnEventTouchesOnlyTheGroupsOfItsConnection) {
   constexpr std::uint64_t kGroups = 10'000;
   for (std::uint64_t i = 0; i < kGroups; ++i) {
-    Registration one = registration(i);
+    ConsumerToRegister one = registration(i);
     one.group.name = fmt::format("group {}", i);
     // All connections on one node, as they are in a broker of one process.
     one.member.connection.node = NodeId{1};
@@ -442,7 +442,7 @@ TEST_F(CoordinatorTest, AnEventTouchesOnlyTheGroupsOfItsConnection) {
 
 // A consumer from before the restart may be at work, cut off, under a lease unknown here.
 TEST_F(CoordinatorTest, AStrictGroupFillsItsSeatOnlyWhenTheLeasesOfBeforeAreOver) {
-  Registration strict = registration(1);
+  ConsumerToRegister strict = registration(1);
   strict.handover = Handover::strict;
   strict.has_lease = true;
   ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
@@ -466,7 +466,7 @@ TEST_F(CoordinatorTest, AStrictGroupFillsItsSeatOnlyWhenTheLeasesOfBeforeAreOver
 
 TEST_F(CoordinatorTest, ALostConnectionKeepsTheSeatOfAStrictGroupUntilItsLeaseEnds) {
   for (const std::uint64_t number : {1, 2}) {
-    Registration strict = registration(number);
+    ConsumerToRegister strict = registration(number);
     strict.handover = Handover::strict;
     strict.has_lease = true;
     ASSERT_TRUE(machine_.register_consumer(strict, now_).has_value());
@@ -483,7 +483,7 @@ TEST_F(CoordinatorTest, ALostConnectionKeepsTheSeatOfAStrictGroupUntilItsLeaseEn
   EXPECT_EQ(machine_.find(kGroup)->consumers.size(), 1U);
   EXPECT_EQ(machine_.find(member(1).connection), nullptr);
   // A consumer that waits holds no seat to wait for.
-  Registration third = registration(3);
+  ConsumerToRegister third = registration(3);
   third.has_lease = true;
   ASSERT_TRUE(machine_.register_consumer(third, now_).has_value());
   machine_.connection_lost(member(3).connection, now_ + seconds{9}, now_ + seconds{4});

@@ -54,7 +54,7 @@ Sequence32 expected_next(const ProducerTable::Producer& producer) {
   return sequence_after(producer.batches[producer.size - 1U].last, 1);
 }
 
-void remember(ProducerTable::Producer& producer, const ProducerTable::Batch& batch) {
+void remember(ProducerTable::Producer& producer, const ProducerTable::StoredBatch& batch) {
   auto& batches = producer.batches;
   if (producer.size == batches.size()) {
     std::ranges::move(batches.begin() + 1, batches.end(), batches.begin());
@@ -82,7 +82,7 @@ ProducerTable::Producer decode_producer(Decoder& in) {
   const std::uint8_t size = in.u8();
   if (size > producer.batches.size() || producer.epoch.value < 0) in.fail();
   for (std::size_t i = 0; i < size && in.ok(); ++i) {
-    ProducerTable::Batch batch;
+    ProducerTable::StoredBatch batch;
     batch.first = Sequence32{in.fixed<std::int32_t>()};
     batch.last = Sequence32{in.fixed<std::int32_t>()};
     batch.base_offset = Offset{in.fixed<std::int64_t>()};
@@ -115,7 +115,7 @@ ProducerTable::Answer check_known(const ProducerTable::Producer& known, const Pr
     return gap(stamp, kFirst, ", since its epoch is new");
   }
   const Sequence32 last = sequence_after(stamp.sequence, count - 1);
-  for (const ProducerTable::Batch& batch : std::span(known.batches).first(known.size)) {
+  for (const ProducerTable::StoredBatch& batch : std::span(known.batches).first(known.size)) {
     if (batch.first == stamp.sequence && batch.last == last) {
       return {ProducerVerdict::duplicate, batch.base_offset, {}};
     }

@@ -37,19 +37,19 @@ std::string_view producer_verdict_name(ProducerVerdict verdict);
 class ProducerTable {
  public:
   /// A batch that was stored.
-  struct Batch {
+  struct StoredBatch {
     Sequence32 first;
     Sequence32 last;
     Offset base_offset;
 
-    constexpr auto operator<=>(const Batch&) const = default;
+    constexpr auto operator<=>(const StoredBatch&) const = default;
   };
   struct Producer {
     ProducerEpoch epoch;
     Instant last_seen;
     std::uint8_t size = 0;
     // Oldest first; only the first `size` mean anything.
-    std::array<Batch, limits::kProducerBatchesRemembered> batches{};
+    std::array<StoredBatch, limits::kProducerBatchesRemembered> batches{};
 
     bool operator==(const Producer&) const = default;
   };

@@ -7,7 +7,7 @@
 #include "pipeline/engine/sink.h"
 #include "pipeline/schema/json_schema.h"
 #include "pipeline/schema/mapping.h"
-#include "pipeline/schema/row_batch.h"
+#include "pipeline/schema/table_rows.h"
 #include "pipeline/schema/validator.h"
 
 namespace baton::pipeline {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/schema/row_batch.h"
+#include "pipeline/schema/table_rows.h"
 
 namespace baton::pipeline {
 

@@ -106,7 +106,7 @@ void PostgresWriter::add_rows(std::span<const Item> items) {
   for (const Item& item : items) numbers_.push_back(item.record.offset);
   parameters_.add_numbers(numbers_);
   for (std::size_t i = 0; i < batch_.tables(); ++i) {
-    const schema::RowBatch::Table& table = batch_.table(i);
+    const schema::TableRows::Table& table = batch_.table(i);
     const schema::TableMapping& shape = mapping_.tables()[i];
     if (i > 0) {
       numbers_.clear();

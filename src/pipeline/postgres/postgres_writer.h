@@ -10,7 +10,7 @@
 #include "pipeline/postgres/postgres_connection.h"
 #include "pipeline/postgres/postgres_marks.h"
 #include "pipeline/schema/mapping.h"
-#include "pipeline/schema/row_batch.h"
+#include "pipeline/schema/table_rows.h"
 
 namespace baton::pipeline {
 
@@ -42,7 +42,7 @@ class PostgresWriter : public LaneWriter {
   PostgresWriterOptions options_;
   schema::Mapping mapping_;
   PostgresConnection connection_;
-  schema::RowBatch batch_;
+  schema::TableRows batch_;
   PostgresParameters parameters_;
   std::vector<std::int64_t> numbers_;
 };

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "pipeline/schema/json_document.h"
 #include "pipeline/schema/json_schema.h"
-#include "pipeline/schema/row_batch.h"
+#include "pipeline/schema/table_rows.h"
 
 namespace baton::schema {
 
@@ -70,7 +70,7 @@ class Mapping {
   [[nodiscard]] const std::string& key() const;
   /// Its index among the first table's columns.
   [[nodiscard]] std::size_t key_column() const;
-  /// For RowBatch.
+  /// For TableRows.
   [[nodiscard]] std::span<const std::size_t> columns_of_tables() const;
 
  private:

@@ -298,7 +298,7 @@ TEST(Mapping, TheKeyIsKnownEvenOfAnInvalidDocument) {
   EXPECT_EQ(key("7"), std::nullopt);
 }
 
-TEST(RowBatch, RowsKnowTheirDocuments) {
+TEST(TableRows, RowsKnowTheirDocuments) {
   const auto compiled = Mapping::compile(
       {.tables = {{.name = "t", .rows = "", .columns = {column("id", "id")}},
                   {.name = "i",
@@ -307,7 +307,7 @@ TEST(RowBatch, RowsKnowTheirDocuments) {
        .key = "id"});
   ASSERT_TRUE(compiled.has_value());
   Mapper mapper(*compiled);
-  RowBatch batch(compiled->columns_of_tables());
+  TableRows batch(compiled->columns_of_tables());
   JsonDocument json;
   for (int round = 0; round < 2; ++round) {
     std::vector<DocumentRows> documents(3);

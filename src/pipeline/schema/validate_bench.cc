@@ -134,7 +134,7 @@ void batches_of_500(benchmark::State& state) {
   Validator validator(schema());
   const Mapping plan = mapping();
   Mapper mapper(plan);
-  RowBatch batch(plan.columns_of_tables());
+  TableRows batch(plan.columns_of_tables());
   std::vector<DocumentRows> documents;
   for_each_order(state, [&](const std::string& order) {
     const bool good = !validator.validate(order).has_value() &&

@@ -19,7 +19,8 @@ constexpr std::chrono::milliseconds kMarkEvery{20};
 
 }  // namespace
 
-ConsumerRuntime::Batch::Batch(std::vector<LeasedMessage> messages, std::uint64_t session)
+ConsumerRuntime::HeldMessages::HeldMessages(std::vector<LeasedMessage> messages,
+                                            std::uint64_t session)
     : held(messages.size()) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     held[i].session = session;
@@ -112,7 +113,7 @@ void ConsumerRuntime::take(std::vector<LeasedMessage> messages, std::uint64_t se
     return;
   }
   const std::size_t count = messages.size();
-  auto batch = std::make_shared<Batch>(std::move(messages), session);
+  auto batch = std::make_shared<HeldMessages>(std::move(messages), session);
   if (options_.extend_leases) {
     // Finished batches are dropped when their renewal comes due, or when there are too many of
     // them.
@@ -160,18 +161,18 @@ void ConsumerRuntime::mark_begun() {
 
 void ConsumerRuntime::renew_due() {
   const auto now = SteadyClock::now();
-  std::vector<BatchPointer> due;
+  std::vector<HeldPointer> due;
   while (!renewals_.empty() && renewals_.front().due <= now) {
     if (auto batch = renewals_.front().batch.lock(); batch) due.push_back(std::move(batch));
     renewals_.pop_front();
   }
-  for (const BatchPointer& batch : due) {
+  for (const HeldPointer& batch : due) {
     renew(batch);
     renewals_.push_back({.due = now + visibility_ / 2, .batch = batch});
   }
 }
 
-void ConsumerRuntime::renew(const BatchPointer& batch) {
+void ConsumerRuntime::renew(const HeldPointer& batch) {
   std::vector<Extension> items;
   std::vector<std::size_t> indices;
   const auto visibility = std::chrono::ceil<std::chrono::milliseconds>(visibility_);
@@ -198,7 +199,7 @@ void ConsumerRuntime::renew(const BatchPointer& batch) {
 
 void ConsumerRuntime::work(Hand& hand) {
   while (true) {
-    BatchPointer batch;
+    HeldPointer batch;
     std::size_t index = 0;
     {
       std::unique_lock lock(mutex_);
@@ -263,13 +264,13 @@ void ConsumerRuntime::finish(Held& held, Outcome outcome) {
 }
 
 void ConsumerRuntime::release_waiting() {
-  std::deque<BatchPointer> waiting;
+  std::deque<HeldPointer> waiting;
   {
     const std::lock_guard lock(mutex_);
     waiting.swap(waiting_);
   }
   std::vector<Nack> items;
-  for (const BatchPointer& batch : waiting) {
+  for (const HeldPointer& batch : waiting) {
     for (std::size_t i = batch->begun; i < batch->held.size(); ++i) {
       Held& held = batch->held[i];
       held.finished = true;

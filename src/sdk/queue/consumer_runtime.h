@@ -50,22 +50,22 @@ class ConsumerRuntime {
   };
   /// Messages that came together, and whose leases are extended together. Lives as long as one of
   /// them waits for a handler or is being handled.
-  struct Batch {
-    Batch(std::vector<LeasedMessage> messages, std::uint64_t session);
+  struct HeldMessages {
+    HeldMessages(std::vector<LeasedMessage> messages, std::uint64_t session);
 
     std::vector<Held> held;
     std::size_t begun = 0;  // Under mutex_: how many were given to a worker.
   };
-  using BatchPointer = std::shared_ptr<Batch>;
+  using HeldPointer = std::shared_ptr<HeldMessages>;
   /// What a worker is working on.
   struct Hand {
-    BatchPointer batch;  // Null while the worker waits.
+    HeldPointer batch;  // Null while the worker waits.
     std::size_t index = 0;
     bool marked = false;  // The broker was told that the message was begun.
   };
   struct Renewal {
     SteadyClock::time_point due;
-    std::weak_ptr<Batch> batch;
+    std::weak_ptr<HeldMessages> batch;
   };
   struct Counters {
     std::atomic<std::uint64_t> handled = 0;
@@ -83,7 +83,7 @@ class ConsumerRuntime {
   void take(std::vector<LeasedMessage> messages, std::uint64_t session);
   void forget_marks();
   void renew_due();
-  void renew(const BatchPointer& batch);
+  void renew(const HeldPointer& batch);
   [[nodiscard]] std::chrono::milliseconds until_next_duty() const;
   void mark_begun();
   void end(const Error& error);
@@ -105,12 +105,12 @@ class ConsumerRuntime {
   Counters counters_;
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;      // For workers: a message waits, or closing.
-  std::condition_variable ended_;     // For wait().
-  std::deque<BatchPointer> waiting_;  // Under mutex_. Each has a message that no worker began.
-  std::vector<Hand> hands_;           // Under mutex_. One for each worker.
-  std::optional<Status> result_;      // Under mutex_. How the consumer ended.
-  bool feeder_stops_ = false;         // Under mutex_.
+  std::condition_variable work_;     // For workers: a message waits, or closing.
+  std::condition_variable ended_;    // For wait().
+  std::deque<HeldPointer> waiting_;  // Under mutex_. Each has a message that no worker began.
+  std::vector<Hand> hands_;          // Under mutex_. One for each worker.
+  std::optional<Status> result_;     // Under mutex_. How the consumer ended.
+  bool feeder_stops_ = false;        // Under mutex_.
 
   // Used by the feeder only.
   std::deque<Renewal> renewals_;  // In order of time.

@@ -113,7 +113,7 @@ void EnqueueLink::send_batch(std::vector<NewMessage> messages, Producer::BatchCa
   }
   std::size_t bytes = 0;
   for (const NewMessage& message : messages) bytes += message_bytes(message);
-  auto batch = std::make_shared<Batch>();
+  auto batch = std::make_shared<BatchResults>();
   batch->expected = messages.size();
   batch->results.reserve(messages.size());
   batch->callback = std::move(callback);
@@ -179,7 +179,7 @@ void EnqueueLink::tell(Waiter& waiter, Next&& next) {
     waiter.callback(next());
     return;
   }
-  Batch* const batch = waiter.batch.get();
+  BatchResults* const batch = waiter.batch.get();
   for (std::size_t i = 0; i < waiter.messages; ++i) {
     EnqueueResult result = next();
     if (batch != nullptr) batch->results.push_back(std::move(result));

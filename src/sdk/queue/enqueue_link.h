@@ -41,7 +41,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
 
  private:
   /// The results of one send_batch(), which may be spread over several frames.
-  struct Batch {
+  struct BatchResults {
     std::vector<EnqueueResult> results;
     std::size_t expected = 0;
     Producer::BatchCallback callback;
@@ -50,7 +50,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
   struct Waiter {
     std::size_t messages = 0;
     Producer::Callback callback;
-    std::shared_ptr<Batch> batch;
+    std::shared_ptr<BatchResults> batch;
 
     [[nodiscard]] bool is_nobody() const { return !callback && !batch; }
   };

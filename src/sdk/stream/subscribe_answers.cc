@@ -40,7 +40,7 @@ void SubscribeLink::received(v1::SubscribeResponse& response) {
   // was before them; and so do the batches.
   for (const v1::SubscribeResponse::OffsetStored& stored : response.stored()) take_stored(stored);
   for (const v1::SubscribeResponse::Update& update : response.updates()) take_update(update);
-  for (v1::SubscribeResponse::Batch& batch : *response.mutable_batches()) take_batch(batch);
+  for (v1::SubscribeResponse::Batches& batch : *response.mutable_batches()) take_batch(batch);
   for (const v1::SubscribeResponse::Closed& closed : response.closed()) take_closed(lock, closed);
   changed_.notify_all();
   advance(lock);
@@ -72,7 +72,7 @@ void SubscribeLink::take_update(const v1::SubscribeResponse::Update& update) {
   refresh(*seat);
 }
 
-void SubscribeLink::take_batch(v1::SubscribeResponse::Batch& batch) {
+void SubscribeLink::take_batch(v1::SubscribeResponse::Batches& batch) {
   PartitionSeat* const seat = seat_of(batch.id(), PartitionNumber{batch.partition()});
   if (seat == nullptr) {
     ++stats_.batches_dropped;

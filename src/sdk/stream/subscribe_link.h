@@ -91,7 +91,7 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   // Handling a response.
   void take_started(const v1::SubscribeResponse::Started& started);
   void take_update(const v1::SubscribeResponse::Update& update);
-  void take_batch(v1::SubscribeResponse::Batch& batch);
+  void take_batch(v1::SubscribeResponse::Batches& batch);
   void take_stored(const v1::SubscribeResponse::OffsetStored& stored);
   void take_closed(Lock& lock, const v1::SubscribeResponse::Closed& closed);
 

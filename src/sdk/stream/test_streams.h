@@ -307,7 +307,7 @@ class SubscribeDialog {
   void deliver_bytes(std::string bytes, std::int64_t next, std::uint64_t epoch,
                      std::uint32_t partition = 0) {
     v1::SubscribeResponse response;
-    v1::SubscribeResponse::Batch& batch = *response.add_batches();
+    v1::SubscribeResponse::Batches& batch = *response.add_batches();
     batch.set_id(id_of(partition));
     batch.set_partition(partition);
     batch.set_epoch(epoch);

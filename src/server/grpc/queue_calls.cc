@@ -11,15 +11,15 @@
 namespace baton {
 namespace {
 
-/// The batch in `request`. An error of the whole request becomes the error of each message: the
+/// The items of `request`. An error of the whole request becomes the error of each message: the
 /// call continues.
-Batch<EnqueueCommand> convert_batch(v1::EnqueueRequest& request) {
+CheckedItems<EnqueueCommand> checked_items(v1::EnqueueRequest& request) {
   const auto items = static_cast<std::size_t>(request.messages_size());
-  Result<Batch<EnqueueCommand>> batch = convert(request);
-  if (batch.has_value()) return *std::move(batch);
-  Batch<EnqueueCommand> refused;
+  Result<CheckedItems<EnqueueCommand>> checked = convert(request);
+  if (checked.has_value()) return *std::move(checked);
+  CheckedItems<EnqueueCommand> refused;
   refused.items = items;
-  for (std::size_t i = 0; i < items; ++i) refused.refused.push_back({i, batch.error()});
+  for (std::size_t i = 0; i < items; ++i) refused.refused.push_back({i, checked.error()});
   return refused;
 }
 
@@ -28,10 +28,10 @@ Batch<EnqueueCommand> convert_batch(v1::EnqueueRequest& request) {
 Status EnqueueCall::take(grpc::ByteBuffer& request) {
   const std::size_t bytes = request.Length();
   BATON_TRY_STATUS(parse_request(request, request_));
-  Batch<EnqueueCommand> batch = convert_batch(request_);
-  // Memory of a refused or an unusually large batch is not kept for the life of the call.
-  if (!batch.refused.empty() || batch.items > limits::kFrameMessages * 4) request_ = {};
-  session_.take(std::move(batch), bytes);
+  CheckedItems<EnqueueCommand> checked = checked_items(request_);
+  // Memory of a refused or an unusually large request is not kept for the life of the call.
+  if (!checked.refused.empty() || checked.items > limits::kFrameMessages * 4) request_ = {};
+  session_.take(std::move(checked), bytes);
   return {};
 }
 

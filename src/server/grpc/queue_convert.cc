@@ -64,40 +64,40 @@ Result<ExtendItem> convert_item(v1::ExtendItem& in, const QueueTokens& tokens) {
 
 /// Sorts the items of a request into valid and refused ones.
 template <class Command, class In, class Out, class Convert>
-Batch<Command> sort_items(std::string queue, Repeated<In>& in, std::vector<Out> Command::* good,
-                          Convert convert_one) {
-  Batch<Command> batch;
-  batch.command.queue = std::move(queue);
-  batch.items = static_cast<std::size_t>(in.size());
-  std::vector<Out>& out = batch.command.*good;
-  out.reserve(batch.items);
+CheckedItems<Command> sort_items(std::string queue, Repeated<In>& in,
+                                 std::vector<Out> Command::* good, Convert convert_one) {
+  CheckedItems<Command> checked;
+  checked.command.queue = std::move(queue);
+  checked.items = static_cast<std::size_t>(in.size());
+  std::vector<Out>& out = checked.command.*good;
+  out.reserve(checked.items);
   for (int i = 0; i < in.size(); ++i) {
     Result<Out> item = convert_one(*in.Mutable(i));
     if (item.has_value()) {
       out.push_back(*std::move(item));
     } else {
-      batch.refused.push_back({static_cast<std::size_t>(i), std::move(item).error()});
+      checked.refused.push_back({static_cast<std::size_t>(i), std::move(item).error()});
     }
   }
-  return batch;
+  return checked;
 }
 
 /// For items that contain a token of the queue.
 template <class Command, class In, class Out>
-Batch<Command> sort_leases(const std::string& queue, Repeated<In>& in,
-                           std::vector<Out> Command::* good, const QueueTokens& tokens) {
+CheckedItems<Command> sort_leases(const std::string& queue, Repeated<In>& in,
+                                  std::vector<Out> Command::* good, const QueueTokens& tokens) {
   return sort_items(queue, in, good, [&](In& item) { return convert_item(item, tokens); });
 }
-Batch<AckCommand> sort(const std::string& queue, Repeated<std::string>& in,
-                       const QueueTokens& tokens) {
+CheckedItems<AckCommand> sort(const std::string& queue, Repeated<std::string>& in,
+                              const QueueTokens& tokens) {
   return sort_leases(queue, in, &AckCommand::tokens, tokens);
 }
-Batch<NackCommand> sort(const std::string& queue, Repeated<v1::NackItem>& in,
-                        const QueueTokens& tokens) {
+CheckedItems<NackCommand> sort(const std::string& queue, Repeated<v1::NackItem>& in,
+                               const QueueTokens& tokens) {
   return sort_leases(queue, in, &NackCommand::items, tokens);
 }
-Batch<ExtendCommand> sort(const std::string& queue, Repeated<v1::ExtendItem>& in,
-                          const QueueTokens& tokens) {
+CheckedItems<ExtendCommand> sort(const std::string& queue, Repeated<v1::ExtendItem>& in,
+                                 const QueueTokens& tokens) {
   return sort_leases(queue, in, &ExtendCommand::items, tokens);
 }
 
@@ -160,26 +160,26 @@ Result<Paged<ListQueuesCommand>> convert(const v1::ListQueuesRequest& request) {
   return out;
 }
 
-Result<Batch<EnqueueCommand>> convert(v1::EnqueueRequest& request) {
+Result<CheckedItems<EnqueueCommand>> convert(v1::EnqueueRequest& request) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_count("messages", request.messages()));
   return sort_items(std::move(*request.mutable_queue()), *request.mutable_messages(),
                     &EnqueueCommand::messages, convert_message);
 }
 
-Result<Batch<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal) {
+Result<CheckedItems<AckCommand>> convert(v1::AckRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_count("lease_tokens", request.lease_tokens()));
   return sort(request.queue(), *request.mutable_lease_tokens(), seal.of(request.queue()));
 }
 
-Result<Batch<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal) {
+Result<CheckedItems<NackCommand>> convert(v1::NackRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_count("items", request.items()));
   return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
 }
 
-Result<Batch<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal) {
+Result<CheckedItems<ExtendCommand>> convert(v1::ExtendRequest& request, const TokenSeal& seal) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_count("items", request.items()));
   return sort(request.queue(), *request.mutable_items(), seal.of(request.queue()));
@@ -208,7 +208,7 @@ Result<PurgeCommand> convert(v1::PurgeRequest& request) {
   return convert_name<PurgeCommand>(request.mutable_queue());
 }
 
-Result<Batch<CancelCommand>> convert(v1::CancelRequest& request) {
+Result<CheckedItems<CancelCommand>> convert(v1::CancelRequest& request) {
   BATON_TRY_STATUS(validate_queue_name(request.queue()));
   BATON_TRY_STATUS(check_count("ids", request.ids()));
   return sort_items(std::move(*request.mutable_queue()), *request.mutable_ids(),
@@ -241,13 +241,13 @@ Result<AttachCommand> convert(v1::ConsumeStart& start) {
   return out;
 }
 
-Result<ConsumerBatch> convert_items(v1::ConsumeRequest& request, const std::string& queue,
+Result<ConsumerItems> convert_items(v1::ConsumeRequest& request, const std::string& queue,
                                     const QueueTokens& tokens) {
   BATON_TRY_STATUS(check_count("acks", request.acks()));
   BATON_TRY_STATUS(check_count("nacks", request.nacks()));
   BATON_TRY_STATUS(check_count("extends", request.extends()));
   BATON_TRY_STATUS(check_count("begun", request.begun()));
-  ConsumerBatch out;
+  ConsumerItems out;
   if (request.acks_size() != 0) out.acks = sort(queue, *request.mutable_acks(), tokens);
   if (request.nacks_size() != 0) out.nacks = sort(queue, *request.mutable_nacks(), tokens);
   if (request.extends_size() != 0) out.extends = sort(queue, *request.mutable_extends(), tokens);

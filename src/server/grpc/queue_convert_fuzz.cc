@@ -13,33 +13,33 @@
 namespace {
 
 template <class T>
-void check_items(const baton::Batch<T>& batch, std::size_t good) {
-  BATON_ASSERT(batch.refused.size() + good == batch.items);
+void check_items(const baton::CheckedItems<T>& checked, std::size_t good) {
+  BATON_ASSERT(checked.refused.size() + good == checked.items);
   std::size_t next = 0;
-  for (const baton::Refused& refused : batch.refused) {
-    BATON_ASSERT(refused.index >= next && refused.index < batch.items);
+  for (const baton::Refused& refused : checked.refused) {
+    BATON_ASSERT(refused.index >= next && refused.index < checked.items);
     BATON_ASSERT(!refused.error.text.empty());
     next = refused.index + 1;
   }
 }
 
-void check(const baton::Batch<baton::EnqueueCommand>& batch) {
-  check_items(batch, batch.command.messages.size());
-  for (const auto& message : batch.command.messages) {
+void check(const baton::CheckedItems<baton::EnqueueCommand>& checked) {
+  check_items(checked, checked.command.messages.size());
+  for (const auto& message : checked.command.messages) {
     BATON_ASSERT(baton::validate(message).has_value());
   }
 }
-void check(const baton::Batch<baton::AckCommand>& batch) {
-  check_items(batch, batch.command.tokens.size());
+void check(const baton::CheckedItems<baton::AckCommand>& checked) {
+  check_items(checked, checked.command.tokens.size());
 }
-void check(const baton::Batch<baton::NackCommand>& batch) {
-  check_items(batch, batch.command.items.size());
+void check(const baton::CheckedItems<baton::NackCommand>& checked) {
+  check_items(checked, checked.command.items.size());
 }
-void check(const baton::Batch<baton::ExtendCommand>& batch) {
-  check_items(batch, batch.command.items.size());
+void check(const baton::CheckedItems<baton::ExtendCommand>& checked) {
+  check_items(checked, checked.command.items.size());
 }
-void check(const baton::Batch<baton::CancelCommand>& batch) {
-  check_items(batch, batch.command.ids.size());
+void check(const baton::CheckedItems<baton::CancelCommand>& checked) {
+  check_items(checked, checked.command.ids.size());
 }
 template <class Command>
 void check(const baton::Paged<Command>& list) {

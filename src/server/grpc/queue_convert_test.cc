@@ -97,10 +97,10 @@ TEST(Convert, PayloadsAreMovedAndNotCopied) {
   request.add_messages()->set_payload(std::string(1000, 'x'));
   const char* const where = request.messages(0).payload().data();
 
-  const Result<Batch<EnqueueCommand>> batch = convert(request);
+  const Result<CheckedItems<EnqueueCommand>> checked = convert(request);
 
-  ASSERT_TRUE(batch.has_value());
-  EXPECT_EQ(batch->command.messages[0].payload.data(), where);
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_EQ(checked->command.messages[0].payload.data(), where);
 }
 
 TEST(Convert, EachBadMessageIsRefusedAndNamesItsField) {
@@ -116,19 +116,19 @@ TEST(Convert, EachBadMessageIsRefusedAndNamesItsField) {
   request.add_messages()->set_payload(std::string(limits::kPayloadBytesMax + 1, 'p'));
   (*request.add_messages()->mutable_headers())["h"] = std::string(limits::kHeaderBytes, 'v');
 
-  const Result<Batch<EnqueueCommand>> batch = convert(request);
+  const Result<CheckedItems<EnqueueCommand>> checked = convert(request);
 
-  ASSERT_TRUE(batch.has_value());
-  EXPECT_EQ(batch->items, 6U);
-  ASSERT_EQ(batch->command.messages.size(), 1U);
-  EXPECT_EQ(batch->command.messages[0].payload, "good");
-  ASSERT_EQ(batch->refused.size(), 5U);
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_EQ(checked->items, 6U);
+  ASSERT_EQ(checked->command.messages.size(), 1U);
+  EXPECT_EQ(checked->command.messages[0].payload, "good");
+  ASSERT_EQ(checked->refused.size(), 5U);
   const char* const fields[] = {"delay_ms", "expires_after_ms", "throttle_keys", "payload",
                                 "headers"};
   const std::size_t places[] = {0, 1, 3, 4, 5};
   for (std::size_t i = 0; i < 5; ++i) {
-    EXPECT_EQ(batch->refused[i].index, places[i]);
-    EXPECT_TRUE(names(batch->refused[i].error.text, fields[i])) << batch->refused[i].error.text;
+    EXPECT_EQ(checked->refused[i].index, places[i]);
+    EXPECT_TRUE(names(checked->refused[i].error.text, fields[i])) << checked->refused[i].error.text;
   }
 }
 
@@ -150,25 +150,25 @@ TEST(Convert, ANackSaysWhenToTryAgain) {
   request.mutable_items(3)->set_release(false);
   request.mutable_items(4)->set_reason(std::string(limits::kReasonBytes + 1, 'r'));
 
-  const Result<Batch<NackCommand>> batch = convert(request, TokenSeal{});
+  const Result<CheckedItems<NackCommand>> checked = convert(request, TokenSeal{});
 
-  ASSERT_TRUE(batch.has_value());
-  ASSERT_EQ(batch->command.items.size(), 4U);
-  EXPECT_EQ(batch->command.items[0].retry.kind, Retry::Kind::backoff);
-  EXPECT_EQ(batch->command.items[1].retry.kind, Retry::Kind::after);
-  EXPECT_EQ(batch->command.items[2].retry.kind, Retry::Kind::release);
-  EXPECT_EQ(batch->command.items[3].retry.kind, Retry::Kind::backoff);
-  EXPECT_TRUE(names(batch->refused.at(0).error.text, "reason"));
+  ASSERT_TRUE(checked.has_value());
+  ASSERT_EQ(checked->command.items.size(), 4U);
+  EXPECT_EQ(checked->command.items[0].retry.kind, Retry::Kind::backoff);
+  EXPECT_EQ(checked->command.items[1].retry.kind, Retry::Kind::after);
+  EXPECT_EQ(checked->command.items[2].retry.kind, Retry::Kind::release);
+  EXPECT_EQ(checked->command.items[3].retry.kind, Retry::Kind::backoff);
+  EXPECT_TRUE(names(checked->refused.at(0).error.text, "reason"));
 }
 
 TEST(Convert, BytesThatNameNoLeaseAreALostLease) {
   v1::ExtendRequest request;
   request.set_queue("orders");
   request.add_items()->set_lease_token("\xff\xff");
-  const Result<Batch<ExtendCommand>> batch = convert(request, TokenSeal{});
-  ASSERT_TRUE(batch.has_value());
-  EXPECT_TRUE(batch->settled());
-  EXPECT_EQ(batch->refused.at(0).error.code, Errc::lease_lost);
+  const Result<CheckedItems<ExtendCommand>> checked = convert(request, TokenSeal{});
+  ASSERT_TRUE(checked.has_value());
+  EXPECT_TRUE(checked->settled());
+  EXPECT_EQ(checked->refused.at(0).error.code, Errc::lease_lost);
 }
 
 TEST(Convert, AConsumerGetsDefaultsAndLimits) {

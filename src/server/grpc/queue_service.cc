@@ -63,7 +63,7 @@ Reactor* QueueService::ListQueues(Context* context, const v1::ListQueuesRequest*
 
 Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* request,
                                v1::EnqueueResponse* response) {
-  return run_batch(UnaryCall(context, state_, Operation::enqueue), convert(own(request)),
+  return run_items(UnaryCall(context, state_, Operation::enqueue), convert(own(request)),
                    Broker::Admission::bounded, [response](const Results<EnqueueOutcome>& results) {
                      return reply(results, *response);
                    });
@@ -71,7 +71,7 @@ Reactor* QueueService::Enqueue(Context* context, const v1::EnqueueRequest* reque
 
 Reactor* QueueService::Ack(Context* context, const v1::AckRequest* request,
                            v1::AckResponse* response) {
-  return run_batch(UnaryCall(context, state_, Operation::ack),
+  return run_items(UnaryCall(context, state_, Operation::ack),
                    convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
                    [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
@@ -80,7 +80,7 @@ Reactor* QueueService::Ack(Context* context, const v1::AckRequest* request,
 
 Reactor* QueueService::Nack(Context* context, const v1::NackRequest* request,
                             v1::NackResponse* response) {
-  return run_batch(UnaryCall(context, state_, Operation::nack),
+  return run_items(UnaryCall(context, state_, Operation::nack),
                    convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
                    [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
@@ -89,7 +89,7 @@ Reactor* QueueService::Nack(Context* context, const v1::NackRequest* request,
 
 Reactor* QueueService::Extend(Context* context, const v1::ExtendRequest* request,
                               v1::ExtendResponse* response) {
-  return run_batch(UnaryCall(context, state_, Operation::extend),
+  return run_items(UnaryCall(context, state_, Operation::extend),
                    convert(own(request), state_->broker.token_seal()), Broker::Admission::reserved,
                    [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
@@ -116,7 +116,7 @@ Reactor* QueueService::Purge(Context* context, const v1::PurgeRequest* request,
 
 Reactor* QueueService::Cancel(Context* context, const v1::CancelRequest* request,
                               v1::CancelResponse* response) {
-  return run_batch(UnaryCall(context, state_, Operation::cancel), convert(own(request)),
+  return run_items(UnaryCall(context, state_, Operation::cancel), convert(own(request)),
                    Broker::Admission::bounded, [response](const Results<ItemOutcome>& results) {
                      return reply(results, *response->mutable_results());
                    });

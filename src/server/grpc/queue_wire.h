@@ -6,7 +6,7 @@
 
 #include "core/queue/commands.h"
 #include "core/queue/token.h"
-#include "server/session/batch.h"
+#include "server/session/items.h"
 
 /// The most frequent responses, encoded by hand: a payload is copied once, from the message's
 /// buffer into the frame that the socket sends, and nothing is allocated per message or per result.

@@ -38,7 +38,7 @@ void append_read_record(std::string& out, RecordView record) {
   append_record(out, v1::ReadResponse::kRecordsFieldNumber, record);
 }
 void append_batch_record(std::string& out, RecordView record) {
-  append_record(out, v1::SubscribeResponse::Batch::kRecordsFieldNumber, record);
+  append_record(out, v1::SubscribeResponse::Batches::kRecordsFieldNumber, record);
 }
 
 }  // namespace baton

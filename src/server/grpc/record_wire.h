@@ -10,7 +10,7 @@ namespace baton {
 
 /// Field `records` of ReadResponse.
 void append_read_record(std::string& out, RecordView record);
-/// Field `records` of Batch in SubscribeResponse.
+/// Field `records` of Batches in SubscribeResponse.
 void append_batch_record(std::string& out, RecordView record);
 
 }  // namespace baton

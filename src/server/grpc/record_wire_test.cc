@@ -57,7 +57,7 @@ TEST(RecordWire, RecordsReadBackAsTheyWere) {
   v1::ReadResponse read;
   ASSERT_TRUE(read.ParseFromString(encode_with(append_read_record)));
   check(read.records());
-  v1::SubscribeResponse::Batch batch;
+  v1::SubscribeResponse::Batches batch;
   ASSERT_TRUE(batch.ParseFromString(encode_with(append_batch_record)));
   check(batch.records());
 }

@@ -98,8 +98,8 @@ void append(std::string& frame, const subscription::Update& said) {
 
 /// Encoded by hand: the bytes of the batches are copied once, into the frame, and nothing else is
 /// allocated.
-void append(std::string& frame, const subscription::Batch& said) {
-  using Fields = v1::SubscribeResponse::Batch;
+void append(std::string& frame, const subscription::Batches& said) {
+  using Fields = v1::SubscribeResponse::Batches;
   const Chunk& chunk = said.chunk;
   const std::size_t size = number_bytes(said.id.value) + number_bytes(said.partition.value) +
                            number_bytes(said.epoch.value) +

@@ -78,8 +78,8 @@ class SubscribeCallTest : public StreamTest {
   static bool has_started(const Responses& all) {
     return std::ranges::any_of(all, [](const auto& one) { return one.started_size() > 0; });
   }
-  static std::vector<v1::SubscribeResponse::Batch> batches(const Responses& all) {
-    std::vector<v1::SubscribeResponse::Batch> found;
+  static std::vector<v1::SubscribeResponse::Batches> batches(const Responses& all) {
+    std::vector<v1::SubscribeResponse::Batches> found;
     for (const auto& one : all) {
       found.insert(found.end(), one.batches().begin(), one.batches().end());
     }
@@ -87,7 +87,7 @@ class SubscribeCallTest : public StreamTest {
   }
   static std::uint64_t batch_count(const Responses& all) {
     std::uint64_t count = 0;
-    for (const v1::SubscribeResponse::Batch& batch : batches(all)) count += batch.batch_count();
+    for (const v1::SubscribeResponse::Batches& batch : batches(all)) count += batch.batch_count();
     return count;
   }
   static std::vector<v1::SubscribeResponse::Update> updates(const Responses& all) {

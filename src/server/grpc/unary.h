@@ -8,8 +8,8 @@
 #include <grpcpp/support/server_callback.h>
 
 #include "server/grpc/status.h"
-#include "server/session/batch.h"
 #include "server/session/calls.h"
+#include "server/session/items.h"
 #include "server/session/running_operation.h"
 
 namespace baton {
@@ -87,25 +87,25 @@ grpc::ServerUnaryReactor* run(UnaryCall call, Result<Wanted> command, Reply repl
 
 /// Runs a call of many items. `reply(results)` fills in the response and returns the call's status.
 template <class Wanted, class Reply>
-grpc::ServerUnaryReactor* run_batch(UnaryCall call, Result<Batch<Wanted>> batch,
+grpc::ServerUnaryReactor* run_items(UnaryCall call, Result<CheckedItems<Wanted>> checked,
                                     Broker::Admission admission, Reply reply) {
   using Outcome = typename decltype(Wanted::outcomes)::value_type;
   grpc::ServerUnaryReactor* const reactor = call.reactor();
   Status alive = call.alive(admission == Broker::Admission::reserved);
-  if (!batch.has_value() || !alive.has_value()) {
-    call.finish(to_status(batch.has_value() ? alive.error() : batch.error()));
+  if (!checked.has_value() || !alive.has_value()) {
+    call.finish(to_status(checked.has_value() ? alive.error() : checked.error()));
     return reactor;
   }
-  const bool settled = batch->settled();
+  const bool settled = checked->settled();
   Results<Outcome> results;
-  results.items = batch->items;
-  results.refused = std::move(batch->refused);
+  results.items = checked->items;
+  results.refused = std::move(checked->refused);
   if (settled) {
     call.finish(reply(results));
     return reactor;
   }
   Broker& broker = call.state().broker;
-  submit(broker, std::move(batch->command), admission,
+  submit(broker, std::move(checked->command), admission,
          [call = std::move(call), reply = std::move(reply),
           results = std::move(results)](Command* done) mutable {
            if (done == nullptr) return call.finish(to_status(busy()));

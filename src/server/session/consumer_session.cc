@@ -36,7 +36,7 @@ void ConsumerSession::attach(AttachCommand command) {
     queue_ = command.queue;
     consumer_ = command.consumer;
     consumer_id_ = command.consumer_id;
-    registration_ = Registration::under_way;
+    stage_ = Stage::under_way;
   }
   submit(
       state_->broker, std::move(command), Broker::Admission::reserved,
@@ -46,15 +46,15 @@ void ConsumerSession::attach(AttachCommand command) {
 void ConsumerSession::attached(AttachCommand* command) {
   {
     const std::lock_guard lock(mutex_);
-    BATON_ASSERT(registration_ == Registration::under_way);
+    BATON_ASSERT(stage_ == Stage::under_way);
     if (command == nullptr) {
-      registration_ = Registration::over;
+      stage_ = Stage::over;
       set_broken(busy());
     } else if (command->error.has_value()) {
-      registration_ = Registration::over;
+      stage_ = Stage::over;
       set_broken(*command->error);
     } else {
-      registration_ = Registration::attached;
+      stage_ = Stage::attached;
       registered_due_ = true;
       visibility_timeout_ = command->visibility_timeout;
     }
@@ -65,7 +65,7 @@ void ConsumerSession::attached(AttachCommand* command) {
 void ConsumerSession::deliver(std::vector<Delivery> deliveries) {
   {
     const std::lock_guard lock(mutex_);
-    if (registration_ == Registration::detaching || registration_ == Registration::over) return;
+    if (stage_ == Stage::detaching || stage_ == Stage::over) return;
     // Messages that were on their way when the consumer left are given back by its detach.
     pending_.insert(pending_.end(), std::make_move_iterator(deliveries.begin()),
                     std::make_move_iterator(deliveries.end()));
@@ -102,13 +102,13 @@ Status ConsumerSession::take(Request request) {
   return {};
 }
 
-void ConsumerSession::submit_items(ConsumerBatch batch, std::size_t bytes) {
-  const bool acks = batch.acks.items != 0;
-  const bool nacks = batch.nacks.items != 0;
-  const bool extends = batch.extends.items != 0;
-  const bool credit = batch.credit != 0;
-  const bool begun = !batch.begun.empty();
-  if (!acks && !nacks && !extends && !credit && !begun && !batch.quiesce) return;
+void ConsumerSession::submit_items(ConsumerItems items, std::size_t bytes) {
+  const bool acks = items.acks.items != 0;
+  const bool nacks = items.nacks.items != 0;
+  const bool extends = items.extends.items != 0;
+  const bool credit = items.credit != 0;
+  const bool begun = !items.begun.empty();
+  if (!acks && !nacks && !extends && !credit && !begun && !items.quiesce) return;
   Slot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -118,21 +118,21 @@ void ConsumerSession::submit_items(ConsumerBatch batch, std::size_t bytes) {
     // All calls are counted before the first can end, so that the slot is not taken for complete
     // too early.
     slot->calls_under_way =
-        int{acks} + int{nacks} + int{extends} + int{credit} + int{begun} + int{batch.quiesce};
+        int{acks} + int{nacks} + int{extends} + int{credit} + int{begun} + int{items.quiesce};
   }
   if (begun) {
     submit_plain(
         *slot,
-        BegunCommand{.queue = queue_, .consumer = consumer_, .tokens = std::move(batch.begun)});
+        BegunCommand{.queue = queue_, .consumer = consumer_, .tokens = std::move(items.begun)});
   }
-  if (acks) submit_batch(*slot, &ItemResults::acks, std::move(batch.acks));
-  if (nacks) submit_batch(*slot, &ItemResults::nacks, std::move(batch.nacks));
-  if (extends) submit_batch(*slot, &ItemResults::extends, std::move(batch.extends));
+  if (acks) submit_checked(*slot, &ItemResults::acks, std::move(items.acks));
+  if (nacks) submit_checked(*slot, &ItemResults::nacks, std::move(items.nacks));
+  if (extends) submit_checked(*slot, &ItemResults::extends, std::move(items.extends));
   if (credit) {
     submit_plain(*slot,
-                 CreditCommand{.queue = queue_, .consumer = consumer_, .added = batch.credit});
+                 CreditCommand{.queue = queue_, .consumer = consumer_, .added = items.credit});
   }
-  if (batch.quiesce) {
+  if (items.quiesce) {
     submit_plain(*slot, QuiesceCommand{.queue = queue_, .consumer = consumer_});
   }
 }
@@ -168,17 +168,17 @@ void ConsumerSession::drop_silent_slots() {
 }
 
 template <class Wanted>
-void ConsumerSession::submit_batch(Slot& slot, Part part, Batch<Wanted> batch) {
-  const bool refused = batch.settled();
+void ConsumerSession::submit_checked(Slot& slot, Part part, CheckedItems<Wanted> checked) {
+  const bool refused = checked.settled();
   {
     const std::lock_guard lock(mutex_);
-    (slot.results.*part).items = batch.items;
-    (slot.results.*part).refused = std::move(batch.refused);
+    (slot.results.*part).items = checked.items;
+    (slot.results.*part).refused = std::move(checked.refused);
     if (refused) --slot.calls_under_way;
   }
   if (refused) return;
   auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
-  submit(state_->broker, std::move(batch.command), Broker::Admission::reserved,
+  submit(state_->broker, std::move(checked.command), Broker::Admission::reserved,
          [self = std::move(self), &slot, part](Command* done) {
            {
              const std::lock_guard lock(self->mutex_);
@@ -203,7 +203,7 @@ bool ConsumerSession::has_room() const {
 bool ConsumerSession::has_output() const {
   if (!answers_.empty()) return true;
   // No output comes before the registration, which is due when the attach completes.
-  if (registration_ != Registration::attached) return false;
+  if (stage_ != Stage::attached) return false;
   if (registered_due_) return true;
   if (!slots_.empty() && slots_.front().is_complete()) return true;
   // A consumer that is leaving gets no more messages; they go to the next one, without a counted
@@ -255,12 +255,12 @@ void ConsumerSession::written(bool ok) {
 bool ConsumerSession::settled() const { return slots_.empty() || slots_.front().abandoned; }
 
 bool ConsumerSession::release(Lock& lock) {
-  if (registration_ != Registration::attached) return false;
+  if (stage_ != Stage::attached) return false;
   if (dropped_) {
-    registration_ = Registration::over;
+    stage_ = Stage::over;
     return true;
   }
-  registration_ = Registration::quiescing;
+  stage_ = Stage::quiescing;
   auto self = std::static_pointer_cast<ConsumerSession>(shared_from_this());
   lock.unlock();
   submit(state_->broker, QuiesceCommand{.queue = queue_, .consumer = consumer_},
@@ -275,7 +275,7 @@ void ConsumerSession::detach() {
   DetachCommand command{.queue = queue_, .consumer = consumer_, .unwritten = {}, .orderly = false};
   {
     const std::lock_guard lock(mutex_);
-    registration_ = Registration::detaching;
+    stage_ = Stage::detaching;
     command.orderly = quiet_ != Quiet::no || !is_broken();
     command.unwritten = take_unwritten();
   }
@@ -284,15 +284,13 @@ void ConsumerSession::detach() {
          [self = std::move(self)](Command* /*done*/) {
            {
              const std::lock_guard lock(self->mutex_);
-             self->registration_ = Registration::over;
+             self->stage_ = Stage::over;
            }
            self->pump();
          });
 }
 
-bool ConsumerSession::released() const {
-  return registration_ == Registration::none || registration_ == Registration::over;
-}
+bool ConsumerSession::released() const { return stage_ == Stage::none || stage_ == Stage::over; }
 
 std::vector<LeaseToken> ConsumerSession::take_unwritten() {
   BATON_ASSERT(in_write_.empty());

@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "core/queue/commands.h"
-#include "server/session/batch.h"
+#include "server/session/items.h"
 #include "server/session/leased_session.h"
 #include "server/session/server_state.h"
 
 namespace baton {
 
 /// The items of a consumer's request, besides its start. Invalid items are refused one by one.
-struct ConsumerBatch {
-  Batch<AckCommand> acks;
-  Batch<NackCommand> nacks;
-  Batch<ExtendCommand> extends;
+struct ConsumerItems {
+  CheckedItems<AckCommand> acks;
+  CheckedItems<NackCommand> nacks;
+  CheckedItems<ExtendCommand> extends;
   std::vector<LeaseToken> begun;
   std::uint64_t credit = 0;
   bool quiesce = false;
@@ -72,7 +72,7 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
     std::optional<std::uint64_t> heartbeat{};
     /// Registers the consumer: only in the first request. `credit` set: manual.
     std::optional<AttachCommand> start{};
-    ConsumerBatch items{};
+    ConsumerItems items{};
     std::size_t bytes = 0;  // On the wire.
   };
 
@@ -86,7 +86,7 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
   void close(const Error& reason) override;
 
  private:
-  enum class Registration : std::uint8_t { none, under_way, attached, quiescing, detaching, over };
+  enum class Stage : std::uint8_t { none, under_way, attached, quiescing, detaching, over };
 
   /// The items of one request, until their results are taken.
   struct Slot {
@@ -109,11 +109,11 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
 
   void take_heartbeat(std::uint64_t number);
   void attach(AttachCommand command);
-  void submit_items(ConsumerBatch batch, std::size_t bytes);
+  void submit_items(ConsumerItems items, std::size_t bytes);
   template <class Wanted>
   void submit_plain(Slot& slot, Wanted command);
   template <class Wanted>
-  void submit_batch(Slot& slot, Part part, Batch<Wanted> batch);
+  void submit_checked(Slot& slot, Part part, CheckedItems<Wanted> checked);
   void drop_silent_slots();
   void attached(AttachCommand* command);
   std::vector<Delivery> take_deliveries();
@@ -130,7 +130,7 @@ class ConsumerSession final : public LeasedSession, public ConsumerSink {
   std::string consumer_id_;
 
   // Guarded by the mutex.
-  Registration registration_ = Registration::none;
+  Stage stage_ = Stage::none;
   bool registered_due_ = false;  // The first output has not been taken yet.
   // The broker drops calls because it is stopping, and must not be called any more.
   bool dropped_ = false;

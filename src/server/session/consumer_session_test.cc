@@ -57,10 +57,10 @@ class ConsumerSessionTest : public SessionTest {
       EXPECT_NE(taken.error().text.find(why), std::string::npos) << taken.error().text;
     });
   }
-  static ConsumerBatch credit(std::uint64_t messages) {
-    ConsumerBatch batch;
-    batch.credit = messages;
-    return batch;
+  static ConsumerItems credit(std::uint64_t messages) {
+    ConsumerItems items;
+    items.credit = messages;
+    return items;
   }
   static std::vector<Delivery> deliveries(const Outputs& outputs) {
     std::vector<Delivery> all;
@@ -69,12 +69,12 @@ class ConsumerSessionTest : public SessionTest {
     }
     return all;
   }
-  static ConsumerBatch ack(const std::vector<Delivery>& held) {
-    ConsumerBatch batch;
-    batch.acks.command.queue = "jobs";
-    batch.acks.items = held.size();
-    for (const Delivery& delivery : held) batch.acks.command.tokens.push_back(delivery.token);
-    return batch;
+  static ConsumerItems ack(const std::vector<Delivery>& held) {
+    ConsumerItems items;
+    items.acks.command.queue = "jobs";
+    items.acks.items = held.size();
+    for (const Delivery& delivery : held) items.acks.command.tokens.push_back(delivery.token);
+    return items;
   }
   /// The attempts that the next consumer sees tell what the end of the previous one has counted.
   std::vector<std::uint32_t> attempts_of_the_next(std::size_t count) {
@@ -137,11 +137,11 @@ TEST_F(ConsumerSessionTest, ResultsComeInTheOrderOfTheRequestsWithThoseRefusedBy
   const auto client = connect();
   const auto held = deliveries(client->take(2));
   ASSERT_EQ(held.size(), 2U);
-  ConsumerBatch batch = ack({held[0]});
+  ConsumerItems items = ack({held[0]});
   // The second item of the request is not a token.
-  batch.acks.items = 2;
-  batch.acks.refused.push_back({1, {Errc::lease_lost, "none"}});
-  say(*client, {.items = std::move(batch), .bytes = 10});
+  items.acks.items = 2;
+  items.acks.refused.push_back({1, {Errc::lease_lost, "none"}});
+  say(*client, {.items = std::move(items), .bytes = 10});
   say(*client, {.items = ack({held[0], held[1]}), .bytes = 10});
   std::vector<ConsumerSession::ItemResults> results;
   while (results.size() < 2) {
@@ -218,7 +218,7 @@ TEST_F(ConsumerSessionTest, BehindQuiescedComesNoMessage) {
   send(1);
   const auto client = connect();
   EXPECT_EQ(deliveries(client->take(2)).size(), 1U);
-  ConsumerBatch quiesce;
+  ConsumerItems quiesce;
   quiesce.quiesce = true;
   say(*client, {.items = std::move(quiesce)});
   const Outputs outputs = client->take(1);

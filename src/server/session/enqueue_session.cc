@@ -2,15 +2,15 @@
 
 namespace baton {
 
-void EnqueueSession::take(Batch<EnqueueCommand> batch, std::size_t bytes) {
-  const bool settled = batch.settled();
+void EnqueueSession::take(CheckedItems<EnqueueCommand> checked, std::size_t bytes) {
+  const bool settled = checked.settled();
   Slot& slot = add_slot({
       .bytes = bytes,
-      .output = {.items = batch.items, .refused = std::move(batch.refused), .outcomes = {}},
+      .output = {.items = checked.items, .refused = std::move(checked.refused), .outcomes = {}},
       .done = settled,
   });
   if (settled) return;
-  submit_for(slot, std::move(batch.command), [](EnqueueCommand& done, Output& results) {
+  submit_for(slot, std::move(checked.command), [](EnqueueCommand& done, Output& results) {
     results.outcomes = std::move(done.outcomes);
   });
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/queue/commands.h"
-#include "server/session/batch.h"
+#include "server/session/items.h"
 #include "server/session/producer_session.h"
 
 namespace baton {
@@ -16,7 +16,7 @@ class EnqueueSession final : public ProducerSession<Results<EnqueueOutcome>> {
   explicit EnqueueSession(std::shared_ptr<ServerState> state) : ProducerSession(std::move(state)) {}
 
   /// Takes a request of `bytes` on the wire.
-  void take(Batch<EnqueueCommand> batch, std::size_t bytes);
+  void take(CheckedItems<EnqueueCommand> checked, std::size_t bytes);
 };
 
 }  // namespace baton

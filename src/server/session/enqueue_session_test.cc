@@ -18,28 +18,29 @@ class EnqueueSessionTest : public SessionTest {
     broker_.execute(std::move(create));
   }
 
-  static Batch<EnqueueCommand> messages(int count) {
-    Batch<EnqueueCommand> batch;
-    batch.items = static_cast<std::size_t>(count);
-    batch.command.queue = "jobs";
+  static CheckedItems<EnqueueCommand> messages(int count) {
+    CheckedItems<EnqueueCommand> checked;
+    checked.items = static_cast<std::size_t>(count);
+    checked.command.queue = "jobs";
     for (int i = 0; i < count; ++i) {
       NewMessage message;
       message.payload = "job";
-      batch.command.messages.push_back(std::move(message));
+      checked.command.messages.push_back(std::move(message));
     }
-    return batch;
+    return checked;
   }
-  static void send(Connection& client, Batch<EnqueueCommand> batch, std::size_t bytes = 10) {
-    client.request([&](EnqueueSession& session) { session.take(std::move(batch), bytes); });
+  static void send(Connection& client, CheckedItems<EnqueueCommand> checked,
+                   std::size_t bytes = 10) {
+    client.request([&](EnqueueSession& session) { session.take(std::move(checked), bytes); });
   }
 };
 
 TEST_F(EnqueueSessionTest, ConfirmsEachRequestInOrderWithItsRefusedItems) {
   Connection client(broker_, std::make_shared<EnqueueSession>(state_));
-  Batch<EnqueueCommand> mixed = messages(1);
+  CheckedItems<EnqueueCommand> mixed = messages(1);
   mixed.items = 2;
   mixed.refused.push_back({0, {Errc::invalid_argument, "too long"}});
-  Batch<EnqueueCommand> refused;
+  CheckedItems<EnqueueCommand> refused;
   refused.items = 1;
   refused.refused.push_back({0, {Errc::invalid_argument, "too long"}});
   send(client, std::move(mixed));

@@ -65,7 +65,7 @@ class SubscriptionSessionTest : public SessionTest {
     std::uint64_t count = 0;
     for (const Kinds::Output& output : outputs) {
       for (const Kinds::Said& said : output) {
-        if (const auto* batch = std::get_if<Kinds::Batch>(&said)) {
+        if (const auto* batch = std::get_if<Kinds::Batches>(&said)) {
           count += batch->chunk.batch_count;
         }
       }
@@ -84,7 +84,7 @@ TEST_F(SubscriptionSessionTest, DeliversFromTheStartAndWhatComes) {
   EXPECT_EQ(started.at(0).partitions.size(), 1U);
   append(1);
   std::int64_t next = 0;
-  while (next < 3) next = hear<Kinds::Batch>(*client, 1).back().chunk.next.value;
+  while (next < 3) next = hear<Kinds::Batches>(*client, 1).back().chunk.next.value;
   EXPECT_EQ(next, 3);
 }
 

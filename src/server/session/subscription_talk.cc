@@ -10,7 +10,7 @@ namespace {
 /// The approximate bytes of an item in memory and on the wire.
 std::size_t bytes_of(const Said& said) {
   constexpr std::size_t kSmall = 64;
-  if (const auto* batch = std::get_if<Batch>(&said)) {
+  if (const auto* batch = std::get_if<Batches>(&said)) {
     return kSmall + batch->chunk.batches.size() + batch->chunk.records.size();
   }
   if (const auto* started = std::get_if<Started>(&said)) {
@@ -36,7 +36,7 @@ void OutputQueue::say(Said said) {
   pieces_.push_back({.said = std::move(said), .bytes = bytes});
 }
 
-void OutputQueue::say_batch(const void* feed, Batch batch, Credit cost) {
+void OutputQueue::say_batch(const void* feed, Batches batch, Credit cost) {
   say(std::move(batch));
   pieces_.back().feed = feed;
   pieces_.back().cost = cost;

@@ -99,7 +99,8 @@ struct Update {
   SeatUpdate seat;
   std::optional<GroupOffset> offset;
 };
-struct Batch {
+/// Records of one partition: whole batches, one after the other.
+struct Batches {
   SubscriptionId id;
   PartitionNumber partition;
   Generation epoch;
@@ -115,7 +116,7 @@ struct Closed {
   SubscriptionId id;
   std::optional<Error> reason;
 };
-using Said = std::variant<Started, Update, Batch, OffsetStored, Closed, HeartbeatAnswer>;
+using Said = std::variant<Started, Update, Batches, OffsetStored, Closed, HeartbeatAnswer>;
 /// In the order of sending. Kinds never go back within an output: a client may take them kind by
 /// kind.
 using Output = std::vector<Said>;
@@ -125,7 +126,7 @@ class OutputQueue {
  public:
   void say(Said said);
   /// Adds a batch of `feed`; `cost` is what it took of its subscription's credit.
-  void say_batch(const void* feed, Batch batch, Credit cost);
+  void say_batch(const void* feed, Batches batches, Credit cost);
   /// Overtakes batches, of which a slow connection may have many to carry, but nothing about a
   /// seat: a client whose lease is renewed has got everything that was said before.
   void say_ahead_of_batches(Said said);

@@ -9,8 +9,8 @@
 namespace baton::subscription {
 namespace {
 
-Batch batch(std::size_t bytes) {
-  Batch out;
+Batches batch(std::size_t bytes) {
+  Batches out;
   out.chunk.batches.assign(bytes, 'b');
   return out;
 }

@@ -15,9 +15,9 @@ struct Refused {
   Error error;
 };
 
-/// A command with the valid items of a request, and the refused ones.
+/// The items of a request: the valid ones in a command, the others refused.
 template <class Command>
-struct Batch {
+struct CheckedItems {
   Command command;
   std::size_t items = 0;         // Of the request.
   std::vector<Refused> refused;  // Ascending.

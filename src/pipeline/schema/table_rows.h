@@ -53,7 +53,7 @@ class DocumentRows {
 /// Rows of many documents, by table and column: PostgreSQL takes each column as one text[], SQLite
 /// row by row. Points into the DocumentRows it was made from, which must outlive it. A reused
 /// object stops allocating.
-class RowBatch {
+class TableRows {
  public:
   struct Table {
     std::vector<std::uint32_t> documents;    // The document of each row.
@@ -63,7 +63,7 @@ class RowBatch {
   };
 
   /// How many columns each table has.
-  explicit RowBatch(std::span<const std::size_t> columns_of_tables);
+  explicit TableRows(std::span<const std::size_t> columns_of_tables);
 
   void clear();
   /// Documents are numbered from 0, in the order in which they are added.

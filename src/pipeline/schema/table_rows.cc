@@ -1,4 +1,4 @@
-#include "pipeline/schema/row_batch.h"
+#include "pipeline/schema/table_rows.h"
 
 #include "base/assert.h"
 
@@ -47,12 +47,12 @@ std::size_t DocumentRows::bytes() const {
          rows_.capacity() * sizeof(Row);
 }
 
-RowBatch::RowBatch(std::span<const std::size_t> columns_of_tables)
+TableRows::TableRows(std::span<const std::size_t> columns_of_tables)
     : tables_(columns_of_tables.size()) {
   for (std::size_t i = 0; i < tables_.size(); ++i) tables_[i].columns.resize(columns_of_tables[i]);
 }
 
-void RowBatch::clear() {
+void TableRows::clear() {
   documents_ = 0;
   for (Table& table : tables_) {
     table.documents.clear();
@@ -60,7 +60,7 @@ void RowBatch::clear() {
   }
 }
 
-void RowBatch::add(const DocumentRows& document) {
+void TableRows::add(const DocumentRows& document) {
   for (const DocumentRows::Row& row : document.rows()) {
     BATON_ASSERT(row.table < tables_.size());
     Table& table = tables_[row.table];
