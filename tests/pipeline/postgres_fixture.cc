@@ -29,12 +29,10 @@ void PostgresTest::SetUp() {
 
 std::unique_ptr<PostgresSink> PostgresTest::make_sink(
     const std::function<void(PostgresSinkOptions&)>& change) const {
-  PostgresSinkOptions options{.url = server().url(),
-                              .pipeline = "test",
-                              .source = "orders-stream",
-                              .lanes = 2,
-                              .statement_timeout = std::chrono::seconds(5),
-                              .connect_timeout = std::chrono::seconds(2)};
+  PostgresSinkOptions options{{.pipeline = "test", .source = "orders-stream", .lanes = 2}};
+  options.url = server().url();
+  options.statement_timeout = std::chrono::seconds(5);
+  options.connect_timeout = std::chrono::seconds(2);
   if (change) change(options);
   return std::make_unique<PostgresSink>(std::move(options),
                                         schema::Schema::compile(orders::order_schema()).value(),

@@ -10,16 +10,11 @@ namespace {
 
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, SinkParts parts) {
   BATON_ASSERT(parts.schema.has_value() && parts.mapping.has_value());  // It takes rows.
-  return std::make_unique<PostgresSink>(
-      PostgresSinkOptions{.url = config.sink.endpoint.url,
-                          .pipeline = config.name,
-                          .source = std::move(parts.source),
-                          .lanes = config.engine.lanes,
-                          .by_partition = config.engine.order == Order::partition,
-                          .exactly_once = config.engine.exactly_once,
-                          .statement_timeout = config.sink.timeout,
-                          .document_bytes_max = config.record_bytes_max},
-      *std::move(parts.schema), *std::move(parts.mapping));
+  PostgresSinkOptions options{sql_options(config, std::move(parts.source))};
+  options.url = config.sink.endpoint.url;
+  options.statement_timeout = config.sink.timeout;
+  return std::make_unique<PostgresSink>(std::move(options), *std::move(parts.schema),
+                                        *std::move(parts.mapping));
 }
 
 }  // namespace

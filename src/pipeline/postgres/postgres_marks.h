@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/ends/sql_sink.h"
 #include "pipeline/engine/marks.h"
 #include "pipeline/engine/sink.h"
 #include "pipeline/postgres/postgres_connection.h"
@@ -16,17 +17,11 @@ namespace baton::pipeline {
 /// The marks of exactly_once_effect, in the table baton_marks. The statement of a batch moves them
 /// (see postgres_batch_sql()); this class does everything else with them, on the caller's
 /// connection.
-class PostgresMarks {
+class PostgresMarks : public SqlMarks {
  public:
   using MaybeError = std::optional<flow::SinkError>;
 
-  PostgresMarks(std::string pipeline, std::string origin, std::uint32_t lanes, bool by_partition)
-      : pipeline_(std::move(pipeline)),
-        origin_(std::move(origin)),
-        lanes_(lanes),
-        layout_(layout_of(lanes, by_partition)) {}
-
-  void set_origin(std::string origin) { origin_ = std::move(origin); }
+  explicit PostgresMarks(const SqlSinkOptions& options) : SqlMarks(options) {}
 
   /// See Sink::claim() and Sink::settle().
   std::expected<SinkMarks, flow::SinkError> claim(PostgresConnection& connection,
@@ -63,11 +58,6 @@ class PostgresMarks {
   /// Replaces all lanes' marks, at marks.begin.
   MaybeError replace(PostgresConnection& connection, std::uint32_t partition,
                      SinkMarks& marks) const;
-
-  std::string pipeline_;
-  std::string origin_;
-  std::uint32_t lanes_;
-  std::int64_t layout_;
 };
 
 }  // namespace baton::pipeline

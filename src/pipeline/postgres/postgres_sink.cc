@@ -15,10 +15,9 @@ using flow::SinkError;
 
 PostgresSink::PostgresSink(PostgresSinkOptions options, schema::Schema schema,
                            schema::Mapping mapping)
-    : options_(std::move(options)),
-      schema_(std::move(schema)),
-      mapping_(std::move(mapping)),
-      marks_(options_.pipeline, options_.source, options_.lanes, options_.by_partition) {}
+    : SqlSink(std::move(schema), std::move(mapping), options.document_bytes_max),
+      options_(std::move(options)),
+      marks_(options_) {}
 
 PostgresConnectionOptions PostgresSink::connection_options() const {
   return {.url = options_.url,
@@ -26,16 +25,12 @@ PostgresConnectionOptions PostgresSink::connection_options() const {
           .statement_timeout = options_.statement_timeout};
 }
 
-std::unique_ptr<Preparer> PostgresSink::preparer() {
-  return sql_preparer(schema_, mapping_, options_.document_bytes_max);
-}
-
 std::unique_ptr<LaneWriter> PostgresSink::writer(std::uint32_t /*lane*/) {
   return std::make_unique<PostgresWriter>(
       PostgresWriterOptions{.connection = connection_options(),
                             .source = options_.source,
                             .marks = options_.exactly_once ? std::optional(marks_) : std::nullopt},
-      mapping_);
+      mapping());
 }
 
 std::optional<SinkError> PostgresSink::connect() {
@@ -68,7 +63,7 @@ Result<Findings> PostgresSink::check(bool apply) {
   const std::scoped_lock lock(mutex_);
   if (const auto error = connect()) return start_error(name(), *error);
   BATON_TRY(TablesCheck tables,
-            check_postgres_tables(connection_, mapping_, options_.exactly_once, apply));
+            check_postgres_tables(connection_, mapping(), options_.exactly_once, apply));
   if (tables.has_marks) {
     if (const auto error = marks_.check_layout(connection_)) return start_error(name(), *error);
   }

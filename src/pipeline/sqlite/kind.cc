@@ -10,15 +10,9 @@ namespace {
 
 Result<std::unique_ptr<Sink>> make_sink(const PipelineConfig& config, SinkParts parts) {
   BATON_ASSERT(parts.schema.has_value() && parts.mapping.has_value());  // It takes rows.
-  return std::make_unique<SqliteSink>(
-      SqliteSinkOptions{.path = config.sink.endpoint.name,
-                        .pipeline = config.name,
-                        .source = std::move(parts.source),
-                        .lanes = config.engine.lanes,
-                        .by_partition = config.engine.order == Order::partition,
-                        .exactly_once = config.engine.exactly_once,
-                        .document_bytes_max = config.record_bytes_max},
-      *std::move(parts.schema), *std::move(parts.mapping));
+  return std::make_unique<SqliteSink>(config.sink.endpoint.name,
+                                      sql_options(config, std::move(parts.source)),
+                                      *std::move(parts.schema), *std::move(parts.mapping));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "pipeline/ends/sql_sink.h"
 #include "pipeline/engine/marks.h"
 #include "pipeline/engine/sink.h"
 #include "pipeline/sqlite/sqlite_database.h"
@@ -16,19 +17,13 @@ namespace baton::pipeline {
 ///   baton_marks(pipeline, source, partition, lane, lanes, epoch, next_offset, done_below)
 ///
 /// Used within the transactions of its owner, on the owner's connection.
-class SqliteMarks {
+class SqliteMarks : public SqlMarks {
  public:
   using MaybeError = std::optional<flow::SinkError>;
 
-  SqliteMarks(SqliteDatabase& database, std::string pipeline, std::string origin,
-              std::uint32_t lanes, bool by_partition)
-      : database_(database),
-        pipeline_(std::move(pipeline)),
-        origin_(std::move(origin)),
-        lanes_(lanes),
-        layout_(layout_of(lanes, by_partition)) {}
+  SqliteMarks(SqliteDatabase& database, const SqlSinkOptions& options)
+      : SqlMarks(options), database_(database) {}
 
-  void set_origin(std::string origin) { origin_ = std::move(origin); }
   /// Fails if there are marks of another layout that are not settled: claim() would fail, too.
   MaybeError check_layout();
   /// Runs in its own transaction.
@@ -53,10 +48,6 @@ class SqliteMarks {
   std::expected<SinkMarks, flow::SinkError> claim_rows(std::uint32_t partition, std::int64_t next);
 
   SqliteDatabase& database_;
-  std::string pipeline_;
-  std::string origin_;
-  std::uint32_t lanes_;
-  std::int64_t layout_;
 };
 
 }  // namespace baton::pipeline

@@ -34,16 +34,12 @@ class SqliteSink::Writer : public LaneWriter {
   SqliteSink& sink_;
 };
 
-SqliteSink::SqliteSink(SqliteSinkOptions options, schema::Schema schema, schema::Mapping mapping)
-    : options_(std::move(options)),
-      schema_(std::move(schema)),
-      mapping_(std::move(mapping)),
-      marks_(database_, options_.pipeline, options_.source, options_.lanes, options_.by_partition) {
-}
-
-std::unique_ptr<Preparer> SqliteSink::preparer() {
-  return sql_preparer(schema_, mapping_, options_.document_bytes_max);
-}
+SqliteSink::SqliteSink(std::string path, SqlSinkOptions options, schema::Schema schema,
+                       schema::Mapping mapping)
+    : SqlSink(std::move(schema), std::move(mapping), options.document_bytes_max),
+      path_(std::move(path)),
+      options_(std::move(options)),
+      marks_(database_, options_) {}
 
 std::unique_ptr<LaneWriter> SqliteSink::writer(std::uint32_t /*lane*/) {
   return std::make_unique<Writer>(*this);
@@ -66,7 +62,7 @@ SqliteSink::MaybeError SqliteSink::connect() {
   // Otherwise the sink would go on writing to a file that cannot be opened any more.
   if (database_.is_open() && database_.has_moved()) disconnect();
   if (database_.is_open()) return std::nullopt;
-  auto error = database_.open(options_.path, SqliteDatabase::Open::existing, sync());
+  auto error = database_.open(path_, SqliteDatabase::Open::existing, sync());
   if (!error.has_value()) error = prepare_statements();
   if (!error.has_value()) return std::nullopt;
   disconnect();
@@ -74,15 +70,15 @@ SqliteSink::MaybeError SqliteSink::connect() {
 }
 
 SqliteSink::MaybeError SqliteSink::prepare_statements() {
-  const auto& tables = mapping_.tables();
+  const auto& tables = mapping().tables();
   inserts_.resize(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    if (auto error = database_.prepare(sqlite_insert_sql(mapping_, i), inserts_[i])) return error;
+    if (auto error = database_.prepare(sqlite_insert_sql(mapping(), i), inserts_[i])) return error;
   }
-  if (mapping_.key().empty()) return std::nullopt;
+  if (mapping().key().empty()) return std::nullopt;
   return database_.prepare(
       fmt::format("SELECT {}, {}, {} FROM {} WHERE {} = ?", kSourceColumn, kPartitionColumn,
-                  kOffsetColumn, sql_name(tables.front().name), sql_name(mapping_.key())),
+                  kOffsetColumn, sql_name(tables.front().name), sql_name(mapping().key())),
       look_up_);
 }
 
@@ -121,7 +117,7 @@ SqliteSink::MaybeError SqliteSink::write_rows(std::span<Item> items) {
 SqliteSink::MaybeError SqliteSink::write_item(Item& item) {
   const schema::DocumentRows& rows = rows_of(item);
   SqliteStatement& first = inserts_.front();
-  const int mapped = static_cast<int>(mapping_.tables().front().columns.size());
+  const int mapped = static_cast<int>(mapping().tables().front().columns.size());
   first.bind(mapped + 1, options_.source);
   first.bind(mapped + 2, std::int64_t{item.record.partition});
   first.bind(mapped + 3, item.record.offset);
@@ -138,7 +134,7 @@ SqliteSink::MaybeError SqliteSink::write_item(Item& item) {
 SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
                                           const schema::DocumentRows::Row& row) {
   SqliteStatement& statement = inserts_[row.table];
-  const auto& columns = mapping_.tables()[row.table].columns;
+  const auto& columns = mapping().tables()[row.table].columns;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     statement.bind(static_cast<int>(i) + 1, stored(columns[i].type, rows.cell(row, i)));
   }
@@ -153,13 +149,13 @@ SqliteSink::MaybeError SqliteSink::insert(const schema::DocumentRows& rows,
 /// index. The code does not tell which, but a statement that can be prepared has all that it names.
 void SqliteSink::blame(std::size_t table, SinkError& error) {
   SqliteStatement again;
-  if (database_.prepare(sqlite_insert_sql(mapping_, table), again).has_value()) return;
+  if (database_.prepare(sqlite_insert_sql(mapping(), table), again).has_value()) return;
   error.error_class = flow::ErrorClass::unknown;
 }
 
 /// Whether the row is of this very record, from an earlier attempt.
 SqliteSink::MaybeError SqliteSink::look_up(Item& item) {
-  if (mapping_.key().empty()) return row_not_taken();
+  if (mapping().key().empty()) return row_not_taken();
   look_up_.bind(1, rows_of(item).key());
   bool has_row = false;
   auto error = look_up_.step(has_row);
@@ -195,7 +191,7 @@ std::optional<SinkError> SqliteSink::settle(std::uint32_t partition, std::uint64
 
 Result<Findings> SqliteSink::check_tables(bool apply) {
   BATON_TRY(TablesCheck tables,
-            check_sqlite_tables(database_, mapping_, options_.exactly_once, apply));
+            check_sqlite_tables(database_, mapping(), options_.exactly_once, apply));
   if (tables.has_marks) {
     if (const auto error = marks_.check_layout()) return start_error(name(), *error);
   }
@@ -207,22 +203,21 @@ Result<Findings> SqliteSink::check(bool apply) {
   disconnect();
   Findings done;
   std::error_code unknown;  // On an error the file counts as missing.
-  if (!std::filesystem::exists(options_.path, unknown)) {
-    const auto folder = std::filesystem::path(options_.path).parent_path();
+  if (!std::filesystem::exists(path_, unknown)) {
+    const auto folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty() && !std::filesystem::is_directory(folder, unknown)) {
-      return Error{Errc::failed_precondition,
-                   fmt::format("{}: there is no such folder", options_.path)};
+      return Error{Errc::failed_precondition, fmt::format("{}: there is no such folder", path_)};
     }
-    done.push_back(missing(apply, "", options_.path));
+    done.push_back(missing(apply, "", path_));
     if (!apply) {
-      for (const auto& table : mapping_.tables()) {
+      for (const auto& table : mapping().tables()) {
         done.push_back(missing(false, "table", table.name));
       }
       return done;
     }
   }
-  if (auto error = database_.open(options_.path, SqliteDatabase::Open::or_create, sync())) {
-    return start_error(options_.path, *error);
+  if (auto error = database_.open(path_, SqliteDatabase::Open::or_create, sync())) {
+    return start_error(path_, *error);
   }
   auto tables = check_tables(apply);
   disconnect();

@@ -6,36 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/engine/sink.h"
-#include "pipeline/schema/json_schema.h"
-#include "pipeline/schema/mapping.h"
+#include "pipeline/ends/sql_sink.h"
 #include "pipeline/sqlite/sqlite_database.h"
 #include "pipeline/sqlite/sqlite_marks.h"
 
 namespace baton::pipeline {
 
-struct SqliteSinkOptions {
-  std::string path{};
-  std::string pipeline{};
-  std::string source{};  // The origin that rows record.
-  std::uint32_t lanes = 1;
-  bool by_partition = false;  // How records are spread over lanes; for the marks.
-  bool exactly_once = false;
-  std::size_t document_bytes_max = std::size_t{1} << 20U;
-};
-
 /// Writes rows to a SQLite file. SQLite has one writer, so all lanes share a connection.
-class SqliteSink : public Sink {
+class SqliteSink : public SqlSink {
  public:
-  SqliteSink(SqliteSinkOptions options, schema::Schema schema, schema::Mapping mapping);
+  SqliteSink(std::string path, SqlSinkOptions options, schema::Schema schema,
+             schema::Mapping mapping);
 
   Result<Findings> check(bool apply) override;
-  std::unique_ptr<Preparer> preparer() override;
   std::unique_ptr<LaneWriter> writer(std::uint32_t lane) override;
   std::optional<flow::SinkError> probe() override;
-  [[nodiscard]] std::string name() const override { return "sqlite:" + options_.path; }
+  [[nodiscard]] std::string name() const override { return "sqlite:" + path_; }
   void set_origin(std::string origin) override { marks_.set_origin(std::move(origin)); }
-  [[nodiscard]] bool is_transactional() const override { return true; }
   std::expected<SinkMarks, flow::SinkError> claim(std::uint32_t partition,
                                                   std::int64_t next) override;
   std::optional<flow::SinkError> settle(std::uint32_t partition, std::uint64_t epoch,
@@ -58,9 +45,8 @@ class SqliteSink : public Sink {
   [[nodiscard]] SqliteDatabase::Sync sync() const;
   Result<Findings> check_tables(bool apply);
 
-  SqliteSinkOptions options_;
-  schema::Schema schema_;
-  schema::Mapping mapping_;
+  std::string path_;
+  SqlSinkOptions options_;
 
   std::mutex mutex_;  // Guards the connection and its statements.
   SqliteDatabase database_;

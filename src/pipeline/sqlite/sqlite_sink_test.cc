@@ -28,7 +28,7 @@ TEST(SqliteSink, WhoeverIsFirstMakesTheTables) {
       std::vector<std::jthread> processes;
       for (std::size_t& count : made) {
         processes.emplace_back([&] {
-          SqliteSink sink({.path = path, .exactly_once = true},
+          SqliteSink sink(path, {.exactly_once = true},
                           schema::Schema::compile(orders::order_schema()).value(),
                           schema::Mapping::compile(orders::order_mapping()).value());
           all_here.arrive_and_wait();
@@ -61,7 +61,7 @@ std::string complaint_about(schema::ColumnType type, const std::string& declared
                   .rows = "",
                   .columns = {{.name = "c", .path = "c", .type = type, .optional = true}}}},
       .key = ""};
-  SqliteSink sink({.path = path}, schema::Schema::compile("{}").value(),
+  SqliteSink sink(path, {}, schema::Schema::compile("{}").value(),
                   schema::Mapping::compile(mapping).value());
   const auto checked = sink.check(false);
   return checked.has_value() ? "" : checked.error().text;
@@ -107,7 +107,7 @@ TEST(SqliteSink, ATypeByAnotherNameIsGood) {
 class SqliteOrders {
  public:
   SqliteOrders(const std::string& sql, const schema::RowMapping& mapping)
-      : sink_({.path = fresh_path()}, schema::Schema::compile(orders::order_schema()).value(),
+      : sink_(fresh_path(), {}, schema::Schema::compile(orders::order_schema()).value(),
               schema::Mapping::compile(mapping).value()) {
     EXPECT_TRUE(sink_.check(true).has_value());
     run(sql);
@@ -192,7 +192,7 @@ TEST(SqliteSink, ADocumentIsKnownByItsKey) {
   const orders::OrderGenerator generator(7);
   const Record record{.value = generator.generate_valid(1).bytes};
   const auto key_with = [&](const schema::RowMapping& mapping) {
-    SqliteSink sink({}, schema::Schema::compile(orders::order_schema()).value(),
+    SqliteSink sink("", {}, schema::Schema::compile(orders::order_schema()).value(),
                     schema::Mapping::compile(mapping).value());
     const auto prepared = sink.preparer()->prepare(record);
     return std::string(prepared.value()->key());
