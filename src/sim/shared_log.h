@@ -41,12 +41,12 @@ struct SharedLogFaults {
 
 /// One node's access to a log in memory that several nodes share. Answers and requests get lost;
 /// lost requests may arrive later; reads end early.
-class SharedLog final : public ShardLog {
+class SharedLog final : public LogWithFolders {
  public:
   SharedLog(std::shared_ptr<SharedRounds> rounds, PartitionFolders partitions, Random random,
             SharedLogFaults faults)
-      : rounds_(std::move(rounds)),
-        partitions_(std::move(partitions)),
+      : LogWithFolders(std::move(partitions)),
+        rounds_(std::move(rounds)),
         random_(random),
         faults_(faults),
         next_(rounds_->next()) {}
@@ -66,23 +66,12 @@ class SharedLog final : public ShardLog {
   }
   Status prepare() override { return {}; }
   [[nodiscard]] bool rounds_carry_records() const override { return true; }
-  Result<std::unique_ptr<PartitionLog>> open_partition(
-      const PartitionName& name, const PartitionLog::Opening& opening) override {
-    return partitions_.open_partition(name, opening);
-  }
-  [[nodiscard]] Result<bool> has_partition(const PartitionName& name) const override {
-    return partitions_.has_partition(name);
-  }
-  Status remove_partition(const PartitionName& name) override {
-    return partitions_.remove_partition(name);
-  }
 
  private:
   Result<Position> send();
   void deliver_late();
 
   std::shared_ptr<SharedRounds> rounds_;
-  PartitionFolders partitions_;
   mutable Random random_;
   SharedLogFaults faults_;
   std::deque<SharedRounds::Entry> taken_;  // Rounds not known to be durable.

@@ -121,11 +121,32 @@ class PartitionFolders {
   std::string folder_;
 };
 
+/// A log whose partitions are folders; the derived class has the rounds.
+class LogWithFolders : public ShardLog {
+ public:
+  Result<std::unique_ptr<PartitionLog>> open_partition(
+      const PartitionName& name, const PartitionLog::Opening& opening) override {
+    return partitions_.open_partition(name, opening);
+  }
+  [[nodiscard]] Result<bool> has_partition(const PartitionName& name) const override {
+    return partitions_.has_partition(name);
+  }
+  Status remove_partition(const PartitionName& name) override {
+    return partitions_.remove_partition(name);
+  }
+
+ protected:
+  explicit LogWithFolders(PartitionFolders partitions) : partitions_(std::move(partitions)) {}
+
+ private:
+  PartitionFolders partitions_;
+};
+
 /// The log of a single node: a journal of rounds, and a folder of segments for each partition.
-class LocalLog final : public ShardLog {
+class LocalLog final : public LogWithFolders {
  public:
   LocalLog(std::unique_ptr<Journal> rounds, PartitionFolders partitions)
-      : rounds_(std::move(rounds)), partitions_(std::move(partitions)) {}
+      : LogWithFolders(std::move(partitions)), rounds_(std::move(rounds)) {}
 
   [[nodiscard]] std::uint64_t round_bytes_max() const override {
     return rounds_->round_bytes_max();
@@ -148,20 +169,9 @@ class LocalLog final : public ShardLog {
   [[nodiscard]] Journal::Room room() const override { return rounds_->room(); }
   Status prepare() override { return rounds_->prepare(); }
   [[nodiscard]] bool rounds_carry_records() const override { return false; }
-  Result<std::unique_ptr<PartitionLog>> open_partition(
-      const PartitionName& name, const PartitionLog::Opening& opening) override {
-    return partitions_.open_partition(name, opening);
-  }
-  [[nodiscard]] Result<bool> has_partition(const PartitionName& name) const override {
-    return partitions_.has_partition(name);
-  }
-  Status remove_partition(const PartitionName& name) override {
-    return partitions_.remove_partition(name);
-  }
 
  private:
   std::unique_ptr<Journal> rounds_;
-  PartitionFolders partitions_;
 };
 
 /// A LocalLog on the journal in the folder `journal`.
