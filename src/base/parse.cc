@@ -16,16 +16,6 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// The text as written, cut short enough for one line.
-std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
-
-/// The whole of `text` as a T.
-template <class T>
-bool read_all(std::string_view text, T& value) {
-  const auto [stop, failure] = std::from_chars(text.begin(), text.end(), value);
-  return failure == std::errc{} && stop == text.end() && !text.empty();
-}
-
 /// Whether `text` is a number that does not fit into 64 bits.
 bool overflows(std::string_view text) {
   std::uint64_t value = 0;
@@ -55,6 +45,15 @@ std::uint64_t take_size_unit(std::string_view& text) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
+
+Status set_text(std::string& target, std::string_view text) {
+  if (text.empty()) return invalid_argument("is empty");
+  if (text.find('\0') != std::string_view::npos) return invalid_argument("holds a zero byte");
+  target = text;
+  return {};
+}
 
 Result<std::uint64_t> parse_number(std::string_view text, std::uint64_t min, std::uint64_t max) {
   std::uint64_t value = 0;

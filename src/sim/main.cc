@@ -1,4 +1,3 @@
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -7,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
 #include "sim/simulation.h"
 #include "sim/worker_world.h"
 
@@ -24,8 +24,7 @@ struct Arguments {
 
 std::uint64_t number_of(std::string_view text, bool& good) {
   std::uint64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  good = good && failure == std::errc{} && end == text.data() + text.size();
+  good = good && baton::read_all(text, number);
   return number;
 }
 

@@ -14,20 +14,6 @@
 #include "cli/base/output.h"
 
 namespace baton::cli {
-namespace {
-
-/// The text as written, cut short enough for one line.
-std::string shown(std::string_view text) { return fmt::format("'{}'", text.substr(0, 64)); }
-
-/// The whole of `text` as a T.
-template <class T>
-bool read_all(std::string_view text, T& value) {
-  const auto [stop, failure] = std::from_chars(text.begin(), text.end(), value);
-  return failure == std::errc{} && stop == text.end() && !text.empty();
-}
-
-}  // namespace
-
 Result<Milliseconds> parse_duration(std::string_view text) { return parse_milliseconds(text); }
 
 Result<std::uint64_t> parse_whole(std::string_view text) {

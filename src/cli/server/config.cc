@@ -10,6 +10,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "base/net/listen.h"
+#include "base/parse.h"
 #include "base/result.h"
 #include "base/yaml_hint.h"
 #include "cli/base/parse.h"
@@ -27,13 +28,6 @@ constexpr Milliseconds kCheckpointMax{3'600'000};
 constexpr Milliseconds kStopTimeoutMax{3'600'000};
 constexpr std::uint64_t kRequestBytesMin = 64 * limits::kKiB;
 constexpr std::uint64_t kRequestBytesMax = 256 * limits::kMiB;
-
-Status set_text(std::string& target, std::string_view text) {
-  if (text.empty()) return invalid_argument("is empty");
-  if (text.find('\0') != std::string_view::npos) return invalid_argument("holds a zero byte");
-  target = text;
-  return {};
-}
 
 Status set_fsync(ServerConfig& config, std::string_view text) {
   const Result<FsyncMode> mode = parse_fsync_mode(text);

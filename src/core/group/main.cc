@@ -1,4 +1,3 @@
-#include <charconv>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -6,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/parse.h"
 #include "core/group/checker.h"
 #include "core/group/client_checker.h"
 
@@ -36,9 +36,7 @@ struct Arguments {
 
 int number_of(std::string_view text, int most, bool& good) {
   int number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  good = good && failure == std::errc{} && end == text.data() + text.size() && number >= -1 &&
-         number <= most;
+  good = good && baton::read_all(text, number) && number >= -1 && number <= most;
   return number;
 }
 

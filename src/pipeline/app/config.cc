@@ -36,13 +36,6 @@ struct Setting {
   Set set;
 };
 
-Status set_text(std::string& target, std::string_view text) {
-  if (text.empty()) return invalid_argument("is empty");
-  if (text.find('\0') != std::string_view::npos) return invalid_argument("holds a zero byte");
-  target = text;
-  return {};
-}
-
 template <class Number>
 Status set_number(Number& target, std::string_view text, std::uint64_t min, std::uint64_t max) {
   BATON_TRY(const std::uint64_t number, parse_number(text, min, max));
