@@ -62,6 +62,9 @@ class ClientWorld {
 
  private:
   using Kind = Event::Kind;
+  /// A tick is as short as the gap between the two leases; only their order matters.
+  static constexpr SessionTerms kTerms{
+      .heartbeat = Duration{1}, .client_lease = Duration{2}, .broker_lease = Duration{3}};
   struct Message {
     enum class Kind : std::uint8_t {
       start,

@@ -59,15 +59,8 @@ struct MemberDescription {
   std::optional<Instant> lease_until{};  // Of its session; the connections' owner fills it in.
 };
 
-struct GroupDescription {
+struct GroupDescription : coordinator_state::Record {
   GroupId group;
-  bool single_active = false;
-  Handover handover = Handover::at_once;
-  PartitionIndex partition_index = kSimple;
-  Generation generation;
-  Instant generation_at;
-  std::optional<GroupOffset> offset;
-  Instant offset_at;
   bool frozen = false;
   std::vector<MemberDescription> members;  // In order of registration.
   Instant last_handover_at;

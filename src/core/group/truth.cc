@@ -211,19 +211,13 @@ std::vector<GroupDescription> Coordinator::list(std::string_view stream,
 
 GroupDescription Coordinator::description_of(const Groups::value_type& entry) const {
   const auto& [group, state] = entry;
-  GroupDescription description{.group = group,
-                               .single_active = state.record.single_active,
-                               .handover = state.record.handover,
-                               .partition_index = state.record.partition_index,
-                               .generation = state.record.generation,
-                               .generation_at = state.record.generation_at,
-                               .offset = state.record.offset,
-                               .offset_at = state.record.offset_at,
-                               .frozen = state.frozen(),
-                               .members = {},
-                               .last_handover_at = state.last_handover.at,
-                               .last_handover_took = state.last_handover.took,
-                               .why = std::string(to_string(state.last_handover.cause))};
+  GroupDescription description;
+  static_cast<coordinator_state::Record&>(description) = state.record;
+  description.group = group;
+  description.frozen = state.frozen();
+  description.last_handover_at = state.last_handover.at;
+  description.last_handover_took = state.last_handover.took;
+  description.why = to_string(state.last_handover.cause);
   // For an empty seat: since when it is empty, and why.
   const auto& empty = state.vacancy.has_value() ? state.vacancy : state.emptied;
   if (empty.has_value() && std::ranges::none_of(state.consumers, &Consumer::holds_seat)) {

@@ -16,6 +16,14 @@ Coordinator new_coordinator() {
 
 }  // namespace
 
+void lead_from_row(Coordinator& restarted, const Coordinator& before, const GroupId& id,
+                   Instant now) {
+  if (const coordinator_state::Group* const group = before.find(id); group != nullptr) {
+    BATON_ASSERT(restarted.load({group_row_key(id), encode_row(group->record)}).has_value());
+  }
+  restarted.become_leader(now);
+}
+
 const GroupId& World::group_id() {
   static const GroupId kGroup{.stream = "s", .partition = 0, .name = "g"};
   return kGroup;
@@ -298,13 +306,9 @@ void World::new_leader() {
 // The broker restarts from its rows: no connection survives.
 void World::restart() {
   --restarts_;
-  std::optional<coordinator_state::Record> record;
-  if (group() != nullptr) record = group()->record;
-  coordinator_ = new_coordinator();
-  if (record.has_value()) {
-    BATON_ASSERT(coordinator_.load({group_row_key(group_id()), encode_row(*record)}).has_value());
-  }
-  coordinator_.become_leader(now_);
+  Coordinator restarted = new_coordinator();
+  lead_from_row(restarted, coordinator_, group_id(), now_);
+  coordinator_ = std::move(restarted);
   timers_.clear();
   peers_ = {};
   connections_ = {};

@@ -50,6 +50,11 @@ struct Event {
 /// The event in words.
 std::string to_string(const Event& event, const SearchOptions& options);
 
+/// A restart of the broker: `restarted` loads the group's row, which is all that is left of
+/// `before`, and leads.
+void lead_from_row(Coordinator& restarted, const Coordinator& before, const GroupId& id,
+                   Instant now);
+
 class World {
  public:
   using Event = checker::Event;
