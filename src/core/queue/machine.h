@@ -284,6 +284,8 @@ class QueueMachine {
   // place.cc: moves messages between places, and writes the delta entries of each move.
   Stored& add_message(Queue& queue, Uuid id, std::uint32_t bytes);
   Stored& materialize(const MessagePlace& place, std::uint32_t bytes);
+  static void count_new(Queue& queue, const MessageRef& body, Sequence sequence);
+  Stored& keep_new(Queue& queue, const MessageRef& body, Sequence sequence);
   void add_ready(Queue& queue, const MessageRef& body, Sequence sequence);
   void add_delayed(Queue& queue, const MessageRef& body, Sequence sequence, Instant due,
                    Instant now);
@@ -320,6 +322,7 @@ class QueueMachine {
   void activate(Key& key);
   Stored* pick(Queue& queue, Instant now);
   bool set_aside(Stored& stored, Instant now);
+  static Removed removal_of(const Stored& stored, Removed::Why why);
   bool take_turn(Key& key, std::int64_t cost);
   std::size_t run_turn(Queue& queue, Instant now);
   [[nodiscard]] std::int64_t quantum_of(const Key& key) const;

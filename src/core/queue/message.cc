@@ -44,6 +44,10 @@ MessageRef Message::make(const NewMessage& message, Uuid id, Instant enqueued_at
     out.blob(value);
   }
   out.raw(message.payload);
+  return from_own(std::move(bytes));
+}
+
+MessageRef Message::from_own(std::string bytes) {
   auto made = std::make_shared<Message>(Private{}, std::move(bytes));
   Decoder read(made->bytes_);
   made->find_fields(read);
@@ -72,11 +76,7 @@ MessageRef Message::with_headers(const Message& message, const std::vector<Heade
   }
   out.raw(message.field_area());
   out.raw(message.payload_);
-  auto made = std::make_shared<Message>(Private{}, std::move(bytes));
-  Decoder read(made->bytes_);
-  made->find_fields(read);
-  BATON_ASSERT(read.ok());
-  return made;
+  return from_own(std::move(bytes));
 }
 
 Result<MessageRef> Message::parse(std::string_view bytes) {

@@ -69,6 +69,8 @@ class Message {
   Message(Private, std::string bytes) : bytes_(std::move(bytes)) {}
 
  private:
+  /// The message in bytes that were encoded here.
+  static std::shared_ptr<const Message> from_own(std::string bytes);
   /// Reads all of `in`, and points the views into the buffer.
   void find_fields(Decoder& in);
   /// The blob of fields between headers and payload; empty in format 1.

@@ -191,15 +191,7 @@ Progress QueueMachine::cancel_next(CancelCommand& command, Instant now) {
       command.outcomes.emplace_back(no_such_message(id));
       continue;
     }
-    const bool delayed = stored.place == Place::delayed;
-    commit(Removed{.place = {.queue = queue->id,
-                             .id = id,
-                             .key = std::string(stored.body->fairness_key()),
-                             .sequence = stored.sequence,
-                             .due = delayed ? std::optional(stored.due) : std::nullopt},
-                   .bytes = stored.bytes,
-                   .why = Removed::Why::cancelled},
-           now);
+    commit(removal_of(stored, Removed::Why::cancelled), now);
     command.outcomes.emplace_back();
   }
   return {};

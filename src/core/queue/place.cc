@@ -73,22 +73,38 @@ QueueMachine::Stored& QueueMachine::materialize(const MessagePlace& place, std::
   return stored;
 }
 
-void QueueMachine::add_ready(Queue& queue, const MessageRef& body, Sequence sequence) {
-  const auto bytes = static_cast<std::uint32_t>(body->bytes().size());
+namespace {
+
+MessageRow new_row(const MessageRef& body, Sequence sequence) {
+  return {.sequence = sequence, .attempts = 0, .failure = {}, .to = {}, .message = body};
+}
+
+}  // namespace
+
+void QueueMachine::count_new(Queue& queue, const MessageRef& body, Sequence sequence) {
   queue.next_sequence = Sequence{std::max(queue.next_sequence.value, sequence.value + 1)};
-  queue.bytes += bytes;
+  queue.bytes += body->bytes().size();
+}
+
+QueueMachine::Stored& QueueMachine::keep_new(Queue& queue, const MessageRef& body,
+                                             Sequence sequence) {
+  const auto bytes = static_cast<std::uint32_t>(body->bytes().size());
+  Stored& stored = add_message(queue, body->id(), bytes);
+  stored.body = body;
+  payload_bytes_ += bytes;
+  touch(stored);
+  stored.sequence = sequence;
+  return stored;
+}
+
+void QueueMachine::add_ready(Queue& queue, const MessageRef& body, Sequence sequence) {
+  count_new(queue, body, sequence);
   const auto entry = queue.keys.find(body->fairness_key());
   const bool behind_rows = entry != queue.keys.end() && entry->second.spilled > 0;
   if (behind_rows || payload_bytes_ >= options_.payload_budget_bytes) {
-    spill(queue,
-          MessageRow{.sequence = sequence, .attempts = 0, .failure = {}, .to = {}, .message = body},
-          Place::ready, {});
+    spill(queue, new_row(body, sequence), Place::ready, {});
   } else {
-    Stored& stored = add_message(queue, body->id(), bytes);
-    stored.body = body;
-    payload_bytes_ += bytes;
-    touch(stored);
-    stored.sequence = sequence;
+    Stored& stored = keep_new(queue, body, sequence);
     enter_key(stored, body->fairness_key());
     enter_ready(stored);
     settle(stored);
@@ -107,20 +123,12 @@ void QueueMachine::suspect_row(Stored& stored) {
 
 void QueueMachine::add_delayed(Queue& queue, const MessageRef& body, Sequence sequence, Instant due,
                                Instant now) {
-  const auto bytes = static_cast<std::uint32_t>(body->bytes().size());
-  queue.next_sequence = Sequence{std::max(queue.next_sequence.value, sequence.value + 1)};
-  queue.bytes += bytes;
+  count_new(queue, body, sequence);
   advance_horizon(now);
   if (is_far_off(time_key(due, queue.id, body->id()))) {
-    spill(queue,
-          MessageRow{.sequence = sequence, .attempts = 0, .failure = {}, .to = {}, .message = body},
-          Place::delayed, due);
+    spill(queue, new_row(body, sequence), Place::delayed, due);
   } else {
-    Stored& stored = add_message(queue, body->id(), bytes);
-    stored.body = body;
-    payload_bytes_ += bytes;
-    touch(stored);
-    stored.sequence = sequence;
+    Stored& stored = keep_new(queue, body, sequence);
     enter_delayed(stored, due);
     settle(stored);
     suspect_row(stored);

@@ -82,17 +82,21 @@ QueueMachine::Stored* QueueMachine::pick(Queue& queue, Instant now) {
   return nullptr;
 }
 
+Removed QueueMachine::removal_of(const Stored& stored, Removed::Why why) {
+  const bool delayed = stored.place == Place::delayed;
+  return {.place = {.queue = stored.queue->id,
+                    .id = stored.id,
+                    .key = std::string(stored.body->fairness_key()),
+                    .sequence = stored.sequence,
+                    .due = delayed ? std::optional(stored.due) : std::nullopt},
+          .bytes = stored.bytes,
+          .why = why};
+}
+
 /// Removes an expired message and parks a throttled one: true if the message was either.
 bool QueueMachine::set_aside(Stored& stored, Instant now) {
   if (stored.body->expires_at() <= now) {
-    commit(Removed{.place = {.queue = stored.queue->id,
-                             .id = stored.id,
-                             .key = stored.key->name,
-                             .sequence = stored.sequence,
-                             .due = {}},
-                   .bytes = stored.bytes,
-                   .why = Removed::Why::expired},
-           now);
+    commit(removal_of(stored, Removed::Why::expired), now);
     return true;
   }
   Bucket* const bucket = blocking_bucket(stored, now);
@@ -379,16 +383,7 @@ bool QueueMachine::expire_one(Instant now) {
                        .sequence = stored.queue->next_sequence},
            now);
   } else if (!expiring_.empty() && expiring_.begin()->first.first <= now) {
-    const Stored& stored = *expiring_.begin()->second;
-    const bool delayed = stored.place == Place::delayed;
-    commit(Removed{.place = {.queue = stored.queue->id,
-                             .id = stored.id,
-                             .key = std::string(stored.body->fairness_key()),
-                             .sequence = stored.sequence,
-                             .due = delayed ? std::optional(stored.due) : std::nullopt},
-                   .bytes = stored.bytes,
-                   .why = Removed::Why::expired},
-           now);
+    commit(removal_of(*expiring_.begin()->second, Removed::Why::expired), now);
   } else if (!bucket_deadlines_.empty() && bucket_deadlines_.begin()->first <= now) {
     const auto [queue, name] = bucket_deadlines_.begin()->second;
     bucket_deadlines_.erase(bucket_deadlines_.begin());
