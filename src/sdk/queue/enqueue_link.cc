@@ -14,7 +14,7 @@
 namespace baton::client {
 
 EnqueueLink::EnqueueLink(const Connection& connection, std::string queue, ProducerOptions options)
-    : Link(connection.options, true),
+    : ProducerLink(connection.options, true),
       queue_(std::move(queue)),
       options_(std::move(options)),
       stub_(v1::QueueService::NewStub(connection.channel)) {
@@ -36,12 +36,6 @@ bool EnqueueLink::has_room(std::size_t messages, std::size_t bytes) const {
 bool EnqueueLink::is_full(const Frame& frame) const {
   return static_cast<std::size_t>(frame.request.messages_size()) >= options_.batch_messages_max ||
          frame.bytes >= options_.batch_bytes_max;
-}
-
-std::optional<Error> EnqueueLink::refusal() const {
-  if (over_) return over_;
-  if (closed_) return Error{Errc::cancelled, "the producer is closed"};
-  return std::nullopt;
 }
 
 std::optional<Error> EnqueueLink::wait_for_room(Lock& lock, std::size_t messages,
@@ -287,21 +281,13 @@ Status EnqueueLink::flush(std::chrono::milliseconds timeout) {
   const auto settled = [&] { return stats_.messages_confirmed + stats_.messages_failed >= target; };
   ++flushes_;
   pump(lock);
-  const bool done = changed_.wait_until(lock, deadline, settled);
-  --flushes_;
-  if (auto failure = std::exchange(first_failure_, std::nullopt); failure) return *failure;
-  if (done) return {};
-  return Error{Errc::deadline_exceeded,
-               fmt::format("{} messages are not confirmed yet", messages_in_flight_)};
+  return end_flush(lock, deadline, settled,
+                   [&] { return fmt::format("{} messages", messages_in_flight_); });
 }
 
 Status EnqueueLink::close(std::chrono::milliseconds timeout) {
   const auto deadline = SteadyClock::now() + timeout;
-  {
-    const Lock lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
+  refuse_more();
   Status flushed = flush(timeout);
   Lock lock(mutex_);
   shutdown(lock, messages_in_flight_ == 0, deadline);

@@ -14,7 +14,7 @@
 #include <baton/producer.h>
 #include <baton/v1/queues.grpc.pb.h>
 
-#include "sdk/base/link.h"
+#include "sdk/base/producer_link.h"
 
 namespace baton::client {
 
@@ -23,7 +23,7 @@ namespace baton::client {
 ///
 /// Invariant: frames_ is in sending order; its first sent_ frames are sent and unconfirmed; the
 /// last one accepts more messages if it is not sent.
-class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
+class EnqueueLink final : public ProducerLink<v1::EnqueueRequest, v1::EnqueueResponse> {
  public:
   EnqueueLink(const Connection& connection, std::string queue, ProducerOptions options);
   ~EnqueueLink() override;
@@ -73,7 +73,6 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
   [[nodiscard]] bool has_room(std::size_t messages, std::size_t bytes) const;
   [[nodiscard]] bool is_full(const Frame& frame) const;
   std::optional<Error> wait_for_room(Lock& lock, std::size_t messages, std::size_t bytes);
-  std::optional<Error> refusal() const;
   Frame& frame_for(std::size_t bytes);
   void add(NewMessage&& message, std::size_t bytes);
   void add_single(NewMessage&& message, std::size_t bytes, Producer::Callback callback);
@@ -96,10 +95,7 @@ class EnqueueLink final : public Link<v1::EnqueueRequest, v1::EnqueueResponse> {
   FramePointer retired_;  // Confirmed before its write was done; gRPC may still read it.
   std::size_t messages_in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;
-  std::size_t flushes_ = 0;
-  bool closed_ = false;
   bool linger_pending_ = false;
-  std::optional<Error> first_failure_;
   Producer::Stats stats_;
   std::unique_ptr<grpc::Alarm> linger_alarm_;
 };

@@ -39,7 +39,7 @@ AppendResult result_of(const AppendWindow::Settled& settled, std::size_t index) 
 
 AppendLink::AppendLink(const Connection& connection, std::string stream,
                        StreamProducerOptions options, const AppendTerms& terms)
-    : Link(connection.options, true),
+    : ProducerLink(connection.options, true),
       stream_(std::move(stream)),
       options_(std::move(options)),
       partitions_(terms.partitions),
@@ -56,12 +56,6 @@ void AppendLink::begin_call(grpc::ClientContext* context, Reactor* reactor) {
 
 bool AppendLink::has_room(std::size_t cost) const {
   return bytes_in_flight_ == 0 || bytes_in_flight_ + cost <= options_.buffer_bytes_max;
-}
-
-std::optional<Error> AppendLink::refusal() const {
-  if (over_) return over_;
-  if (closed_) return Error{Errc::cancelled, "the producer is closed"};
-  return std::nullopt;
 }
 
 std::optional<Error> AppendLink::wait_for_room(Lock& lock, std::size_t cost) {
@@ -88,10 +82,6 @@ void AppendLink::send(NewRecord record, StreamProducer::Callback callback) {
     if (callback) callback({.error = std::move(refused)});
     return;
   }
-  if (!record.timestamp) {
-    record.timestamp =
-        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  }
   take(lock, record, cost, std::move(callback));
 }
 
@@ -99,16 +89,16 @@ bool AppendLink::try_send(NewRecord& record, StreamProducer::Callback callback) 
   const std::size_t cost = record_bytes(record);
   Lock lock(mutex_);
   if (refusal() || !has_room(cost)) return false;
-  if (!record.timestamp) {
-    record.timestamp =
-        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  }
   take(lock, record, cost, std::move(callback));
   return true;
 }
 
-void AppendLink::take(Lock& lock, const NewRecord& record, std::size_t cost,
+void AppendLink::take(Lock& lock, NewRecord& record, std::size_t cost,
                       StreamProducer::Callback callback) {
+  if (!record.timestamp) {
+    record.timestamp =
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  }
   std::vector<PendingBatchPointer> full;
   const Status taken = accumulator_.add(record, cost, callback, SteadyClock::now(), full);
   hold(std::move(full));
@@ -277,25 +267,19 @@ Status AppendLink::flush(std::chrono::milliseconds timeout) {
   const std::uint64_t target = accumulator_.records();
   ++flushes_;
   advance(lock);
-  const bool done = changed_.wait_until(lock, deadline, [&] {
+  const auto settled = [&] {
     const auto oldest = oldest_unsettled();
     return !oldest || *oldest >= target;
+  };
+  return end_flush(lock, deadline, settled, [&] {
+    return fmt::format("{} records",
+                       stats_.records_sent - stats_.records_confirmed - stats_.records_failed);
   });
-  --flushes_;
-  if (auto failure = std::exchange(first_failure_, std::nullopt); failure) return *failure;
-  if (done) return {};
-  return Error{Errc::deadline_exceeded,
-               fmt::format("{} records are not confirmed yet",
-                           stats_.records_sent - stats_.records_confirmed - stats_.records_failed)};
 }
 
 Status AppendLink::close(std::chrono::milliseconds timeout) {
   const auto deadline = SteadyClock::now() + timeout;
-  {
-    const Lock lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
+  refuse_more();
   Status flushed = flush(timeout);
   Lock lock(mutex_);
   shutdown(lock, window_.empty(), deadline);

@@ -14,7 +14,7 @@
 #include <grpcpp/client_context.h>
 
 #include "sdk/base/backoff.h"
-#include "sdk/base/link.h"
+#include "sdk/base/producer_link.h"
 #include "sdk/stream/append_window.h"
 #include "sdk/stream/batch_accumulator.h"
 
@@ -31,7 +31,7 @@ struct AppendTerms {
 /// window onto the wire, results back to their callbacks. Thread-safe.
 ///
 /// The only thread of its own, `asker_`, lives while a new epoch is asked for.
-class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
+class AppendLink final : public ProducerLink<v1::AppendRequest, v1::AppendResponse> {
  public:
   AppendLink(const Connection& connection, std::string stream, StreamProducerOptions options,
              const AppendTerms& terms);
@@ -57,10 +57,8 @@ class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
   void cancel_alarms() override;
 
   [[nodiscard]] bool has_room(std::size_t cost) const;
-  std::optional<Error> refusal() const;
   std::optional<Error> wait_for_room(Lock& lock, std::size_t cost);
-  void take(Lock& lock, const NewRecord& record, std::size_t cost,
-            StreamProducer::Callback callback);
+  void take(Lock& lock, NewRecord& record, std::size_t cost, StreamProducer::Callback callback);
   void hold(std::vector<PendingBatchPointer> batches);
   void close_due();
   void wake_for_linger();
@@ -88,13 +86,10 @@ class AppendLink final : public Link<v1::AppendRequest, v1::AppendResponse> {
   AppendWindow window_;
   std::multiset<std::uint64_t> unsettled_;  // The first record of each closed batch.
   std::size_t bytes_in_flight_ = 0;
-  std::size_t flushes_ = 0;
   std::size_t waiting_ = 0;  // Threads that wait for room.
   int violations_ = 0;       // Consecutive ones.
-  bool closed_ = false;
   bool linger_pending_ = false;
   bool rest_pending_ = false;
-  std::optional<Error> first_failure_;
   StreamProducer::Stats stats_;
   Backoff rest_;
   std::unique_ptr<grpc::Alarm> linger_alarm_;

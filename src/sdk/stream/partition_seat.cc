@@ -64,19 +64,21 @@ void PartitionSeat::step_down(std::uint64_t generation) {
   settled_ = seat_ == Seat::none;
   seat_ = Seat::stepping_down;
   step_generation_ = generation;
+  begin_nothing_more();
+  settle();
+}
+
+/// What has begun goes on; the application is told if it knows of the seat.
+void PartitionSeat::begin_nothing_more() {
   activation_due_ = false;
   asked_.reset();
   step_down_due_ = step_down_due_ || told_;
   drop_queue();
-  settle();
 }
 
 void PartitionSeat::leave_seat(Errc why) {
   seat_ = Seat::none;
-  activation_due_ = false;
-  asked_.reset();
-  step_down_due_ = step_down_due_ || told_;
-  drop_queue();
+  begin_nothing_more();
   if (is_storing()) {
     settled_ = false;
     done_ticket_ = wanted_ticket_;
@@ -257,10 +259,7 @@ CreditAmount PartitionSeat::take_credit() { return std::exchange(credit_, {}); }
 void PartitionSeat::stop() {
   if (stopping_) return;
   stopping_ = true;
-  activation_due_ = false;
-  asked_.reset();
-  step_down_due_ = step_down_due_ || told_;
-  drop_queue();
+  begin_nothing_more();
   settle();
 }
 

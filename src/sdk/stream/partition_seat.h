@@ -141,6 +141,7 @@ class PartitionSeat {
   void handled(const SeatTask& task, Time now);
   void step_down(std::uint64_t generation);
   void leave_seat(Errc why);
+  void begin_nothing_more();
   void drop_queue();
   void want(Offset offset);
   /// Once the last task is done: takes the steps that leaving the seat requires.

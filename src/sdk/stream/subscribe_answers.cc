@@ -127,17 +127,23 @@ void SubscribeLink::take_closed(Lock& lock, const v1::SubscribeResponse::Closed&
   }
 }
 
+std::vector<PartitionNumber> SubscribeLink::lose_all() {
+  std::vector<PartitionNumber> losing;
+  for (auto& [partition, seat] : seats_) {
+    seat.lost();
+    losing.push_back(partition);
+    refresh(seat);
+  }
+  return losing;
+}
+
 void SubscribeLink::disconnected(const Error& error, bool over) {
   std::vector<Error> errors;
   std::vector<PartitionNumber> losing;
   {
     const Lock lock(mutex_);
     close_lease();
-    for (auto& [partition, seat] : seats_) {
-      seat.lost();
-      losing.push_back(partition);
-      refresh(seat);
-    }
+    losing = lose_all();
     for (Subscription& subscription : subscriptions_) subscription.start_sent = false;
     subscription_by_id_.clear();
     if (over && !closing_) end(error);

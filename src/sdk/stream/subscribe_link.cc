@@ -270,12 +270,7 @@ void SubscribeLink::refresh(PartitionSeat& seat) {
 }
 
 void SubscribeLink::lease_ended(Lock& lock) {
-  std::vector<PartitionNumber> losing;
-  for (auto& [partition, seat] : seats_) {
-    seat.lost();
-    losing.push_back(partition);
-    refresh(seat);
-  }
+  const std::vector<PartitionNumber> losing = lose_all();
   changed_.notify_all();
   if (!std::exchange(loss_told_, true)) {
     lock.unlock();

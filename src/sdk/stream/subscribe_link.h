@@ -102,6 +102,8 @@ class SubscribeLink final : public LeasedLink<v1::SubscribeRequest, v1::Subscrib
   /// The next of the seats that have a task, in turns.
   PartitionSeat& take_turn();
   void end(const Error& error);
+  /// Returns the partitions whose seats are lost by this.
+  std::vector<PartitionNumber> lose_all();
   /// The seats are lost, though nothing said so. The program is told before the broker can act.
   void lease_ended(Lock& lock) override;
   /// Leaves once the consumer has ended and nothing is owed; writes what can be written.
