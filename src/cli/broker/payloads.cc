@@ -110,6 +110,8 @@ Result<Payloads> payloads_of(const PayloadFlags& flags, const PayloadWords& word
   return repeated(flags.messages, flags.count);
 }
 
+bool Payloads::are_many() const { return !total || *total > PayloadReport::kResultsShown; }
+
 PayloadReport::PayloadReport(Options options)
     : options_(std::move(options)),
       progress_(options_.many && !options_.out.json() && is_terminal(STDERR_FILENO),

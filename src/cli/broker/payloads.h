@@ -40,6 +40,9 @@ struct Payloads {
   /// Calls `send` for each payload in turn.
   std::function<void(const std::function<void(std::string)>& send)> each;
   std::optional<std::uint64_t> total;
+
+  /// Whether there may be more of them than a report shows.
+  [[nodiscard]] bool are_many() const;
 };
 
 /// MESSAGE, --file, --size and --count. `flags` must outlive the command.
@@ -88,5 +91,16 @@ class PayloadReport {
   std::uint64_t failed_ = 0;
   std::optional<Error> first_error_;
 };
+
+/// Sends all payloads with `send`, which uses `producer`, and reports once all are confirmed.
+template <class Producer, class Send>
+ExitCode send_all(const Payloads& work, const Send& send, Producer& producer,
+                  std::chrono::milliseconds timeout, const PayloadReport& report) {
+  const auto began = std::chrono::steady_clock::now();
+  work.each(send);
+  // Failures of single payloads are in the report already.
+  static_cast<void>(producer.close(timeout));
+  return report.finish(std::chrono::steady_clock::now() - began);
+}
 
 }  // namespace baton::cli

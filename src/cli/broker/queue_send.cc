@@ -18,7 +18,6 @@
 namespace baton::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using client::EnqueueResult;
 using client::NewMessage;
 
@@ -71,19 +70,15 @@ ExitCode send_many(const SendFlags& flags, const Payloads& work) {
   if (!broker) return out.fail(what, broker.error());
   auto producer = broker->queue(flags.queue).producer();
   if (!producer) return out.fail(what, producer.error());
-  PayloadReport report =
-      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown, work.total);
-  const auto began = Clock::now();
-  work.each([&](std::string payload) {
+  PayloadReport report = new_report(flags, work.are_many(), work.total);
+  const auto send = [&](std::string payload) {
     NewMessage message = flags.message;
     message.payload = std::move(payload);
     // The callbacks run one at a time, and all of them before close() returns.
     producer->send(std::move(message),
                    [&report](const EnqueueResult& result) { add(report, result); });
-  });
-  // Failures of single messages are in the report already.
-  static_cast<void>(producer->close(flags.timeout));
-  return report.finish(Clock::now() - began);
+  };
+  return send_all(work, send, *producer, flags.timeout, report);
 }
 
 ExitCode run_send(const SendFlags& flags) {

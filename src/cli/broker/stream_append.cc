@@ -19,7 +19,6 @@
 namespace baton::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using client::AppendResult;
 using client::NewRecord;
 
@@ -72,19 +71,15 @@ ExitCode append_many(const AppendFlags& flags, const Payloads& work) {
   auto producer = broker->stream(flags.stream)
                       .producer({.producer = flags.producer, .compression = flags.compression});
   if (!producer) return out.fail(what, producer.error());
-  PayloadReport report =
-      new_report(flags, !work.total || *work.total > PayloadReport::kResultsShown, work.total);
-  const auto began = Clock::now();
-  work.each([&](std::string value) {
+  PayloadReport report = new_report(flags, work.are_many(), work.total);
+  const auto send = [&](std::string value) {
     NewRecord record = flags.record;
     record.value = std::move(value);
     // The callbacks run one at a time, except those of records refused at once, which run here.
     producer->send(std::move(record),
                    [&report](const AppendResult& result) { add(report, result); });
-  });
-  // Failures of single records are in the report already.
-  static_cast<void>(producer->close(flags.timeout));
-  return report.finish(Clock::now() - began);
+  };
+  return send_all(work, send, *producer, flags.timeout, report);
 }
 
 ExitCode run_append(const AppendFlags& flags) {
