@@ -246,7 +246,7 @@ TEST_F(Identity, StatusMakesNoBucket) {
   const auto none =
       baton({"worker", "status", "--group", "orders", "--store", server_->url("elsewhere")});
   EXPECT_EQ(none.exit_code, kNotFound);
-  EXPECT_TRUE(has(none.err, "there is no bucket elsewhere")) << none.err;
+  EXPECT_TRUE(has(none.err, "there is no group orders: there is no bucket elsewhere")) << none.err;
   EXPECT_EQ(baton({"kv", "bucket", "describe", "elsewhere"}).exit_code, kNotFound);
 }
 

@@ -115,6 +115,10 @@ ExitCode watch(coord::KvStore& store, const StatusFlags& flags, const std::strin
   return status ? ExitCode::ok : flags.output().fail(what, status.error());
 }
 
+Error no_group(const StatusFlags& flags, std::string_view more) {
+  return {Errc::not_found, fmt::format("there is no group {}{}", flags.group, more)};
+}
+
 ExitCode run_status(const StatusFlags& flags) {
   const Output out = flags.output();
   const std::string what = fmt::format("worker status {}", printable(flags.group.substr(0, 64)));
@@ -126,14 +130,14 @@ ExitCode run_status(const StatusFlags& flags) {
   const auto store = coord::open_store(
       flags.store,
       {.connect_timeout = flags.timeout, .to_read = true, .security = *std::move(security)});
+  if (!store && store.error().code == Errc::bucket_not_found) {
+    return out.fail(what, no_group(flags, ": " + store.error().text));
+  }
   if (!store) return out.fail(what, store.error());
   if (flags.watch) return watch(**store, flags, what);
   const auto report = read_report(**store, flags);
   if (!report) return out.fail(what, report.error());
-  if (report->empty()) {
-    return out.fail(what, Error{Errc::not_found, fmt::format("there is no group {} in {}",
-                                                             flags.group, (*store)->name())});
-  }
+  if (report->empty()) return out.fail(what, no_group(flags, " in " + (*store)->name()));
   print(out, *report);
   return ExitCode::ok;
 }
