@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -31,6 +32,8 @@ namespace baton {
 ///
 /// While one round is being fsynced the next is decided, and then waits for that fsync. So under
 /// load rounds grow, and share fsyncs.
+///
+/// More than 20 members: each thread's are together, with what it leaves for the next thread.
 class ShardRunner {
  public:
   struct Parts {
@@ -63,6 +66,9 @@ class ShardRunner {
   [[nodiscard]] Position checkpointed() const { return Position{checkpointed_.load()}; }
 
  private:
+  /// The pause before the disk is tried again.
+  static constexpr std::chrono::milliseconds kRetryAfter{200};
+
   // Deciding.
   void decide();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
