@@ -6,7 +6,8 @@ baton_module(). The link check sees calls; this sees inline code. What a layer m
   - itself, and the DEPS of its baton_module() (its tests: the TEST_DEPS too);
   - a third-party library, if LIBRARIES below lets the layer see it and its LIBS name it;
   - the standard library and POSIX; a pure layer far less of them (see PURE).
-A DEP that no #include uses is a violation, too.
+A DEP that no #include uses is a violation, too; so is a file of more than 500 lines that does not
+say why: a comment that begins with "More than 500 lines:".
 
   tools/check_layers.py [--root DIR]    prints each violation as file:line: text; exit 1 if any
   tools/check_layers.py --self-test     plants violations and proves that each one is found
@@ -53,6 +54,9 @@ TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 PROTO = re.compile(r"(baton/v1|etcd)/.*\.pb\.h$")
 PUBLIC = re.compile(r"baton/")
 PUBLIC_BASE = re.compile(r"baton/(errc\.def|(result|strong|numbers)\.h)$")
+
+LINES_MAX = 500
+WHY_LONG = f"// More than {LINES_MAX} lines: "
 
 STANDARD = re.compile(r"[a-z_0-9]+$")
 POSIX = re.compile(
@@ -194,7 +198,10 @@ def is_for_tests(path):
 def check_file(root, layer, path):
     name = path.relative_to(root)
     is_test = is_for_tests(path)
-    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+    lines = path.read_text(errors="replace").splitlines()
+    if len(lines) > LINES_MAX and not any(line.startswith(WHY_LONG) for line in lines):
+        yield f"{name}: {len(lines)} lines; cut it, or write \"{WHY_LONG}...\" into it"
+    for number, line in enumerate(lines, 1):
         found = INCLUDE.match(line)
         complaint = None
         if found:
@@ -287,6 +294,8 @@ PLANTED = [
     ("src/storage/disk/deep/x.cc", "", "two levels, never three"),
     ("src/core/queue/CMakeLists.txt", "baton_module(core/queue DEPS storage/disk)", "pure, but depends on"),
     ("src/sim/CMakeLists.txt", "baton_module(sim DEPS storage/rocks)", "must never reach storage/rocks"),
+    ("src/core/queue/x.cc", "\n" * 500, "501 lines"),
+    ("src/core/queue/x_test.cc", "// More than 499 lines: no.\n" * 501, "502 lines"),
     ("src/util/x.cc", "", "has no baton_module()"),
     ("src/core/util/x.cc", "", "has no baton_module()"),
     ("src/storage/rocks/CMakeLists.txt", "baton_module(storage/rocks DEPS base core/queue)",
@@ -299,6 +308,8 @@ FINE = [
     ("src/storage/disk/temp_folder.h", "#include <gtest/gtest.h>"),
     ("src/core/queue/x_test.cc", "#include <gtest/gtest.h>\n#include <thread>"),
     ("src/storage/disk/x_test.cc", '#include "core/queue/x.h"'),
+    ("src/core/queue/x.cc", "\n" * 499),
+    ("src/core/queue/x.cc", "// More than 500 lines: why." + "\n" * 500),
     ("src/storage/disk/y.cc", "#include <fcntl.h>\n#include <thread>"),
     ("src/storage/rocks/x.cc", '#include "base/time.h"\n#include <rocksdb/db.h>'),
 ]

@@ -1,5 +1,7 @@
 // What the scenarios do not cover: kinds of groups, offsets, deletion, recovery, descriptions,
 // cost.
+//
+// More than 500 lines: all claims about one class.
 
 #include "core/group/machine.h"
 

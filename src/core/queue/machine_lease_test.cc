@@ -1,5 +1,7 @@
 // Leases: granting, the fence, nack, expiry, disconnect, restart. Acceptance criteria 3 to 9 of the
 // queue specification are named where they are tested.
+//
+// More than 500 lines: all claims about leases.
 
 #include <set>
 

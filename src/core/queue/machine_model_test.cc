@@ -2,6 +2,8 @@
 // stops and crashes in between, a memory budget that spills nearly everything, and refills that
 // come late. Every outcome is compared, and all counts are compared after every step. BATON_LONG=1
 // runs it fifty times longer.
+//
+// More than 500 lines: the model and the commands that drive it belong together.
 
 #include <cstdlib>
 #include <fstream>

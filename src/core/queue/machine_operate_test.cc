@@ -1,5 +1,7 @@
 // Everything besides leasing that happens to messages: delay, dedup, dead letters, redrive, cancel,
 // purge, delete, limits, retention; all of it across restarts.
+//
+// More than 500 lines: all claims about an operator's commands.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 // Whose turn it is: fairness, throttles, consumers' turns and credit, and the memory budget.
+//
+// More than 500 lines: all claims about the order of delivery.
 
 #include <gtest/gtest.h>
 

@@ -1,3 +1,5 @@
+// More than 500 lines: all claims about one class.
+
 #include <algorithm>
 #include <array>
 #include <thread>

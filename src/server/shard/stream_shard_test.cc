@@ -1,3 +1,5 @@
+// More than 500 lines: one shard with streams, whose claims share the fixture below.
+
 #include "server/shard/stream_shard.h"
 
 #include <chrono>
