@@ -1,7 +1,5 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -9,54 +7,29 @@
 #include <string>
 #include <utility>
 
-#include <baton/connection.h>
 #include <baton/v1/queues.grpc.pb.h>
-#include <fmt/format.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
+#include <grpcpp/support/sync_stream.h>
 
 #include "sdk/base/test_script.h"  // IWYU pragma: export
+#include "sdk/base/test_server.h"
 
 namespace baton::client {
 
 /// A broker that does what the test's scripts say, on an abstract Unix socket. Each streaming
 /// script gets the number of its call, counted from 1.
-class TestBroker final : public v1::QueueService::Service {
+class TestBroker final : public v1::QueueService::Service, public TestServer {
  public:
   using EnqueueCall = grpc::ServerReaderWriter<v1::EnqueueResponse, v1::EnqueueRequest>;
   using ConsumeCall = grpc::ServerReaderWriter<v1::ConsumeResponse, v1::ConsumeRequest>;
   using EnqueueScript = std::function<grpc::Status(int, EnqueueCall&)>;
   using ConsumeScript = std::function<grpc::Status(int, ConsumeCall&)>;
 
-  TestBroker() {
-    static std::atomic<int> number = 0;
-    address_ = fmt::format("unix-abstract:baton-client-test-{}-{}", getpid(), ++number);
-    start();
-  }
+  TestBroker() : TestServer(static_cast<grpc::Service&>(*this)) { start(); }
   ~TestBroker() override { stop(); }
   TestBroker(const TestBroker&) = delete;
   TestBroker& operator=(const TestBroker&) = delete;
   TestBroker(TestBroker&&) = delete;
   TestBroker& operator=(TestBroker&&) = delete;
-
-  void start() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  /// Breaks every connection.
-  void stop() {
-    if (server_) server_->Shutdown(std::chrono::system_clock::now());
-    server_.reset();
-  }
-  [[nodiscard]] ConnectionOptions connection() const {
-    return {.address = address_,
-            .tls = std::nullopt,
-            .deadline = std::chrono::seconds{20},
-            .reconnect_min = std::chrono::milliseconds{1},
-            .reconnect_max = std::chrono::milliseconds{20}};
-  }
 
   EnqueueScript on_enqueue_stream;
   ConsumeScript on_consume;
@@ -89,10 +62,8 @@ class TestBroker final : public v1::QueueService::Service {
   }
 
  private:
-  std::string address_;
   std::atomic<int> enqueue_calls_ = 0;
   std::atomic<int> consume_calls_ = 0;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 inline void set_lease_lost(v1::ItemResult& result) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <functional>
 #include <map>
@@ -14,11 +12,11 @@
 #include <baton/connection.h>
 #include <baton/v1/streams.grpc.pb.h>
 #include <fmt/format.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
+#include <grpcpp/support/sync_stream.h>
 
 #include "core/stream/producer_table.h"
 #include "sdk/base/test_script.h"
+#include "sdk/base/test_server.h"
 #include "sdk/stream/test_records.h"
 
 namespace baton::client {
@@ -101,15 +99,14 @@ class TestLog {
 
 /// A broker of streams that does what the test's scripts say. Each streaming script gets the number
 /// of its call, from 1. Unless scripted otherwise it has one stream and grants epochs.
-class TestStreams final : public v1::StreamService::Service {
+class TestStreams final : public v1::StreamService::Service, public TestServer {
  public:
   using AppendCall = grpc::ServerReaderWriter<v1::AppendResponse, v1::AppendRequest>;
   using SubscribeCall = grpc::ServerReaderWriter<v1::SubscribeResponse, v1::SubscribeRequest>;
   using ReadCall = grpc::ServerWriter<v1::ReadResponse>;
 
-  explicit TestStreams(std::uint32_t partitions = 1) {
-    static std::atomic<int> number = 0;
-    address_ = fmt::format("unix-abstract:baton-streams-test-{}-{}", getpid(), ++number);
+  explicit TestStreams(std::uint32_t partitions = 1)
+      : TestServer(static_cast<grpc::Service&>(*this)) {
     stream.set_name("events");
     stream.set_partitions(partitions);
     stream.mutable_settings()->set_batch_bytes_max(1024UL * 1024);
@@ -123,24 +120,6 @@ class TestStreams final : public v1::StreamService::Service {
   TestStreams(TestStreams&&) = delete;
   TestStreams& operator=(TestStreams&&) = delete;
 
-  void start() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  /// Breaks every connection.
-  void stop() {
-    if (server_) server_->Shutdown(std::chrono::system_clock::now());
-    server_.reset();
-  }
-  [[nodiscard]] ConnectionOptions connection() const {
-    return {.address = address_,
-            .tls = std::nullopt,
-            .deadline = std::chrono::seconds{20},
-            .reconnect_min = std::chrono::milliseconds{1},
-            .reconnect_max = std::chrono::milliseconds{20}};
-  }
   /// Stores and confirms until the client ends its side.
   grpc::Status append_all(AppendCall& call) {
     v1::AppendRequest request;
@@ -206,12 +185,10 @@ class TestStreams final : public v1::StreamService::Service {
   }
 
  private:
-  std::string address_;
   std::atomic<int> epochs_ = 0;
   std::atomic<int> append_calls_ = 0;
   std::atomic<int> read_calls_ = 0;
   std::atomic<int> subscribe_calls_ = 0;
-  std::unique_ptr<grpc::Server> server_;
 };
 
 /// One Subscribe call as a script sees it: reads requests, and records their content.

@@ -8,6 +8,7 @@
 #include <baton/v1/kv.pb.h>
 
 #include "base/assert.h"
+#include "server/grpc/convert_fuzz.h"
 #include "server/grpc/kv_convert.h"
 #include "server/session/limits.h"
 
@@ -49,7 +50,7 @@ void check(const baton::CreateBucketCommand& command) {
 }
 template <class Command>
 void check(const baton::Paged<Command>& list) {
-  BATON_ASSERT(list.page.items_max >= 1 && list.page.items_max <= baton::limits::kPageItems);
+  baton::check_page(list);
 }
 template <class Command>
 void check(const Command& command) {
@@ -61,11 +62,7 @@ void try_request(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
   const auto result = baton::convert(request);
-  if (result.has_value()) {
-    check(*result);
-  } else {
-    BATON_ASSERT(!result.error().text.empty());
-  }
+  baton::check_result(result, [](const auto& converted) { check(converted); });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <baton/v1/queues.pb.h>
 
 #include "base/assert.h"
+#include "server/grpc/convert_fuzz.h"
 #include "server/grpc/queue_convert.h"
 
 namespace {
@@ -43,7 +44,7 @@ void check(const baton::CheckedItems<baton::CancelCommand>& checked) {
 }
 template <class Command>
 void check(const baton::Paged<Command>& list) {
-  BATON_ASSERT(list.page.items_max >= 1 && list.page.items_max <= baton::limits::kPageItems);
+  baton::check_page(list);
 }
 template <class Command>
 void check(const Command& /*command*/) {}
@@ -59,11 +60,7 @@ void try_request(const std::string& bytes) {
       return baton::convert(request);
     }
   }();
-  if (result.has_value()) {
-    check(*result);
-  } else {
-    BATON_ASSERT(!result.error().text.empty());
-  }
+  baton::check_result(result, [](const auto& converted) { check(converted); });
 }
 
 void try_consume(const std::string& bytes) {

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/names.h"
+#include "server/grpc/convert_fuzz.h"
 #include "server/grpc/stream_convert.h"
 
 namespace {
@@ -43,7 +44,7 @@ void check(const baton::StoreOffsetCommand& command) {
 }
 template <class Command>
 void check(const baton::Paged<Command>& list) {
-  BATON_ASSERT(list.page.items_max >= 1 && list.page.items_max <= baton::limits::kPageItems);
+  baton::check_page(list);
 }
 template <class Command>
 void check(const Command& command) {
@@ -55,11 +56,7 @@ void try_request(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
   const auto result = baton::convert(request);
-  if (result.has_value()) {
-    check(*result);
-  } else {
-    BATON_ASSERT(!result.error().text.empty());
-  }
+  baton::check_result(result, [](const auto& converted) { check(converted); });
 }
 
 }  // namespace

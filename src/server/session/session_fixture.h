@@ -139,17 +139,7 @@ class TestConnection final : public SessionPort {
   }
   template <class Condition>
   void wait(Condition condition, const char* otherwise) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-    while (true) {
-      broker_.turn();
-      std::unique_lock lock(mutex_);
-      if (condition()) return;
-      if (std::chrono::steady_clock::now() > deadline) {
-        FAIL() << otherwise;
-        return;
-      }
-      broker_.changed.wait_for(lock, std::chrono::milliseconds{2});
-    }
+    broker_.turn_until(mutex_, condition, otherwise);
   }
 
   TurnBroker& broker_;

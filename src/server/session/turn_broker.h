@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -58,6 +59,21 @@ class TurnBroker final : public Broker {
       }
       round(calls);
     } while (waiting() != 0);
+  }
+  /// Runs rounds until `condition`, which is asked under `mutex`; otherwise the test fails.
+  template <class Condition>
+  void turn_until(std::mutex& mutex, const Condition& condition, const char* otherwise) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (true) {
+      turn();
+      std::unique_lock lock(mutex);
+      if (condition()) return;
+      if (std::chrono::steady_clock::now() > deadline) {
+        FAIL() << otherwise;
+        return;
+      }
+      changed.wait_for(lock, std::chrono::milliseconds{2});
+    }
   }
   /// Executes a command of the test itself.
   template <class Wanted>
