@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,9 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "server/shard/kv_shard.h"
-#include "server/shard/shard.h"
-#include "sim/fake_disk.h"
-#include "sim/fake_store.h"
+#include "server/shard/shard_fixture.h"
 
 /// For tests: a shard that only has buckets.
 namespace baton::kv_shard_test {
@@ -24,16 +21,6 @@ using Verdict = KvOutcome::Verdict;
 
 constexpr KvWatchId kOne{1};
 constexpr KvWatchId kTwo{2};
-
-/// Keeps its command after completion.
-class DoneCall final : public Call {
- public:
-  DoneCall(KvCommand wanted, std::vector<KvCommand>& done) : Call(std::move(wanted)), done_(done) {}
-  void complete() override { done_.push_back(std::get<KvCommand>(std::move(command))); }
-
- private:
-  std::vector<KvCommand>& done_;
-};
 
 /// What a watch received: "a=@1 b-@2 c~@3 lost d".
 class Sink final : public KvWatchSink {
@@ -56,33 +43,13 @@ class Sink final : public KvWatchSink {
 };
 
 /// The buckets of a shard on a fake disk, with rounds and a clock that the test drives.
-class KvShardTest : public testing::Test {
+class KvShardTest : public ShardOnFakes {
  protected:
   void SetUp() override {
     start();
     create("b");
   }
 
-  void start() {
-    shard_.reset();
-    log_.reset();
-    auto log = open_local_log(disk_, "journal", "streams",
-                              {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
-    ASSERT_TRUE(log.has_value()) << to_string(log.error());
-    log_ = *std::move(log);
-    store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover(options_, {.log = *log_, .store = *store_}, now_);
-    ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
-    shard_ = *std::move(shard);
-    now_ = std::max(now_, shard_->started_at());
-    shard_->begin_serving(now_);
-  }
-  /// The power is cut and comes back.
-  void crash() {
-    disk_.crash();
-    media_->crash();
-    start();
-  }
   Held decide() { return shard_->round(calls_, {}, now_); }
   void round() {
     Held held = decide();
@@ -104,7 +71,7 @@ class KvShardTest : public testing::Test {
     round();
   }
   void submit(KvCommand command) {
-    calls_.push_back(std::make_unique<DoneCall>(std::move(command), done_));
+    calls_.push_back(std::make_unique<DoneCall<KvCommand>>(std::move(command), done_));
   }
   template <class Wanted>
   Wanted execute(Wanted command) {
@@ -167,15 +134,7 @@ class KvShardTest : public testing::Test {
     return execute(KvUnwatchCommand{.bucket = "b", .watch = id, .broken = broken});
   }
 
-  FakeDisk disk_{1};
-  std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
-  Shard::Options options_;
-  std::unique_ptr<ShardLog> log_;
-  std::unique_ptr<FakeStore> store_;
-  std::unique_ptr<Shard> shard_;
-  std::deque<std::unique_ptr<Call>> calls_;
   std::vector<KvCommand> done_;
-  Instant now_{1'700'000'000'000'000'000};
 };
 
 }  // namespace baton::kv_shard_test

@@ -9,15 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/fake_disk.h"
-#include "sim/fake_store.h"
+#include "server/shard/shard_fixture.h"
 
 namespace baton {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr Instant kStart{1'700'000'000'000'000'000};
 
 class Inbox final : public ConsumerSink {
  public:
@@ -28,37 +25,11 @@ class Inbox final : public ConsumerSink {
   std::vector<Delivery> got;
 };
 
-/// A call whose command the test reads after completion.
-class TestCall final : public Call {
- public:
-  TestCall(QueueCommand wanted, std::vector<QueueCommand>& ended)
-      : Call(std::move(wanted)), ended_(ended) {}
-  void complete() override { ended_.push_back(std::get<QueueCommand>(std::move(command))); }
-
- private:
-  std::vector<QueueCommand>& ended_;
-};
-
-/// A shard on a fake disk and store, with rounds and a clock that the test drives.
-class ShardTest : public testing::Test {
+/// A shard with queues.
+class ShardTest : public ShardOnFakes {
  protected:
-  void start() {
-    shard_.reset();
-    log_.reset();
-    auto log = open_local_log(disk_, "journal", "streams",
-                              {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
-    ASSERT_TRUE(log.has_value()) << to_string(log.error());
-    log_ = *std::move(log);
-    store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover(options_, {.log = *log_, .store = *store_}, now_);
-    ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
-    shard_ = *std::move(shard);
-    now_ = std::max(now_, shard_->started_at());
-    shard_->begin_serving(now_);
-  }
-
   void submit(QueueCommand command) {
-    calls_.push_back(std::make_unique<TestCall>(std::move(command), ended_));
+    calls_.push_back(std::make_unique<DoneCall<QueueCommand>>(std::move(command), done_));
   }
 
   /// Runs one round, makes it durable and releases it. Its work on the store is done before the
@@ -103,18 +74,10 @@ class ShardTest : public testing::Test {
     return sink;
   }
 
-  FakeDisk disk_{1};
-  std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
-  Shard::Options options_;
-  std::unique_ptr<ShardLog> log_;
-  std::unique_ptr<FakeStore> store_;
-  std::unique_ptr<Shard> shard_;
-  std::deque<std::unique_ptr<Call>> calls_;
-  std::vector<QueueCommand> ended_;
+  std::vector<QueueCommand> done_;
   std::vector<StoreResult> results_;
   std::deque<StoreJob> waiting_jobs_;
   std::uint64_t consumers_ = 0;
-  Instant now_ = kStart;
 };
 
 // A round has room for deadlines, however many calls wait for the next one.
@@ -210,7 +173,7 @@ TEST_F(ShardTest, ACheckpointThatIsGivenUpGoesIntoTheNextOne) {
   start();
   submit(DescribeQueueCommand{.queue = "q", .error = {}, .description = {}});
   round();
-  const auto& described = std::get<DescribeQueueCommand>(ended_.back());
+  const auto& described = std::get<DescribeQueueCommand>(done_.back());
   ASSERT_FALSE(described.error.has_value());
   EXPECT_EQ(described.description.stats.ready + described.description.stats.leased, 2U);
 }
@@ -226,14 +189,14 @@ TEST_F(ShardTest, AnAdditionLargerThanARoundIsRefusedAndOthersTakeRoundsOfTheirO
   send("q", 7, kMiB);
   round();
   while (!calls_.empty() || shard_->has_work()) round();
-  ASSERT_EQ(ended_.size(), 4U);
-  const auto& refused = std::get<EnqueueCommand>(ended_[1]).outcomes;
+  ASSERT_EQ(done_.size(), 4U);
+  const auto& refused = std::get<EnqueueCommand>(done_[1]).outcomes;
   ASSERT_EQ(refused.size(), 20U);
   EXPECT_EQ(refused[0].error->code, Errc::invalid_argument);
   EXPECT_NE(refused[0].error->text.find("send fewer messages at a time"), std::string::npos)
       << refused[0].error->text;
   for (const std::size_t i : {2U, 3U}) {
-    EXPECT_FALSE(std::get<EnqueueCommand>(ended_[i]).outcomes.at(6).error.has_value());
+    EXPECT_FALSE(std::get<EnqueueCommand>(done_[i]).outcomes.at(6).error.has_value());
   }
 }
 
@@ -258,7 +221,7 @@ TEST_F(ShardTest, AnAdditionThatFindsNoRoomOnAFullDiskIsRefusedAndALeaseIsNot) {
   ASSERT_TRUE(log_->sync().has_value());
   held.release();
   std::size_t refused = 0;
-  for (const QueueCommand& command : ended_) {
+  for (const QueueCommand& command : done_) {
     const auto* enqueue = std::get_if<EnqueueCommand>(&command);
     if (enqueue == nullptr || !enqueue->outcomes.at(0).error.has_value()) continue;
     EXPECT_EQ(enqueue->outcomes[0].error->code, Errc::disk_full);

@@ -13,9 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "core/stream/records.h"
-#include "server/shard/shard.h"
-#include "sim/fake_disk.h"
-#include "sim/fake_store.h"
+#include "server/shard/shard_fixture.h"
 
 namespace baton {
 namespace {
@@ -25,16 +23,6 @@ using std::chrono::seconds;
 
 constexpr ConnectionId kConnection{NodeId{1}, ConnectionNumber{1}};
 
-class DoneCall final : public Call {
- public:
-  DoneCall(StreamCommand wanted, std::vector<StreamCommand>& done)
-      : Call(std::move(wanted)), done_(done) {}
-  void complete() override { done_.push_back(std::get<StreamCommand>(std::move(command))); }
-
- private:
-  std::vector<StreamCommand>& done_;
-};
-
 class Sink final : public SeatSink {
  public:
   void told(const CoordinatorEffects::Effect& effect) override { effects.push_back(effect); }
@@ -42,30 +30,10 @@ class Sink final : public SeatSink {
 };
 
 /// The streams of a shard on a fake disk, with rounds and a clock that the test drives.
-class StreamShardTest : public testing::Test {
+class StreamShardTest : public ShardOnFakes {
  protected:
   void SetUp() override { start(); }
 
-  void start() {
-    shard_.reset();
-    log_.reset();
-    auto log = open_local_log(disk_, "journal", "streams",
-                              {.segment_bytes = std::uint64_t{16} << 20U, .spares_max = 4});
-    ASSERT_TRUE(log.has_value()) << to_string(log.error());
-    log_ = *std::move(log);
-    store_ = std::make_unique<FakeStore>(media_);
-    auto shard = Shard::recover({}, {.log = *log_, .store = *store_}, now_);
-    ASSERT_TRUE(shard.has_value()) << to_string(shard.error());
-    shard_ = *std::move(shard);
-    now_ = std::max(now_, shard_->started_at());
-    shard_->begin_serving(now_);
-  }
-  /// The power is cut and comes back.
-  void crash() {
-    disk_.crash();
-    media_->crash();
-    start();
-  }
   void round() {
     Held held = shard_->round(calls_, {}, now_);
     for (const auto& partition : held.unsynced) ASSERT_TRUE(partition->sync().has_value());
@@ -82,7 +50,8 @@ class StreamShardTest : public testing::Test {
   }
   template <class Wanted>
   Wanted execute(Wanted command) {
-    calls_.push_back(std::make_unique<DoneCall>(StreamCommand(std::move(command)), done_));
+    calls_.push_back(
+        std::make_unique<DoneCall<StreamCommand>>(StreamCommand(std::move(command)), done_));
     round();
     Wanted result = std::get<Wanted>(std::move(done_.back()));
     done_.clear();
@@ -179,16 +148,9 @@ class StreamShardTest : public testing::Test {
   }
   static std::string folder(std::uint32_t number) { return fmt::format("streams/1-{}", number); }
 
-  FakeDisk disk_{1};
-  std::shared_ptr<FakeStoreMedia> media_ = std::make_shared<FakeStoreMedia>(2);
-  std::unique_ptr<ShardLog> log_;
-  std::unique_ptr<FakeStore> store_;
-  std::unique_ptr<Shard> shard_;
-  std::deque<std::unique_ptr<Call>> calls_;
   std::vector<StreamCommand> done_;
   std::shared_ptr<Sink> sink_ = std::make_shared<Sink>();
   std::uint64_t subscriptions_ = 0;
-  Instant now_{1'700'000'000'000'000'000};
 };
 
 TEST_F(StreamShardTest, RecordsOffsetsAndGenerationsSurviveACrash) {
@@ -299,7 +261,7 @@ TEST_F(StreamShardTest, FilesOfADeletedStreamGoAtTheNextStartIfTheyCouldNotBefor
   create(1);
   append(batch());
   // The fact is durable, and the power is cut before a file is removed.
-  calls_.push_back(std::make_unique<DoneCall>(
+  calls_.push_back(std::make_unique<DoneCall<StreamCommand>>(
       StreamCommand(DeleteStreamCommand{.stream = "s", .error = {}}), done_));
   Held held = shard_->round(calls_, {}, now_);
   ASSERT_TRUE(log_->sync().has_value());
@@ -554,7 +516,8 @@ TEST_F(StreamShardTest, WithoutDescriptorsAnAppendIsRefusedAndSaysSo) {
   AppendCommand command;
   command.stream = "s";
   command.batches.push_back({PartitionNumber{0}, batch(6000)});
-  calls_.push_back(std::make_unique<DoneCall>(StreamCommand(std::move(command)), done_));
+  calls_.push_back(
+      std::make_unique<DoneCall<StreamCommand>>(StreamCommand(std::move(command)), done_));
   Held held = shard_->round(calls_, {}, now_);
   held.release();
   const auto refused = std::get<AppendCommand>(std::move(done_.back())).outcomes.at(0);
