@@ -125,15 +125,14 @@ void NatsSource::watch(const std::stop_token& stop) {
 
 client::WorkerCallbacks NatsSource::callbacks() {
   client::WorkerCallbacks callbacks;
-  callbacks.acquired = [this](std::uint32_t partition, std::uint64_t epoch) {
-    acquired(partition, epoch);
+  callbacks.acquired = [this](PartitionNumber partition, Epoch epoch) {
+    acquired(partition.value, epoch.value);
   };
-  callbacks.revoking = [this](std::uint32_t partition, std::uint64_t /*epoch*/,
-                              milliseconds /*time_left*/) { revoke(partition, false); };
-  callbacks.lost = [this](std::uint32_t partition, std::uint64_t /*epoch*/,
-                          const std::string& why) {
-    log(true, fmt::format("partition {} is lost: {}", partition, why));
-    revoke(partition, true);
+  callbacks.revoking = [this](PartitionNumber partition, Epoch /*epoch*/,
+                              milliseconds /*time_left*/) { revoke(partition.value, false); };
+  callbacks.lost = [this](PartitionNumber partition, Epoch /*epoch*/, const std::string& why) {
+    log(true, fmt::format("partition {} is lost: {}", partition.value, why));
+    revoke(partition.value, true);
   };
   callbacks.note = [this](bool warning, const std::string& text) { log(warning, text); };
   return callbacks;
@@ -150,11 +149,11 @@ NatsPartitionContext NatsSource::context() {
   context.paused = &paused_;
   context.may_act = [this](std::uint32_t partition, std::uint64_t epoch) {
     const client::Worker* worker = worker_ready_.load();
-    return worker != nullptr && worker->may_act(partition, epoch);
+    return worker != nullptr && worker->may_act(PartitionNumber{partition}, Epoch{epoch});
   };
   context.stopped = [this](std::uint32_t partition, std::uint64_t epoch) {
     worker_ready_.wait(nullptr);
-    worker_ready_.load()->stopped(partition, epoch);
+    worker_ready_.load()->stopped(PartitionNumber{partition}, Epoch{epoch});
   };
   context.log = [this](bool warning, const std::string& text) { log(warning, text); };
   return context;
