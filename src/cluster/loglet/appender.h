@@ -45,10 +45,7 @@ class Appender {
   struct Read {
     std::uint64_t after = 0;
   };
-  struct ReadEntry {
-    std::uint64_t sequence = 0;
-    std::string bytes;
-  };
+  using ReadEntry = StoredEntry;
 
   Appender(Options options, const Begin& begin);
 
@@ -68,6 +65,8 @@ class Appender {
   /// The requests to make now. At most one Read is under way.
   std::vector<Send> take_sends(Instant now);
   std::optional<Read> take_read_request();
+  /// Whether take_read_request() has one.
+  [[nodiscard]] bool wants_read() const { return read_wanted_ && !fenced_; }
   /// Looks whether an answer is overdue.
   void tick(Instant now);
   [[nodiscard]] Instant next_deadline() const;
@@ -77,6 +76,11 @@ class Appender {
   /// Another node's entry counts where this owner's next one would: nothing more will be confirmed,
   /// ever. A node that should own the log reads on, and begins anew under a greater boot.
   [[nodiscard]] bool fenced() const { return fenced_; }
+  /// What is confirmed: up to which round, by which entry.
+  [[nodiscard]] const ReadState& state() const { return acceptor_.state(); }
+  /// Of the last entry that was read or confirmed.
+  [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
+  [[nodiscard]] bool idle() const { return pending_.empty(); }
   [[nodiscard]] std::size_t bytes_unconfirmed() const { return bytes_unconfirmed_; }
   [[nodiscard]] std::uint64_t resolutions() const { return resolutions_; }
   /// Equal for two owners that will behave alike; for searches.

@@ -40,6 +40,14 @@ struct EntryView {
   std::string_view facts;  // Of the bytes that were decoded.
 };
 
+/// An entry as the log has it. Sequences are 1, 2, 3 and so on, strays included.
+struct StoredEntry {
+  std::uint64_t sequence = 0;
+  std::string bytes;
+
+  friend bool operator==(const StoredEntry&, const StoredEntry&) = default;
+};
+
 std::string encode_entry(const EntryHeader& header, std::string_view facts);
 /// Fails with malformed when a byte is not what was written, with store_too_new when the entry has
 /// a form or flags that this version does not know.
