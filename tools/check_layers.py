@@ -37,7 +37,7 @@ LIBRARIES = {
     "grpc": (r"grpc(pp|\+\+)?/", "gRPC::grpc++", SERVER | SDK | {"worker/etcd"}),
     "protobuf": (r"google/", "gRPC::grpc++", SERVER | SDK | {"worker/etcd"}),
     "openssl": (r"openssl/", "OpenSSL::SSL", {"base/secure"}),
-    "nats": (r"nats/", "PkgConfig::nats", {"worker/nats", "pipeline/nats"}),
+    "nats": (r"nats/", "PkgConfig::nats", {"worker/nats", "pipeline/nats", "cluster/loglet_nats"}),
     "rdkafka": (r"librdkafka/", "PkgConfig::rdkafka", {"pipeline/kafka"}),
     "sqlite": (r"sqlite3\.h$", "PkgConfig::sqlite", {"pipeline/sqlite"}),
     "libpq": (r"libpq-fe\.h$", "PkgConfig::postgres", {"pipeline/postgres"}),
@@ -47,7 +47,7 @@ LIBRARIES = {
     "CLI11": (r"CLI/", "CLI11::CLI11", CLI),
     "yaml-cpp": (r"yaml-cpp/", "PkgConfig::yaml_cpp", {"cli/server", "pipeline/app"}),
     "nlohmann": (r"nlohmann/", "nlohmann_json::nlohmann_json",
-                 CLI | {"base/logging", "core/workers", "pipeline/app", "pipeline/local", "worker/nats"}),
+                 CLI | {"base/logging", "core/workers", "pipeline/app", "pipeline/local", "worker/nats", "cluster/loglet_nats"}),
 }
 TEST_LIBRARIES = re.compile(r"(gtest|gmock|rapidcheck|benchmark)([/.]|$)")
 # The schemas' generated code, the SDK's public headers, and those that all layers share.

@@ -16,32 +16,13 @@
 #include "cluster/loglet/acceptor.h"
 #include "cluster/loglet/entry.h"
 #include "cluster/loglet/loglet.h"
+#include "cluster/loglet/loglet_bench.h"
 #include "cluster/loglet/pump.h"
 #include "cluster/loglet/reading.h"
 
-/// What every engine must do: one suite, for the engine in memory and for each real one. A program
-/// includes this once, and instantiates LogletContract with its engines.
+/// What every engine must do: one suite, for the engine in memory and for each real one. One file
+/// of a program includes it, and instantiates LogletContract with its engines.
 namespace baton::loglet {
-
-/// An engine under test, with a log of its own.
-class LogletBench {
- public:
-  LogletBench() = default;
-  LogletBench(const LogletBench&) = delete;
-  LogletBench& operator=(const LogletBench&) = delete;
-  virtual ~LogletBench() = default;
-
-  /// A further client of the log.
-  virtual std::unique_ptr<Loglet> client() = 0;
-  /// Lets the engine work for a moment: until answers come, or some milliseconds pass.
-  virtual void wait() = 0;
-  [[nodiscard]] virtual Instant now() = 0;
-};
-
-struct LogletKind {
-  std::string name;
-  std::function<std::unique_ptr<LogletBench>()> make;
-};
 
 class LogletContract : public testing::TestWithParam<LogletKind> {
  protected:

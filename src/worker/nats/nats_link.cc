@@ -52,7 +52,20 @@ natsStatus set_tls(natsOptions* options, const client::TlsOptions& tls) {
   return status;
 }
 
-natsStatus set_security(natsOptions* options, const client::SecurityOptions& security) {
+/// Discarded when it is not JSON.
+nlohmann::json answer_of(natsMsg* reply) {
+  const char* data = natsMsg_GetData(reply);
+  return nlohmann::json::parse(data, data + natsMsg_GetDataLength(reply), nullptr, false);
+}
+
+bool is_temporary(const nlohmann::json& answer) {
+  const auto error = answer.find("error");
+  return error != answer.end() && error->is_object() && error->value("err_code", 0) == kUnavailable;
+}
+
+}  // namespace
+
+natsStatus set_nats_security(natsOptions* options, const client::SecurityOptions& security) {
   natsStatus status = security.tls ? set_tls(options, *security.tls) : NATS_OK;
   if (status == NATS_OK && !security.user.empty()) {
     status = natsOptions_SetUserInfo(options, security.user.c_str(), security.password.c_str());
@@ -66,19 +79,6 @@ natsStatus set_security(natsOptions* options, const client::SecurityOptions& sec
   }
   return status;
 }
-
-/// Discarded when it is not JSON.
-nlohmann::json answer_of(natsMsg* reply) {
-  const char* data = natsMsg_GetData(reply);
-  return nlohmann::json::parse(data, data + natsMsg_GetDataLength(reply), nullptr, false);
-}
-
-bool is_temporary(const nlohmann::json& answer) {
-  const auto error = answer.find("error");
-  return error != answer.end() && error->is_object() && error->value("err_code", 0) == kUnavailable;
-}
-
-}  // namespace
 
 NatsOutcome nats_outcome(natsStatus status, int code) {
   NatsOutcome outcome{.status = status, .code = code};
@@ -129,7 +129,8 @@ Result<NatsOptions> NatsLink::make_options(const Deadline& deadline, void* closu
       natsOptions_SetMaxPingsOut(raw, kPingsUnanswered),
       natsOptions_SetDisconnectedCB(raw, &NatsLink::on_disconnected, closure),
       natsOptions_SetReconnectedCB(raw, &NatsLink::on_reconnected, closure),
-      natsOptions_SetClosedCB(raw, &NatsLink::on_closed, closure), set_security(raw, security_));
+      natsOptions_SetClosedCB(raw, &NatsLink::on_closed, closure),
+      set_nats_security(raw, security_));
   if (status != NATS_OK) return nats_error(nats_outcome(status), "NATS");
   return options;
 }

@@ -36,6 +36,9 @@ NatsOutcome nats_outcome(natsStatus status, int code = 0);
 /// As an Error; `doing` begins its text.
 Error nats_error(const NatsOutcome& outcome, std::string_view doing);
 
+/// Sets TLS and the login, for connections that are made elsewhere.
+natsStatus set_nats_security(natsOptions* options, const client::SecurityOptions& security);
+
 /// One connection to a NATS server or a cluster. It comes back by itself, to whichever member
 /// answers; where libnats gives up for good, as after an answer that it may not connect, it is made
 /// anew. Shared by a store and its watches; thread-safe.
