@@ -70,7 +70,7 @@ class Owner {
   Owner& operator=(const Owner&) = delete;
   ~Owner() { stop(); }
 
-  /// Waits until so many more rounds are confirmed.
+  /// Waits until `more` further rounds are confirmed.
   bool wait_for(std::uint64_t more, seconds within = seconds{40}) {
     const std::uint64_t goal = confirmed_ + more;
     return e2e::eventually([&] { return confirmed_ >= goal; }, within);

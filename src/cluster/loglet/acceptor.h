@@ -18,6 +18,14 @@ struct ReadState {
   friend bool operator==(const ReadState&, const ReadState&) = default;
 };
 
+/// A place in a log: the entry with this sequence completed the last round of `state`.
+struct Place {
+  std::uint64_t sequence = 0;  // 0: the beginning.
+  ReadState state;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
 /// The reader's rule: which entries of a log count. It is a function of the log alone, so that
 /// every reader, the owner included, accepts the same ones in the same order. Pure.
 ///

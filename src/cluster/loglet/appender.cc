@@ -69,6 +69,9 @@ void Appender::confirm_answered() {
 void Appender::confirm_first(std::uint64_t sequence) {
   const auto verdict = acceptor_.take(*decode_entry(pending_.front().bytes));
   BATON_ASSERT(verdict != Acceptor::Verdict::stray);
+  if (verdict == Acceptor::Verdict::round) {
+    place_ = {.sequence = sequence, .state = acceptor_.state()};
+  }
   sequence_ = sequence;
   bytes_unconfirmed_ -= pending_.front().bytes.size();
   pending_.pop_front();

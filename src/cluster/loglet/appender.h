@@ -76,8 +76,8 @@ class Appender {
   /// Another node's entry counts where this owner's next one would: nothing more will be confirmed,
   /// ever. A node that should own the log reads on, and begins anew under a greater boot.
   [[nodiscard]] bool fenced() const { return fenced_; }
-  /// What is confirmed: up to which round, by which entry.
-  [[nodiscard]] const ReadState& state() const { return acceptor_.state(); }
+  /// Of the last round that was confirmed; the beginning if there is none yet.
+  [[nodiscard]] const Place& place() const { return place_; }
   /// Of the last entry that was read or confirmed.
   [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
   [[nodiscard]] bool idle() const { return pending_.empty(); }
@@ -104,8 +104,9 @@ class Appender {
   std::uint32_t node_;
   std::uint64_t next_position_;
   bool fence_made_ = false;
-  Chain chain_;                  // Of the last entry that was made.
-  Acceptor acceptor_;            // Of what is confirmed.
+  Chain chain_;        // Of the last entry that was made.
+  Acceptor acceptor_;  // Of what is confirmed.
+  Place place_;
   std::uint64_t sequence_;       // The last one that was read or confirmed.
   std::deque<Pending> pending_;  // Not confirmed, in order.
   std::size_t bytes_unconfirmed_ = 0;

@@ -63,6 +63,13 @@ class Loglet {
   virtual std::vector<Answer> take_answers() = 0;
   /// `wake` is called when answers come; it must not block, nor call the engine.
   virtual void set_wake(std::function<void()> wake) = 0;
+
+  /// A number for a read that no earlier read of this client had: late answers to a reader that is
+  /// gone must not be taken for answers to the next one.
+  std::uint64_t new_read() { return ++reads_; }
+
+ private:
+  std::uint64_t reads_ = 0;
 };
 
 }  // namespace baton::loglet

@@ -216,7 +216,7 @@ TEST_P(LogletContract, AfterANewConnectionEverythingWorks) {
   EXPECT_EQ(read_all(client()).size(), 2U);
 }
 
-// The engine's condition compares a count, and so is no fence: of a pipeline that was sent before a
+// The engine's condition compares a count, and does not fence: of a pipeline that was sent before a
 // new owner's fence, only the first entry is refused. Readers must skip the others.
 TEST_P(LogletContract, ADisplacedPipelineIsSkippedByReaders) {
   const auto entry = [](std::uint64_t boot, std::uint64_t position, Chain prev, bool fence) {

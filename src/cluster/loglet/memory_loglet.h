@@ -45,7 +45,9 @@ class MemoryLog {
 
   [[nodiscard]] const std::vector<std::string>& entries() const { return entries_; }
   /// Forgets entries from `sequence` on, as an engine must not.
-  void lose_from(std::uint64_t sequence) { entries_.resize(sequence - 1); }
+  void lose_from(std::uint64_t sequence) {
+    if (sequence <= entries_.size()) entries_.resize(sequence - 1);
+  }
 
  private:
   friend class MemoryLoglet;

@@ -1,3 +1,5 @@
+#include "cluster/loglet/pump.h"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -11,7 +13,6 @@
 #include "base/random.h"
 #include "cluster/loglet/loglet_contract.h"
 #include "cluster/loglet/memory_loglet.h"
-#include "cluster/loglet/pump.h"
 #include "cluster/loglet/reading.h"
 
 namespace baton::loglet {
@@ -150,7 +151,7 @@ TEST_F(PumpTest, ALogThatIsDamagedInEveryCopyStopsTheOwner) {
 }
 
 /// Reads to the end, or to the first error.
-Result<std::vector<std::string>> read_log(MemoryLog& log, const Reader::Place& from) {
+Result<std::vector<std::string>> read_log(MemoryLog& log, const Place& from) {
   MemoryLoglet client(log);
   Reader reader({}, client, from, 0);
   std::vector<std::string> rounds;
@@ -171,13 +172,11 @@ class ReaderTest : public PumpTest {
     for (int i = 1; i <= 9; ++i) {
       pump_->append(now_, fmt::format("round {}", i));
       pass(milliseconds{20});
-      if (i == 4) {
-        place_ = {.sequence = pump_->appender().sequence(), .state = pump_->appender().state()};
-      }
+      if (i == 4) place_ = pump_->appender().place();
     }
     ASSERT_EQ(confirmed(), 10U);
   }
-  Reader::Place place_;
+  Place place_;
 };
 
 TEST_F(ReaderTest, GoesOnAtAPlaceThatWasKept) {
@@ -194,6 +193,27 @@ TEST_F(ReaderTest, SurvivesLostAnswersAndShortReads) {
   EXPECT_EQ(rounds->size(), 10U);
 }
 
+// A reader that was given up leaves requests behind, whose answers come late.
+TEST_F(ReaderTest, IgnoresAnswersToAReaderThatIsGone) {
+  MemoryLoglet client(log_);
+  const auto nothing = [](const Acceptor::AcceptedRound&) { return Status{}; };
+  {
+    Reader gone({}, client, place_, 0);
+    ASSERT_TRUE(gone.turn(Instant{1}, nothing).has_value());
+  }
+  Reader reader({}, client, {}, 0);
+  std::size_t rounds = 0;
+  for (Instant now{2}; !reader.done(); now = now + milliseconds{5}) {
+    const Status turned = reader.turn(now, [&](const Acceptor::AcceptedRound&) {
+      ++rounds;
+      return Status{};
+    });
+    ASSERT_TRUE(turned.has_value()) << to_string(turned.error());
+    for (int i = 0; i < 20; ++i) log_.arrive();
+  }
+  EXPECT_EQ(rounds, 10U);
+}
+
 // What this node applied is not in the log any more: it must not go on from there.
 TEST_F(ReaderTest, NoticesThatTheLogLostItsEnd) {
   log_.lose_from(3);
@@ -205,7 +225,7 @@ TEST_F(ReaderTest, NoticesThatTheLogLostItsEnd) {
 }
 
 TEST_F(ReaderTest, NoticesAnotherLog) {
-  Reader::Place elsewhere = place_;
+  Place elsewhere = place_;
   elsewhere.state.chain ^= 1;
   const auto rounds = read_log(log_, elsewhere);
   ASSERT_FALSE(rounds.has_value());
@@ -262,7 +282,7 @@ class PumpWorld {
   void take_over(Node& node) {
     node = {};
     node.client = std::make_unique<MemoryLoglet>(log_);
-    node.reader = std::make_unique<Reader>(Patience{}, *node.client, Reader::Place{}, 0);
+    node.reader = std::make_unique<Reader>(Patience{}, *node.client, Place{}, 0);
   }
   void work(Node& node) {
     if (node.reader) {

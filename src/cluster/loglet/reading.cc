@@ -23,6 +23,7 @@ Reader::Reader(Patience patience, Loglet& engine, const Place& from, std::uint32
     : patience_(patience),
       engine_(engine),
       from_(from),
+      place_(from),
       acceptor_(from.state, generation),
       sequence_(from.sequence == 0 ? 0 : from.sequence - 1),
       place_checked_(from.sequence == 0),
@@ -89,6 +90,7 @@ Status Reader::take_entry(const StoredEntry& stored, const Visit& visit) {
   }
   sequence_ = stored.sequence;
   if (acceptor_.take(*entry) != Acceptor::Verdict::round) return {};
+  place_ = {.sequence = sequence_, .state = acceptor_.state()};
   return visit(acceptor_.round());
 }
 

@@ -78,7 +78,8 @@ class ReadCall {
   void send(Loglet& engine, Instant now) {
     under_way_ = true;
     sent_at_ = now;
-    engine.read(++request_, after_);
+    request_ = engine.new_read();
+    engine.read(request_, after_);
   }
 
   Duration timeout_;
@@ -91,13 +92,6 @@ class ReadCall {
 /// Reads a log from a place to its end, through the Acceptor: what recovery does. Pure.
 class Reader {
  public:
-  /// A place in a log: everything up to `sequence` was read, with the result `state`.
-  struct Place {
-    std::uint64_t sequence = 0;
-    ReadState state;
-
-    friend bool operator==(const Place&, const Place&) = default;
-  };
   using Visit = std::function<Status(const Acceptor::AcceptedRound&)>;
 
   /// Of a place that is not the beginning, the entry there is read again: if the log has another
@@ -111,7 +105,10 @@ class Reader {
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] Instant next_deadline() const;
 
+  /// Of the last entry that was read, strays included.
   [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
+  /// Of the last round that was read.
+  [[nodiscard]] const Place& place() const { return place_; }
   [[nodiscard]] const Acceptor& acceptor() const { return acceptor_; }
 
  private:
@@ -122,6 +119,7 @@ class Reader {
   Patience patience_;
   Loglet& engine_;
   Place from_;
+  Place place_;
   Acceptor acceptor_;
   std::uint64_t sequence_;
   bool place_checked_;

@@ -29,8 +29,8 @@ std::string log_subject(std::string_view stream);
 /// Leaders of older versions count a proposal that failed, and then refuse good entries for ever
 /// (nats-server issue 8057).
 bool is_fit_for_logs(const coord::NatsVersion& version);
-/// Asks every member of the NATS cluster for its version. A member that does not answer is no
-/// error, as long as one does.
+/// Asks every member of the NATS cluster for its version. One that does not answer is left out, as
+/// long as another one does.
 Status check_log_versions(coord::NatsLink& link, const coord::Deadline& deadline);
 
 /// Creates the stream. One that exists is fine if it is the same cluster's.
