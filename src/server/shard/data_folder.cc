@@ -34,7 +34,8 @@ Error io_error(std::string_view what, const std::string& path) {
 struct Format {
   std::size_t number = kStoreFormat;
   std::size_t shards = 0;
-  std::string id;  // Empty if the folder was made before shards had marks.
+  std::string id;       // Empty if the folder was made before shards had marks.
+  std::string cluster;  // The id of the cluster that has the shards' logs; empty: they are here.
 };
 
 Result<Format> read_format(const std::string& path) {
@@ -58,6 +59,7 @@ Result<Format> read_format(const std::string& path) {
   bool sound = !in.fail() && name == "baton-data" && word == "shards" && format.shards != 0 &&
                format.shards <= kShardsMax;
   if (sound && in >> word) sound = word == "id" && in >> format.id;
+  if (sound && in >> word) sound = word == "cluster" && in >> format.cluster;
   if (!sound) {
     return Error{
         Errc::store_corrupt,
@@ -69,7 +71,32 @@ Result<Format> read_format(const std::string& path) {
 Status write_format(const std::string& path, const Format& format) {
   return write_small_file(
       path, "FORMAT",
-      fmt::format("{}{}\nshards {}\nid {}\n", kBegin, kStoreFormat, format.shards, format.id));
+      fmt::format("{}{}\nshards {}\nid {}\n{}", kBegin, kStoreFormat, format.shards, format.id,
+                  format.cluster.empty() ? "" : fmt::format("cluster {}\n", format.cluster)));
+}
+
+/// The rounds of a folder are where it was made to have them.
+Status check_cluster(const std::string& path, const Format& format, const std::string& cluster) {
+  if (format.cluster == cluster) return {};
+  const auto refuse = [](std::string text) {
+    return Error{Errc::failed_precondition, std::move(text)};
+  };
+  if (cluster.empty()) {
+    return refuse(
+        fmt::format("the data folder '{}' belongs to a node of a cluster: start it with "
+                    "--cluster",
+                    path));
+  }
+  if (format.cluster.empty()) {
+    return refuse(
+        fmt::format("the data folder '{}' belongs to a broker without a cluster; choose "
+                    "an empty folder",
+                    path));
+  }
+  return refuse(
+      fmt::format("the data folder '{}' belongs to another cluster, with the id {}, not "
+                  "{}; choose an empty folder",
+                  path, format.cluster, cluster));
 }
 
 /// Sets today's format in FORMAT. Called before a byte of that format is written, so that no older
@@ -219,7 +246,8 @@ Result<std::size_t> DataFolder::shards_of(const std::string& path) {
   return format.shards;
 }
 
-Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards) {
+Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards,
+                                    const std::string& cluster) {
   if (shards == 0 || shards > kShardsMax) {
     return Error{Errc::invalid_argument,
                  fmt::format("shards is {}; it may be 1 to {}", shards, kShardsMax)};
@@ -231,11 +259,12 @@ Result<DataFolder> DataFolder::open(const std::string& path, std::size_t shards)
   BATON_TRY_STATUS(folder.lock(path));
   Result<Format> format = read_format(path);
   if (!format.has_value() && format.error().code == Errc::not_found) {
-    format = Format{.shards = shards, .id = {}};
+    format = Format{.shards = shards, .id = {}, .cluster = cluster};
     BATON_TRY_STATUS(mark_all(path, *format));
   } else if (!format.has_value()) {
     return std::move(format).error();
   } else {
+    BATON_TRY_STATUS(check_cluster(path, *format, cluster));
     BATON_TRY_STATUS(check_marks(path, *format));
     if (format->number < kStoreFormat) BATON_TRY_STATUS(raise_format(path, *format));
   }

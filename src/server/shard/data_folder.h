@@ -11,7 +11,7 @@ namespace baton {
 ///
 /// ```
 ///   LOCK           held (flock) by the broker that runs
-///   FORMAT         "baton-data 2", "shards N" and "id X"
+///   FORMAT         "baton-data 2", "shards N", "id X", and in a cluster "cluster Y"
 ///   TOKEN-KEY      16 bytes of chance that lease tokens are sealed with
 ///   shard-0/       SHARD  journal/  checkpoint/  streams/    (shard_marks.h)
 ///   shard-1/ ...
@@ -32,7 +32,10 @@ class DataFolder {
   /// was made before there were marks; and sets today's format in a folder of an older format.
   /// Fails with folder_in_use, store_too_new, store_corrupt (also if shards are mixed up),
   /// failed_precondition (foreign files) or io_error, and the error names the file and what to do.
-  static Result<DataFolder> open(const std::string& path, std::size_t shards);
+  /// `cluster` is the id of the cluster whose logs the shards have; empty: they have journals. A
+  /// folder that was made for something else is refused with failed_precondition.
+  static Result<DataFolder> open(const std::string& path, std::size_t shards,
+                                 const std::string& cluster = {});
   /// The number of shards of the folder at `path`, without locking it.
   static Result<std::size_t> shards_of(const std::string& path);
 

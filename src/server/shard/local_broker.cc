@@ -1,6 +1,7 @@
 #include "server/shard/local_broker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -18,6 +19,8 @@
 
 namespace baton {
 namespace {
+
+constexpr std::chrono::milliseconds kTakeOverPause{200};
 
 /// A call that ends in a function: for messages between shards.
 class InternalCall final : public Call {
@@ -86,7 +89,8 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
   auto broker = std::unique_ptr<LocalBroker>(new LocalBroker(std::move(options)));
   const std::size_t wanted =
       broker->options_.shards != 0 ? broker->options_.shards : default_shards();
-  BATON_TRY(broker->folder_, DataFolder::open(broker->options_.data, wanted));
+  BATON_TRY(broker->folder_,
+            DataFolder::open(broker->options_.data, wanted, broker->options_.cluster));
   if (broker->options_.shards != 0 && broker->folder_.shards() != wanted) {
     return Error{
         Errc::failed_precondition,
@@ -114,7 +118,7 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
   // what it delayed by an hour would come early in the next.
   broker->clock_ = std::make_unique<BrokerClock>(std::max(start, BrokerClock::wall()));
   for (std::size_t number = 0; number < shards.size(); ++number) {
-    broker->run(broker->places_[number], std::move(shards[number]));
+    broker->run(number, std::move(shards[number]));
   }
   // All shards exist before one of them can send another a message.
   for (const Place& place : broker->places_) place.runner->start();
@@ -122,12 +126,34 @@ Result<std::unique_ptr<LocalBroker>> LocalBroker::open(BrokerOptions options) {
   return broker;
 }
 
-/// Opens the shard's log and store, and rebuilds its state.
+Result<std::unique_ptr<ShardLog>> LocalBroker::open_log(std::size_t number) {
+  if (options_.open_log != nullptr) return options_.open_log(*disk_, number);
+  return open_local_log(*disk_, DataFolder::journal_of(options_.data, number),
+                        DataFolder::streams_of(options_.data, number), options_.journal);
+}
+
+/// In a cluster, rounds that a former owner sent may arrive after the log was read, and the log may
+/// have no leader for seconds: then the shard is recovered again.
 Result<std::unique_ptr<Shard>> LocalBroker::recover(std::size_t number, Place& place,
                                                     Instant start) {
-  BATON_TRY(place.log,
-            open_local_log(*disk_, DataFolder::journal_of(options_.data, number),
-                           DataFolder::streams_of(options_.data, number), options_.journal));
+  const auto until = std::chrono::steady_clock::now() + options_.take_over_patience;
+  while (true) {
+    auto shard = recover_once(number, place, start);
+    if (shard.has_value() || options_.open_log == nullptr) return shard;
+    const Errc code = shard.error().code;
+    const bool again = code == Errc::position_taken || code == Errc::unavailable;
+    if (!again || std::chrono::steady_clock::now() >= until) return shard;
+    spdlog::warn("event=take_over_again shard={} error=\"{}\"", number, to_string(shard.error()));
+    place.store.reset();
+    place.log.reset();
+    std::this_thread::sleep_for(kTakeOverPause);
+  }
+}
+
+/// Opens the shard's log and store, and rebuilds its state.
+Result<std::unique_ptr<Shard>> LocalBroker::recover_once(std::size_t number, Place& place,
+                                                         Instant start) {
+  BATON_TRY(place.log, open_log(number));
   BATON_TRY(place.store, options_.open_store(DataFolder::checkpoint_of(options_.data, number)));
   Shard::Options shard = options_.shard;
   shard.machine.shard = number;
@@ -149,13 +175,18 @@ Result<std::unique_ptr<Shard>> LocalBroker::recover(std::size_t number, Place& p
   return *std::move(recovered);
 }
 
-void LocalBroker::run(Place& place, std::unique_ptr<Shard> shard) {
+void LocalBroker::run(std::size_t number, std::unique_ptr<Shard> shard) {
+  Place& place = places_[number];
   shard->begin_serving(clock_->now());
   place.runner = std::make_unique<ShardRunner>(ShardRunner::Parts{.shard = std::move(shard),
                                                                   .log = *place.log,
                                                                   .store = *place.store,
                                                                   .clock = *clock_,
-                                                                  .fsync = options_.fsync});
+                                                                  .fsync = options_.fsync,
+                                                                  .deposed = [this, number] {
+                                                                    if (options_.deposed != nullptr)
+                                                                      options_.deposed(number);
+                                                                  }});
   place.serving = place.runner.get();
 }
 
@@ -174,7 +205,7 @@ Status LocalBroker::open_shard(std::size_t number) {
   Place& place = places_.at(number);
   if (place.runner != nullptr) return {};
   BATON_TRY(std::unique_ptr<Shard> shard, recover(number, place, clock_->now()));
-  run(place, std::move(shard));
+  run(number, std::move(shard));
   place.runner->start();
   return {};
 }

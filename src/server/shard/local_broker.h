@@ -28,6 +28,15 @@ struct BrokerOptions {
   Shard::Options shard;
   JournalOptions journal;
   bool fits_disk = false;  // Derives the sizes of journal and checkpoints from the disk's size.
+  /// For a node of a cluster: its id, and what opens the log of a shard. Without it each shard has
+  /// a journal in the data folder.
+  std::string cluster;
+  std::function<Result<std::unique_ptr<ShardLog>>(Disk& disk, std::size_t shard)> open_log;
+  /// Another node has taken the shard over: the shard takes no more calls. Called by one of its
+  /// threads.
+  std::function<void(std::size_t shard)> deposed;
+  /// How long an opening tries again while another node's rounds come in, or the log is away.
+  Duration take_over_patience = std::chrono::seconds{30};
   /// Opens the checkpoint store in a folder. A function, so that this layer does not see RocksDB.
   std::function<Result<std::unique_ptr<CheckpointStore>>(const std::string& folder)> open_store;
 };
@@ -79,7 +88,9 @@ class LocalBroker final : public Broker {
 
   explicit LocalBroker(BrokerOptions options);
   Result<std::unique_ptr<Shard>> recover(std::size_t number, Place& place, Instant start);
-  void run(Place& place, std::unique_ptr<Shard> shard);
+  Result<std::unique_ptr<Shard>> recover_once(std::size_t number, Place& place, Instant start);
+  Result<std::unique_ptr<ShardLog>> open_log(std::size_t number);
+  void run(std::size_t number, std::unique_ptr<Shard> shard);
   void transfer(std::size_t from_shard, const QueueEffects::Transfer& transfer);
   void retry_transfer(std::size_t from_shard, QueueEffects::Transfer again);
 

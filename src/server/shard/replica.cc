@@ -65,14 +65,17 @@ Status Replica::load_state() {
 }
 
 Status Replica::follow(const ShardLog& log) {
-  if (log.next() < position_) {
+  Status followed = log.read(position_, [&](const Round& round) { return apply(round); });
+  // Only now: a log that others keep does not know its end before it is read.
+  if (!followed.has_value() && followed.error().code == Errc::round_not_found &&
+      log.next() < position_) {
     return Error{
         Errc::journal_corrupt,
         fmt::format("the checkpoint ends at round {}, but the journal already at {}: journal "
                     "files are missing; restore them, or restore the whole data folder",
                     position_.value, log.next().value)};
   }
-  return log.read(position_, [&](const Round& round) { return apply(round); });
+  return followed;
 }
 
 Status Replica::apply(const Round& round) {

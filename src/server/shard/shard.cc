@@ -18,6 +18,11 @@ Error no_room(Shard::Shortage shortage) {
             "the broker has as many files open as it may (too many open files): there is no room "
             "for new messages and values until some are closed; leases, acks and removals go on"};
   }
+  if (shortage == Shard::Shortage::log) {
+    return {Errc::disk_full,
+            "the shard's log is full: there is no room for new messages and values; leases, acks "
+            "and removals go on"};
+  }
   return {Errc::disk_full,
           "the disk of the data folder is full: there is no room for new messages and values; "
           "leases, acks and removals go on"};

@@ -87,8 +87,9 @@ class Shard {
   void checkpoint_given_up(const CheckpointJob& job) { replica_->checkpoint_given_up(job); }
   void request_checkpoint() { replica_->request_checkpoint(); }
   [[nodiscard]] const Replica& replica() const { return *replica_; }
-  /// Why there is no more room for additions: none, a full disk, or too many open files.
-  enum class Shortage : std::uint8_t { none, disk, files };
+  /// Why there is no more room for additions: none, a full disk, too many open files, or a log
+  /// outside of this machine that takes no more.
+  enum class Shortage : std::uint8_t { none, disk, files, log };
   /// During a shortage, additions that find no room are refused; without a shortage they wait.
   void set_shortage(Shortage shortage) { shortage_ = shortage; }
 

@@ -19,6 +19,15 @@ constexpr auto kLookUp = milliseconds{500};
 /// How many rounds may wait for the releasing thread.
 constexpr std::size_t kRoundsWaiting = 1;
 
+/// What a log lacks that could make no room.
+Shard::Shortage shortage_of(const Error& error) {
+  switch (error.code) {
+    case Errc::resource_exhausted: return Shard::Shortage::files;
+    case Errc::journal_full: return Shard::Shortage::log;
+    default: return Shard::Shortage::disk;
+  }
+}
+
 }  // namespace
 
 ShardRunner::ShardRunner(Parts parts)
@@ -44,7 +53,7 @@ bool ShardRunner::submit(std::unique_ptr<Call>& call, Broker::Admission admissio
     const std::scoped_lock lock(inbox_mutex_);
     if (stopping_ || deposed_) return false;
     if (admission == Broker::Admission::bounded &&
-        (inbox_.size() >= limits::kCommandsWaiting ||
+        (log_unknown_ || inbox_.size() >= limits::kCommandsWaiting ||
          inbox_bytes_ + bytes > limits::kCommandBytesWaiting)) {
       return false;
     }
@@ -114,11 +123,14 @@ void ShardRunner::finish() {
 
 /// Decisions that are not durable are void: none of their effects is released.
 void ShardRunner::depose() {
+  bool stops = false;
   {
     const std::scoped_lock lock(inbox_mutex_);
     if (std::exchange(deposed_, true)) return;
+    stops = stopping_;
   }
-  spdlog::warn("event=shard_deposed reason=\"another node appends to its log\"");
+  spdlog::warn("event=shard_deposed reason=\"{}\"", stops ? "it stops while its log does not answer"
+                                                          : "another node appends to its log");
   {
     const std::scoped_lock lock(held_mutex_);
     held_void_ = true;
@@ -127,7 +139,7 @@ void ShardRunner::depose() {
   checkpoint_wake_.notify_all();
   held_taken_.notify_all();
   held_wake_.notify_all();
-  if (parts_.deposed != nullptr) parts_.deposed();
+  if (!stops && parts_.deposed != nullptr) parts_.deposed();
 }
 
 bool ShardRunner::something_to_decide() const {
@@ -250,8 +262,7 @@ void ShardRunner::prepare() {
   const Status prepared = parts_.log.prepare();
   Shard::Shortage shortage = Shard::Shortage::none;
   if (!prepared.has_value()) {
-    const bool files = prepared.error().code == Errc::resource_exhausted;
-    shortage = files ? Shard::Shortage::files : Shard::Shortage::disk;
+    shortage = shortage_of(prepared.error());
   }
   {
     const std::scoped_lock lock(inbox_mutex_);
@@ -259,6 +270,7 @@ void ShardRunner::prepare() {
       switch (shortage) {
         case Shard::Shortage::none: spdlog::info("event=journal_room_again"); break;
         case Shard::Shortage::disk:
+        case Shard::Shortage::log:
           spdlog::error("event=journal_full error=\"{}\"", to_string(prepared.error()));
           break;
         case Shard::Shortage::files:
@@ -341,6 +353,8 @@ Result<Position> ShardRunner::sync_log() {
   Result<Position> durable = parts_.log.sync();
   if (!passes(durable)) return durable;
   const bool files = durable.error().code == Errc::resource_exhausted;
+  // Nobody knows for how long: calls that can be refused do not wait for the log.
+  log_unknown_ = !files;
   spdlog::error("event={} error=\"{}\"", files ? "too_many_open_files" : "log_outcome_unknown",
                 to_string(durable.error()));
   while (passes(durable)) {
@@ -350,6 +364,7 @@ Result<Position> ShardRunner::sync_log() {
     if (unknown && give_up_when_stopping()) return Error{Errc::position_taken, "it stops"};
     durable = unknown ? parts_.log.settle() : parts_.log.sync();
   }
+  if (log_unknown_.exchange(false)) spdlog::info("event=log_outcome_known_again");
   return durable;
 }
 

@@ -55,6 +55,7 @@ class ShardRunner {
 
   /// Starts the threads. Calls may be submitted only after it.
   void start();
+  /// False for a bounded call if there is too much to do, or if the log does not answer.
   bool submit(std::unique_ptr<Call>& call, Broker::Admission admission);
   /// Makes a checkpoint of everything submitted before, and waits for it.
   Status checkpoint();
@@ -151,6 +152,8 @@ class ShardRunner {
   std::uint64_t asked_ = 0;
   std::uint64_t asked_seal_ = 0;
   std::atomic<bool> checkpoint_waits_{false};
+
+  std::atomic<bool> log_unknown_{false};  // The log does not answer.
 
   bool checkpoint_fails_ = false;  // Only for the checkpoint worker.
 

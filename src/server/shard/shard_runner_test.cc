@@ -34,7 +34,7 @@ class AnsweringLog final : public ShardLog {
   }
   Result<Position> settle() override {
     ++settled;
-    if (unknown > 0) --unknown;
+    if (int left = unknown; left > 0) unknown.compare_exchange_strong(left, left - 1);
     return sync();
   }
   Status read(Position from, const std::function<Status(const Round&)>& visit) const override {
@@ -140,6 +140,23 @@ TEST_F(ShardRunnerTest, WaitsForTheLogToTellWhatItHas) {
   EXPECT_EQ(log_->settled, 2);
   create("second").get();
   EXPECT_EQ(log_->settled, 2);
+}
+
+// A caller who can be told "not now" is told so at once, instead of waiting for a log that may stay
+// away for long.
+TEST_F(ShardRunnerTest, RefusesBoundedCallsWhileTheLogDoesNotAnswer) {
+  log_->unknown = 1'000'000;
+  auto waits = create("first");
+  while (log_->settled == 0) std::this_thread::yield();
+  std::promise<Command> promise;
+  std::unique_ptr<Call> call = std::make_unique<PromisedCall>(
+      QueueCommand(
+          CreateQueueCommand{.queue = "second", .settings = {}, .error = {}, .description = {}}),
+      std::move(promise));
+  EXPECT_FALSE(runner_->submit(call, Broker::Admission::bounded));
+  log_->unknown = 1;
+  waits.get();
+  while (!runner_->submit(call, Broker::Admission::bounded)) std::this_thread::yield();
 }
 
 TEST_F(ShardRunnerTest, StopsWhileTheLogDoesNotAnswer) {

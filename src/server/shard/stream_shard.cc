@@ -71,7 +71,7 @@ std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> check_batches(
 
 StreamShard::StreamShard(ShardLog& log, Options options)
     : log_(log),
-      options_(options),
+      options_(std::move(options)),
       coordinator_({}, [this](const CoordinatorFact& fact) { facts_->add(fact, true); }) {}
 
 Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber number) {
@@ -227,6 +227,10 @@ Progress StreamShard::execute(Command& command, Instant now) {
 }
 
 void StreamShard::on(CreateStreamCommand& command, Instant now) {
+  if (!options_.refusal.empty()) {
+    command.error = Error{Errc::failed_precondition, options_.refusal};
+    return;
+  }
   const auto created = catalog_.create(command.stream, command.partitions, command.settings, now);
   if (!created.has_value()) {
     command.error = created.error();

@@ -34,6 +34,8 @@ class StreamShard final : public ShardMachine {
   struct Options {
     Duration retention_interval = std::chrono::seconds{10};
     Duration synced_note_interval = std::chrono::seconds{1};
+    /// Why this broker takes no streams; empty if it does.
+    std::string refusal;
   };
 
   StreamShard(ShardLog& log, Options options);
