@@ -30,8 +30,7 @@ std::optional<Error> refusal_of(const AppendOutcome& outcome) {
 /// A temporary error: descriptors are freed when connections end.
 Error too_many_files(const Error& error) {
   return {Errc::unavailable,
-          fmt::format("the broker has as many files open as it may (too many open files): {}",
-                      error.text)};
+          "the broker has as many files open as it may (too many open files): " + error.text};
 }
 
 /// The error for the producer. Ends the process if the contents of the disk are unknown.
@@ -341,8 +340,7 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
                             Instant now) {
   const auto refuse = [&](const Error& error) {
     for (const std::size_t place : places) {
-      auto& outcome = command.outcomes[place];
-      if (!outcome.error.has_value()) outcome.error = error;
+      command.outcomes[place].error = command.outcomes[place].error.value_or(error);
     }
   };
   const auto partition = open(stream, number, now);
@@ -385,9 +383,8 @@ void StreamShard::mark_unsynced(const std::shared_ptr<StreamPartition>& partitio
     to_note_[key] = partition;
   }
   if (mode.kind == FsyncMode::Kind::always) {
-    if (std::ranges::find(unsynced_, partition) == unsynced_.end()) {
-      unsynced_.push_back(partition);
-    }
+    const bool known = std::ranges::find(unsynced_, partition) != unsynced_.end();
+    if (!known) unsynced_.push_back(partition);
     return;
   }
   partition->publish_all();
