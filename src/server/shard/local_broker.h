@@ -30,11 +30,11 @@ struct BrokerOptions {
   bool fits_disk = false;  // Derives the sizes of journal and checkpoints from the disk's size.
   /// For a node of a cluster: its id, and what opens the log of a shard. Without it each shard has
   /// a journal in the data folder.
-  std::string cluster;
-  std::function<Result<std::unique_ptr<ShardLog>>(Disk& disk, std::size_t shard)> open_log;
+  std::string cluster{};
+  std::function<Result<std::unique_ptr<ShardLog>>(Disk& disk, std::size_t shard)> open_log{};
   /// Another node has taken the shard over: the shard takes no more calls. Called by one of its
   /// threads.
-  std::function<void(std::size_t shard)> deposed;
+  std::function<void(std::size_t shard)> deposed{};
   /// How long an opening tries again while another node's rounds come in, or the log is away.
   Duration take_over_patience = std::chrono::seconds{30};
   /// Opens the checkpoint store in a folder. A function, so that this layer does not see RocksDB.

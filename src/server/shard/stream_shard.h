@@ -35,7 +35,7 @@ class StreamShard final : public ShardMachine {
     Duration retention_interval = std::chrono::seconds{10};
     Duration synced_note_interval = std::chrono::seconds{1};
     /// Why this broker takes no streams; empty if it does.
-    std::string refusal;
+    std::string refusal{};
   };
 
   StreamShard(ShardLog& log, Options options);
