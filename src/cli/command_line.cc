@@ -139,6 +139,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_pipeline_commands(app, action);
   add_bench_commands(app, action);
   add_store_commands(app, action);
+  add_cluster_commands(app, action);
   add_demo_command(app, action);
   add_help_command(app, action);
 }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cluster/engines/engines.h"
 #include "pipeline/app/registry.h"
 #include "worker/registry/registry.h"
 
@@ -37,6 +38,11 @@ TEST(Switches, AWorkerThatNamesAStoreThatIsOffIsToldHowToSwitchItOn) {
   EXPECT_EQ(error_of(coord::open_store("etcds://a:1", {})),
             "store \"etcds://a:1\": this build has no stores of the kind etcd: build it with "
             "-DBATON_WITH_ETCD=ON");
+}
+
+TEST(Switches, AClusterOnAnEngineThatIsOffIsToldHowToSwitchItOn) {
+  EXPECT_EQ(error_of(loglet::parse_engine_url("nats://a:1", "prod")),
+            "'nats://a:1': " + no("nats", "NATS"));
 }
 
 TEST(Switches, WhatEveryBuildHasIsThere) {

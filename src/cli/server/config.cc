@@ -126,6 +126,14 @@ constexpr std::array kSettings = std::to_array<Setting>({
      "Threads that own queues and streams, 1 to 256 [half the cores]. Cannot be changed once the "
      "data folder exists.",
      set_shards},
+    {"cluster", "URL",
+     "Keep the shards' logs on these NATS servers, nats://HOST:PORT,HOST:PORT, instead of in the "
+     "data folder; see 'baton cluster init'.",
+     [](ServerConfig& config, std::string_view text) { return set_text(config.cluster, text); }},
+    {"join", "NAME", "The name of the cluster [baton].",
+     [](ServerConfig& config, std::string_view text) { return set_text(config.join, text); }},
+    {"node", "NAME", "The name of this node in the cluster: 1 to 32 of a-z, 0-9 and '-'.",
+     [](ServerConfig& config, std::string_view text) { return set_text(config.node, text); }},
     {"insecure", "", "Allow connections without TLS from other machines.",
      set_bool<[](ServerConfig& config) -> bool& { return config.api.insecure; }>},
     {"tls-cert", "FILE", "Serve TLS with this certificate (PEM); goes with --tls-key.",

@@ -27,6 +27,9 @@ struct ServerConfig {
   std::size_t connections_max = 0;  // 0 = the default, or fewer if there are too few descriptors.
   FsyncMode fsync;
   std::size_t shards = 0;  // For a new data folder; 0 = half the cores.
+  std::string cluster;     // The URL of the engine that has the shards' logs; empty: none.
+  std::string join = "baton";
+  std::string node;
   Duration checkpoint_interval = limits::kCheckpointInterval;
   LogLevel log_level = LogLevel::info;
   bool log_json = false;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@
 #include "base/net/listen.h"
 #include "base/time.h"
 #include "cli/base/parse.h"
+#include "cli/server/cluster.h"
 #include "cli/server/commands.h"
 #include "cli/server/config.h"
 #include "server/shard/data_folder.h"
@@ -76,6 +78,7 @@ Result<ServerConfig> read_config(const ServerFlags& flags) {
 /// Checks everything that can be refused before the data folder is touched.
 Status check(const ServerConfig& config) {
   BATON_TRY_STATUS(ApiServer::check(config.api));
+  BATON_TRY_STATUS(check_cluster(config));
   if (config.ready_file.empty()) return {};
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -119,7 +122,9 @@ std::string_view advice(Errc code) {
   }
 }
 
-Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
+/// `deposed` is called when another node takes a shard over.
+Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config,
+                                                 std::function<void(std::size_t)> deposed) {
   BrokerOptions options{.data = config.data,
                         .fsync = config.fsync,
                         .shards = config.shards,
@@ -141,6 +146,8 @@ Result<std::unique_ptr<LocalBroker>> open_broker(const ServerConfig& config) {
     BATON_TRY(auto store, open_rocks_store(folder, kShardTables, rocks));
     return std::unique_ptr<CheckpointStore>(std::move(store));
   };
+  if (!config.cluster.empty()) BATON_TRY_STATUS(join_cluster(config, options));
+  options.deposed = std::move(deposed);
   return LocalBroker::open(std::move(options));
 }
 
@@ -216,7 +223,7 @@ class Server {
     if (!config_.ready_file.empty()) ::unlink(config_.ready_file.c_str());
     spdlog::info("event=starting version={} pid={} data={}", BATON_VERSION, ::getpid(),
                  log_value(config_.data));
-    BATON_TRY(broker_, open_broker(config_));
+    BATON_TRY(broker_, open_broker(config_, [this](std::size_t shard) { give_up(shard); }));
     const auto recovered = Clock::now();
     BATON_TRY(api_, ApiServer::start(*broker_, config_.api));
     api_->set_ready(true);
@@ -237,6 +244,9 @@ class Server {
     }
     spdlog::info("event=stopping signal={}", sigabbrev_np(signal));
   }
+
+  /// Whether another node has taken a shard over.
+  [[nodiscard]] bool is_deposed() const { return deposed_; }
 
   /// Stops in order. Ends the process at a second signal, or when it takes too long.
   void stop(const sigset_t& signals) {
@@ -286,6 +296,16 @@ class Server {
     config_.api = std::move(files);
     return {};
   }
+  /// A node without its shard is of no use: the whole process stops, as after a signal.
+  void give_up(std::size_t shard) {
+    if (deposed_.exchange(true)) return;
+    spdlog::error(
+        "event=deposed shard={} reason=\"another node has taken the shard over\" note=\"the "
+        "process stops; run one node of a cluster at a time\"",
+        shard);
+    ::kill(::getpid(), SIGTERM);
+  }
+
   static void fail_reload(const Error& error) {
     spdlog::error("event=reload_failed error={} note=\"everything stays as it was\"",
                   log_value(error.text));
@@ -317,6 +337,7 @@ class Server {
   }
 
   ServerConfig config_;
+  std::atomic<bool> deposed_ = false;
   std::unique_ptr<LocalBroker> broker_;
   std::unique_ptr<ApiServer> api_;  // After the broker, which must outlive it.
 };
@@ -347,7 +368,7 @@ ExitCode run_server(const ServerFlags& flags) {
   }
   server.wait(signals, [&flags] { return read_config(flags); });
   server.stop(signals);
-  return ExitCode::ok;
+  return server.is_deposed() ? ExitCode::failure : ExitCode::ok;
 }
 
 void add_setting(CLI::App& command, const Setting& setting,
