@@ -16,6 +16,7 @@
 #include "core/queue/rows.h"
 #include "server/shard/data_folder.h"
 #include "server/shard/local_broker.h"
+#include "server/shard/machine_list.h"
 #include "server/shard/shard_facts.h"
 #include "storage/journal/journal_format.h"
 #include "storage/journal/segment_scan.h"

@@ -35,7 +35,7 @@
 #include "server/shard/data_folder.h"
 #include "server/shard/disk_share.h"
 #include "server/shard/local_broker.h"
-#include "server/shard/shard_facts.h"
+#include "server/shard/machine_list.h"
 #include "storage/rocks/rocks_store.h"
 
 namespace baton::cli {

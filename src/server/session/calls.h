@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/assert.h"
 #include "server/shard/broker.h"
 
 namespace baton {
@@ -38,13 +39,17 @@ class CallThen final : public Call {
 template <class Wanted>
 Wanted* answer_of(Command* done) {
   if (done == nullptr) return nullptr;
-  if constexpr (std::is_constructible_v<QueueCommand, Wanted>) {
-    return &std::get<Wanted>(std::get<QueueCommand>(*done));
-  } else if constexpr (std::is_constructible_v<KvCommand, Wanted>) {
-    return &std::get<Wanted>(std::get<KvCommand>(*done));
-  } else {
-    return &std::get<Wanted>(std::get<StreamCommand>(*done));
-  }
+  return std::visit(
+      []<class OfMachine>(OfMachine& command) -> Wanted* {
+        // Only one machine has such a command, and it is the one that was asked.
+        if constexpr (std::is_constructible_v<OfMachine, Wanted>) {
+          return &std::get<Wanted>(command);
+        } else {
+          BATON_ASSERT(false);
+          return nullptr;
+        }
+      },
+      *done);
 }
 
 /// Gives `command` to the shard of its queue, stream or bucket. `done` is called in any case, see

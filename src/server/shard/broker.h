@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/fsync_mode.h"
@@ -12,14 +11,10 @@
 #include "base/time.h"
 #include "core/queue/commands.h"
 #include "core/queue/token.h"
-#include "server/shard/kv_commands.h"
+#include "server/shard/machine_list.h"
 #include "server/shard/shard_stats.h"
-#include "server/shard/stream_commands.h"
 
 namespace baton {
-
-/// One alternative for each machine of a shard, in the order of make_machines().
-using Command = std::variant<QueueCommand, StreamCommand, KvCommand>;
 
 /// A command on its way through a shard and back. server/session derives from it. The shard
 /// fills in the command's outcomes, and calls complete() when everything that the outcomes depend

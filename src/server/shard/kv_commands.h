@@ -113,20 +113,4 @@ using KvCommand =
                  ListBucketsCommand, KvGetCommand, KvPutCommand, KvRemoveCommand, KvListCommand,
                  KvWatchCommand, KvSnapshotCommand, KvGrantCommand, KvUnwatchCommand>;
 
-/// The bucket that a command is about.
-inline const std::string& bucket_of(const KvCommand& command) {
-  return std::visit(
-      [](const auto& wanted) -> const std::string& {
-        if constexpr (requires { wanted.request; }) {
-          return wanted.request.bucket;
-        } else {
-          return wanted.bucket;
-        }
-      },
-      command);
-}
-
-/// The approximate bytes of a command in memory; never far too few.
-std::size_t command_bytes(const KvCommand& command);
-
 }  // namespace baton

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "server/shard/machines.h"
 
 namespace baton {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 /// The bytes that the expiry of a key adds to the journal.
 constexpr std::size_t kExpiryBytes = kCommandBytes + limits::kKvKeyBytes;
 
-std::size_t bytes_of(const KvCommand& command) {
+std::size_t put_bytes(const KvCommand& command) {
   const auto* put = std::get_if<KvPutCommand>(&command);
   return put == nullptr ? 0 : put->request.key.size() + put->request.value.size();
 }
@@ -30,7 +31,7 @@ std::size_t keys_of(const KvCommand& command) {
 /// find.
 std::size_t fact_bytes_max(const KvCommand& command) {
   const std::size_t keys = std::min(keys_of(command), limits::kKvPageEntries);
-  return 2 * kCommandBytes + limits::kBucketNameBytes + bytes_of(command) + keys * kExpiryBytes;
+  return 2 * kCommandBytes + limits::kBucketNameBytes + put_bytes(command) + keys * kExpiryBytes;
 }
 
 /// Whether the command needs room that a full disk does not have. Removals use the reserve.
@@ -51,15 +52,27 @@ void take(Result<Value> result, Place& place, std::optional<Error>& error) {
 
 }  // namespace
 
-std::size_t command_bytes(const KvCommand& command) {
-  return 2 * kCommandBytes + limits::kKvKeyBytes + bytes_of(command);
-}
-
-KvShard::KvShard(KvMachine::Options options)
-    : machine_(options, [this](const KvFact& fact) {
+KvShard::KvShard(const MachineOptions& options, ShardLog& /*log*/)
+    : machine_(options.kv, [this](const KvFact& fact) {
         // Every fact is synced in every fsync mode.
         facts_->add(fact, true);
       }) {}
+
+std::string_view KvShard::name_of(const KvCommand& command) {
+  return std::visit(
+      [](const auto& wanted) {
+        if constexpr (requires { wanted.request; }) {
+          return std::string_view(wanted.request.bucket);
+        } else {
+          return std::string_view(wanted.bucket);
+        }
+      },
+      command);
+}
+
+std::size_t KvShard::bytes_of(const KvCommand& command) {
+  return 2 * kCommandBytes + limits::kKvKeyBytes + put_bytes(command);
+}
 
 std::span<const Table> KvShard::tables() const {
   static constexpr std::array kLoaded{tables::kKvBuckets, tables::kKvEntries};

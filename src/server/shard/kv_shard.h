@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,10 @@ class KvShard final : public ShardMachine {
   /// The most keys that expire in one round: each expiry is a fact with its key.
   static constexpr std::size_t kExpiriesPerRound = 1024;
 
-  explicit KvShard(KvMachine::Options options);
+  KvShard(const MachineOptions& options, ShardLog& log);
+
+  static std::string_view name_of(const KvCommand& command);
+  static std::size_t bytes_of(const KvCommand& command);
 
   [[nodiscard]] std::span<const Table> tables() const override;
   Status load(Table table, const Row& row) override { return machine_.load(table, row); }

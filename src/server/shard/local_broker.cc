@@ -13,8 +13,8 @@
 #include "base/reading_files.h"
 #include "core/queue/machine.h"
 #include "server/shard/disk_share.h"
+#include "server/shard/machines.h"
 #include "server/shard/owner_only.h"
-#include "server/shard/shard_facts.h"
 #include "server/shard/token_key.h"
 
 namespace baton {
@@ -34,16 +34,6 @@ class InternalCall final : public Call {
  private:
   std::function<void(QueueCommand&)> done_;
 };
-
-/// The name that determines the shard.
-std::string_view name_of(const Command& command) {
-  if (const auto* stream = std::get_if<StreamCommand>(&command)) {
-    return std::visit([](const auto& wanted) { return std::string_view(wanted.stream); }, *stream);
-  }
-  if (const auto* kv = std::get_if<KvCommand>(&command)) return bucket_of(*kv);
-  return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); },
-                    std::get<QueueCommand>(command));
-}
 
 std::size_t default_shards() {
   return std::max<std::size_t>(1, std::thread::hardware_concurrency() / 2);

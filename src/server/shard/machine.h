@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,6 +20,9 @@
 #include "server/shard/shard_facts.h"
 
 namespace baton {
+
+class ShardLog;
+struct MachineOptions;
 
 /// The bytes of a command besides its names, keys and values, for the bounds of what waits and of
 /// what a round writes.
@@ -75,6 +79,12 @@ struct Demand {
 /// One of the machines of a shard. All of them have this shape, and the shard knows nothing else of
 /// them. Truth changes in apply() only. Owned by the shard and used on its thread; starts no thread
 /// and reads no clock.
+///
+/// The list of machines (machine_list.h) needs more of its class than this interface:
+///   - a constructor that takes (const MachineOptions&, ShardLog&);
+///   - static std::string_view name_of(command): the name that determines the shard;
+///   - static std::size_t bytes_of(command): about its bytes in memory or in the journal, never far
+///     too few.
 ///
 /// Life: load() for each row, loaded(), apply() for each fact of the log and applied() after each
 /// round; then, if this node decides, start(), and everything else.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "server/shard/machines.h"
 
 namespace baton {
 namespace {
@@ -39,8 +40,29 @@ class QueueShard::Told final : public HeldEffects {
   std::function<void(const QueueEffects::Transfer&)> transfer;
 };
 
-QueueShard::QueueShard(Options options)
-    : options_(std::move(options)), machine_(options_.machine, options_.seed) {}
+QueueShard::QueueShard(const MachineOptions& options, ShardLog& /*log*/)
+    : round_deliveries_(options.round_deliveries),
+      transfer_(options.transfer),
+      machine_(options.machine, options.seed) {}
+
+std::string_view QueueShard::name_of(const QueueCommand& command) {
+  return std::visit([](const auto& wanted) { return std::string_view(wanted.queue); }, command);
+}
+
+std::size_t QueueShard::bytes_of(const QueueCommand& command) {
+  if (const auto* transfer = std::get_if<TransferCommand>(&command)) {
+    return kCommandBytes + transfer->message->bytes().size();
+  }
+  const auto* enqueue = std::get_if<EnqueueCommand>(&command);
+  if (enqueue == nullptr) return kCommandBytes;
+  std::size_t bytes = 0;
+  for (const NewMessage& message : enqueue->messages) {
+    bytes += 2 * kCommandBytes + message.payload.size() + message.fairness_key.size();
+    for (const auto& [name, value] : message.headers) bytes += name.size() + value.size() + 8;
+    for (const std::string& key : message.throttle_keys) bytes += key.size() + 4;
+  }
+  return bytes;
+}
 
 std::span<const Table> QueueShard::tables() const {
   static constexpr std::array kLoaded{tables::kQueues,  tables::kState, tables::kKeys,
@@ -107,7 +129,7 @@ Status QueueShard::start(std::uint64_t boot, RoundFacts& facts, Instant now) {
 Demand QueueShard::demand(const Command& command) const {
   const auto& wanted = std::get<QueueCommand>(command);
   if (!adds_data(wanted)) return {};
-  return {.room = Demand::Room::addition, .bytes = command_bytes(wanted)};
+  return {.room = Demand::Room::addition, .bytes = bytes_of(wanted)};
 }
 
 void QueueShard::refuse(Command& command, const Error& error) const {
@@ -148,8 +170,8 @@ void QueueShard::take_rows(const ReadDone& read, Instant now) {
 }
 
 bool QueueShard::tick(Instant now) {
-  const bool more = machine_.expire(now, options_.round_deliveries);
-  return machine_.deliver(now, options_.round_deliveries) || more;
+  const bool more = machine_.expire(now, round_deliveries_);
+  return machine_.deliver(now, round_deliveries_) || more;
 }
 
 void QueueShard::take_effects(Held& held) {
@@ -178,7 +200,7 @@ void QueueShard::take_effects(Held& held) {
     if (sink != sinks_.end()) told->closed.emplace_back(sink->second, closed.reason);
   }
   told->transfers = std::move(effects.transfers);
-  if (!told->transfers.empty()) told->transfer = options_.transfer;
+  if (!told->transfers.empty()) told->transfer = transfer_;
   held.effects.push_back(std::move(told));
 }
 

@@ -4,9 +4,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 
-#include "base/limits.h"
 #include "core/queue/machine.h"
 #include "server/shard/machine.h"
 
@@ -15,14 +15,10 @@ namespace baton {
 /// The queues of one shard, and the sinks of their consumers.
 class QueueShard final : public ShardMachine {
  public:
-  struct Options {
-    QueueMachine::Options machine;
-    std::uint64_t seed = 1;
-    std::size_t round_deliveries = limits::kRoundDeliveries;
-    /// Takes a message for another shard, once its departure is durable.
-    std::function<void(const QueueEffects::Transfer&)> transfer;
-  };
-  explicit QueueShard(Options options);
+  QueueShard(const MachineOptions& options, ShardLog& log);
+
+  static std::string_view name_of(const QueueCommand& command);
+  static std::size_t bytes_of(const QueueCommand& command);
 
   [[nodiscard]] std::span<const Table> tables() const override;
   Status load(Table table, const Row& row) override { return machine_.load(table, row); }
@@ -55,7 +51,8 @@ class QueueShard final : public ShardMachine {
   Status apply_fact(const QueueFact& fact, AppliedRows& rows, Instant now);
   Status restore(AppliedRows& rows, Table table, const std::string& key);
 
-  Options options_;
+  std::size_t round_deliveries_;
+  std::function<void(const QueueEffects::Transfer&)> transfer_;
   QueueMachine machine_;
   std::unordered_map<ConsumerNumber, std::shared_ptr<ConsumerSink>> sinks_;
   std::map<std::uint64_t, QueueEffects::RefillRequest> refills_;  // The refills under way.
@@ -64,8 +61,5 @@ class QueueShard final : public ShardMachine {
   std::uint64_t refills_done_ = 0;
   std::uint64_t rows_missing_ = 0;
 };
-
-/// The approximate bytes of a command in memory or in the journal; never far too few.
-std::size_t command_bytes(const QueueCommand& command);
 
 }  // namespace baton

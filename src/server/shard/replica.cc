@@ -36,7 +36,9 @@ Replica::Replica(Options options, CheckpointStore& store, Machines machines)
     : options_(options), store_(store), machines_(std::move(machines)) {
   for (const auto& machine : machines_) {
     for (const FactSet* const facts : machine->facts()) {
-      owners_.at(facts->owner.value) = {machine.get(), facts};
+      Owner& owner = owners_.at(facts->owner.value);
+      BATON_ASSERT(owner.machine == nullptr && facts->owner != kShardFacts.owner);
+      owner = {machine.get(), facts};
     }
   }
 }

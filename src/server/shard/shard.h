@@ -21,9 +21,6 @@
 
 namespace baton {
 
-/// The approximate bytes of a command in memory or in the journal; never far too few.
-std::size_t command_bytes(const Command& command);
-
 /// The half of a shard that decides: rounds of decisions over one journal. The other half, Replica,
 /// follows. Owned by one thread, or by a simulation; starts no thread and reads no clock.
 ///

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -10,26 +8,11 @@
 #include "base/growing.h"
 #include "base/result.h"
 #include "base/rows.h"
-#include "core/group/rows.h"
-#include "core/kv/rows.h"
-#include "core/queue/rows.h"
 #include "core/stream/catalog.h"
 #include "storage/journal/journal.h"
 
 /// What a shard itself, besides its machines, writes into its journal and checkpoint.
 namespace baton {
-
-/// The tables of a shard's checkpoint: those of all its machines.
-inline constexpr auto kShardTables = [] {
-  std::array<TableName, tables::kAll.size() + tables::kCoordinator.size() + tables::kStream.size() +
-                            tables::kKv.size()>
-      all{};
-  auto end = std::ranges::copy(tables::kAll, all.begin()).out;
-  end = std::ranges::copy(tables::kCoordinator, end).out;
-  end = std::ranges::copy(tables::kStream, end).out;
-  std::ranges::copy(tables::kKv, end);
-  return all;
-}();
 
 /// The shard's only fact: it began to serve under this boot number.
 struct Booted {

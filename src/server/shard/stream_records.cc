@@ -13,6 +13,18 @@
 namespace baton {
 namespace {
 
+std::size_t field_bytes(const std::optional<std::string>& field) {
+  return field.has_value() ? field->size() : 0;
+}
+
+std::size_t record_bytes(const NewRecord& record) {
+  std::size_t bytes = 2 * kCommandBytes + field_bytes(record.key) + field_bytes(record.value);
+  for (const auto& [name, value] : record.headers) {
+    bytes += kCommandBytes + name.size() + field_bytes(value);
+  }
+  return bytes;
+}
+
 /// Makes the batches of one partition.
 class BatchMaker {
  public:
@@ -61,6 +73,19 @@ class BatchMaker {
 };
 
 }  // namespace
+
+std::string_view StreamShard::name_of(const StreamCommand& command) {
+  return std::visit([](const auto& wanted) { return std::string_view(wanted.stream); }, command);
+}
+
+std::size_t StreamShard::bytes_of(const StreamCommand& command) {
+  std::size_t bytes = kCommandBytes;
+  const auto* append = std::get_if<AppendCommand>(&command);
+  if (append == nullptr) return bytes;
+  for (const NewBatch& batch : append->batches) bytes += kCommandBytes + batch.bytes.size();
+  for (const NewRecord& record : append->records) bytes += record_bytes(record);
+  return bytes;
+}
 
 /// Checks for errors that would spoil the whole batch, with the records of other calls in it.
 Status StreamShard::check_record(const StreamInfo& stream, PartitionNumber partition,

@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/name_range.h"
+#include "server/shard/machines.h"
 
 namespace baton {
 namespace {
@@ -68,9 +69,9 @@ std::pair<std::vector<CheckedBatch>, std::vector<std::size_t>> check_batches(
 
 }  // namespace
 
-StreamShard::StreamShard(ShardLog& log, Options options)
+StreamShard::StreamShard(const MachineOptions& options, ShardLog& log)
     : log_(log),
-      options_(std::move(options)),
+      options_(options.streams),
       coordinator_({}, [this](const CoordinatorFact& fact) { facts_->add(fact, true); }) {}
 
 Error StreamShard::no_such_partition(const StreamInfo& stream, PartitionNumber number) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,10 @@ class StreamShard final : public ShardMachine {
     std::string refusal{};
   };
 
-  StreamShard(ShardLog& log, Options options);
+  StreamShard(const MachineOptions& options, ShardLog& log);
+
+  static std::string_view name_of(const StreamCommand& command);
+  static std::size_t bytes_of(const StreamCommand& command);
 
   [[nodiscard]] std::span<const Table> tables() const override;
   Status load(Table table, const Row& row) override;
