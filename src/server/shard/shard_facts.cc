@@ -53,9 +53,10 @@ constinit const FactSet kRecordFacts{
 
 void encode(Encoder& out, const BatchAppended& fact) {
   constexpr std::size_t kNumbers = 32;
+  constexpr Need kNeed{2};  // Must be understood; every reader of format 2 does.
   out.varint(kRecordFacts.owner.value);
   out.blob_of(kNumbers + fact.bytes.size(), [&] {
-    out.varint(kStoreFormat);  // Must be understood.
+    out.varint(kNeed.since);
     out.varint(fact.stream.value);
     out.varint(fact.partition.value);
     out.varint(static_cast<std::uint64_t>(fact.base_offset.value));
