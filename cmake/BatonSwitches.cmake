@@ -13,7 +13,7 @@ set(BATON_SWITCHES BATON_WITH_KAFKA BATON_WITH_NATS BATON_WITH_POSTGRES BATON_WI
 
 # baton_kinds(<group>): adds each folder of src/<group> that has a kind.h, and sets BATON_KINDS_<group> to the layers that are
 # switched on, for the DEPS of the group's registry. A kind with an option begins its CMakeLists.txt with
-# `if(NOT BATON_WITH_...) return()`.
+# `if(NOT BATON_WITH_...) return()`; the targets of the others are added to BATON_KINDS_ALWAYS.
 macro(baton_kinds group)
   set(BATON_KINDS_${group})
   file(GLOB kinds CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src/${group} ${CMAKE_SOURCE_DIR}/src/${group}/*/kind.h)
@@ -22,6 +22,10 @@ macro(baton_kinds group)
     add_subdirectory(src/${group}/${kind})
     if(TARGET baton_${group}_${kind})
       list(APPEND BATON_KINDS_${group} ${group}/${kind})
+      file(STRINGS ${CMAKE_SOURCE_DIR}/src/${group}/${kind}/CMakeLists.txt option REGEX "BATON_WITH_")
+      if(NOT option)
+        list(APPEND BATON_KINDS_ALWAYS baton_${group}_${kind})
+      endif()
     endif()
   endforeach()
 endmacro()
