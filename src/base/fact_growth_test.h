@@ -69,4 +69,28 @@ void expect_cut_is_malformed(const Fact& fact, const Decode& decode) {
   }
 }
 
+/// A setting that may be skipped is skipped, and one that must be understood is refused as such.
+template <class Decode>
+void expect_settings_grow(const Decode& decode) {
+  const auto with_setting = [](Need need) {
+    std::string bytes;
+    Encoder out(bytes);
+    out.blob_of(0, [&] { put_field(out, 99, "of a later version", need); });
+    return bytes;
+  };
+  const std::string optional = with_setting({});
+  Decoder in(optional);
+  const auto settings = decode(in);
+  EXPECT_TRUE(in.finish());
+  EXPECT_EQ(settings, decltype(settings){});
+
+  const std::string required = with_setting(Need{3});
+  Decoder strict(required);
+  decode(strict);
+  EXPECT_FALSE(strict.ok());
+  const Error refused = unreadable(strict, Errc::malformed, "a fact");
+  EXPECT_EQ(refused.code, Errc::store_too_new);
+  EXPECT_TRUE(refused.text.starts_with("field 99 of the settings in a fact")) << refused.text;
+}
+
 }  // namespace baton::fact_growth

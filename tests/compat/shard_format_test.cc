@@ -103,6 +103,11 @@ Samples today() {
   for (const auto& [name, fact] : group_facts()) all[name] = encoded(fact);
   for (const auto& [name, fact] : stream_facts()) all[name] = encoded(fact);
   all["shard.0_booted"] = encoded(ShardFact(Booted{300}));
+  all["records.0_batch_appended"] = encoded(BatchAppended{.stream = StreamId{21},
+                                                          .partition = PartitionNumber{2},
+                                                          .base_offset = Offset{70'000},
+                                                          .epoch = LeaderEpoch{4},
+                                                          .bytes = "batch"});
   all["row.groups.key"] = group_row_key(kGroup);
   all["row.groups.value"] = encode_row(kRecord);
   RowBatch rows;
@@ -247,6 +252,7 @@ TEST(ShardGolden2, MachinesKeepTheirNumbers) {
   EXPECT_EQ(kStreamFacts.owner, FactOwner{2});
   EXPECT_EQ(kCoordinatorFacts.owner, FactOwner{3});
   EXPECT_EQ(kKvFacts.owner, FactOwner{4});
+  EXPECT_EQ(kRecordFacts.owner, FactOwner{5});
 }
 
 }  // namespace

@@ -152,6 +152,10 @@ TEST(KvFacts, AFieldToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
   }
 }
 
+TEST(KvFacts, ASettingToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
+  fact_growth::expect_settings_grow(decode_kv_settings);
+}
+
 TEST(KvRows, AFieldToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
   std::string optional;
   std::string required;

@@ -11,6 +11,7 @@
 
 #include "base/fact_growth_test.h"
 #include "core/queue/format_samples.h"
+#include "core/queue/machine.h"
 
 namespace baton::format_samples {
 namespace {
@@ -203,6 +204,23 @@ TEST(QueueFormat, RowsSkipAFieldToComeAndRefuseOneThatMustBeUnderstood) {
   expect_growing("queues.value", "queues", decode_queue_row);
   expect_growing("dedup.value", "dedup", decode_dedup_row);
   expect_growing("ids.value", "ids", decode_id_row);
+}
+
+// Such a row is only a key, until a later version has something to add.
+TEST(QueueFormat, ARowOfAReceivedTransferCanGrow) {
+  std::string key;
+  Encoder out(key);
+  for (const std::uint64_t number : {1U, 2U, 3U}) out.big_u64(number);
+  const auto load_with = [&](Need need) {
+    std::string value;
+    Encoder field(value);
+    put_field(field, 99, "of a later version", need);
+    return QueueMachine({}, 1).load(tables::kReceived, {key, value});
+  };
+  EXPECT_TRUE(load_with({}).has_value());
+  const Status refused = load_with(Need{3});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::store_too_new);
 }
 
 TEST(QueueFormat, ACutRowIsRefused) {

@@ -185,6 +185,33 @@ TEST(CatalogBytes, SettingsReadBackAndThoseThatNobodyChangedTakeOneByte) {
   EXPECT_TRUE(in.finish());
 }
 
+TEST(CatalogBytes, ASettingToComeIsSkippedAndOneThatMustBeUnderstoodRefused) {
+  fact_growth::expect_settings_grow(decode_stream_settings);
+}
+
+TEST(CatalogBytes, EveryRowCanGrow) {
+  StreamCatalog catalog;
+  for (const StreamFact& fact : one_of_each()) {
+    if (!std::holds_alternative<StreamDeleted>(fact)) catalog.apply(fact);
+  }
+  RowBatch rows;
+  catalog.append_changed_rows(rows);
+  ASSERT_EQ(rows.changes().size(), 3U);  // A stream, its producer, and the next ids.
+  for (const RowChange& row : rows.changes()) {
+    SCOPED_TRACE(row.key);
+    const auto load_with = [&](Need need) {
+      std::string value = row.value;
+      Encoder out(value);
+      put_field(out, 99, "of a later version", need);
+      return StreamCatalog().load(row.table, {row.key, value});
+    };
+    EXPECT_TRUE(load_with({}).has_value());
+    const Status refused = load_with(Need{3});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Errc::store_too_new);
+  }
+}
+
 // A row of format 1 is read, and the next checkpoint writes it in today's form.
 TEST(CatalogBytes, ARowOfFormat1IsWrittenAnew) {
   std::string value;
