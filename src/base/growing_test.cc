@@ -6,12 +6,16 @@
 #include <string_view>
 #include <variant>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
 namespace baton {
 namespace {
+
+// The format of the next version.
+constexpr std::uint64_t kNextFormat = kStoreFormat + 1;
 
 // A machine as a version knows it, and as the next version does: a field that may be skipped, one
 // that must be understood, and kinds of both sorts.
@@ -25,7 +29,7 @@ struct Noted {
   std::uint64_t text = 0;
 };
 struct Moved {
-  static constexpr Need kNeed{3};
+  static constexpr Need kNeed{kNextFormat};
   std::uint64_t to = 0;
 };
 using Today = std::variant<Put>;
@@ -39,7 +43,7 @@ const FactSet kTomorrow{.owner = FactOwner{5}, .name = "toys", .kinds = kTomorro
 void body(Encoder& out, const Put& fact) {
   out.varint(fact.key);
   if (fact.colour != 0) put_field(out, 1, fact.colour);
-  if (fact.lock != 0) put_field(out, 2, fact.lock, Need{3});
+  if (fact.lock != 0) put_field(out, 2, fact.lock, Need{kNextFormat});
 }
 void body(Encoder& out, const Noted& fact) { out.varint(fact.text); }
 void body(Encoder& out, const Moved& fact) { out.varint(fact.to); }
@@ -92,8 +96,10 @@ TEST(Growing, AFieldThatMustBeUnderstoodIsRefusedByNameWithTheFormatItTakes) {
   ASSERT_FALSE(fact.has_value());
   EXPECT_EQ(fact.error().code, Errc::store_too_new);
   EXPECT_EQ(fact.error().text,
-            "field 2 in a fact 'Put' of the toys must be understood and came with format 3; this "
-            "version of baton knows formats up to 2: run a newer version");
+            fmt::format("field 2 in a fact 'Put' of the toys must be understood and came with "
+                        "format {}; this version of baton knows formats up to {}: run a newer "
+                        "version",
+                        kNextFormat, kStoreFormat));
 }
 
 TEST(Growing, AReaderThatKnowsTheFieldsTakesBoth) {
@@ -113,8 +119,9 @@ TEST(Growing, AKindThatMayBeSkippedIsAndOneThatMustBeUnderstoodIsRefused) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Errc::store_too_new);
   EXPECT_EQ(refused.error().text,
-            "fact 2 of the toys must be understood and came with format 3; this version of baton "
-            "knows formats up to 2: run a newer version");
+            fmt::format("fact 2 of the toys must be understood and came with format {}; this "
+                        "version of baton knows formats up to {}: run a newer version",
+                        kNextFormat, kStoreFormat));
   EXPECT_EQ(std::get<Moved>(*read_tomorrow(moved)).to, 9U);
 }
 
@@ -129,6 +136,24 @@ TEST(Growing, CutFactsAreRefused) {
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_FALSE(read_tomorrow(std::string_view(bytes).substr(0, length)).has_value()) << length;
   }
+}
+
+// The frame is whole, but its body ends too early. A cut between two fields is a fact with fewer.
+TEST(Growing, ABodyThatEndsWithinAValueIsRefused) {
+  const std::string bytes = written(Put{.key = 7, .colour = 300, .lock = 1});
+  Decoder in(bytes);
+  const FactFrame whole = read_frame(in);
+  std::string refused;
+  for (std::size_t length = 0; length < whole.body.size(); ++length) {
+    FactFrame cut = whole;
+    cut.body = whole.body.substr(0, length);
+    const auto fact = read_fact<Tomorrow>(
+        kTomorrow, cut, [](Decoder& body, auto& happened) { read(body, happened); });
+    if (fact.has_value()) continue;
+    EXPECT_EQ(fact.error().code, Errc::malformed);
+    refused += fmt::format("{} ", length);
+  }
+  EXPECT_EQ(refused, "0 2 3 4 6 7 8 ");  // The key ends at 1, the colour at 5.
 }
 
 // Each case holds the fields of a row without anything before them.
