@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "server/app/service_fixture.h"
+#include "server/session/page.h"
 
 namespace baton {
 namespace {
@@ -224,16 +225,19 @@ TEST_F(QueueServiceTest, APageIsCutBeforeItIsTooLarge) {
 }
 
 TEST_F(QueueServiceTest, ABadPageIsRefusedBeforeAShardIsAsked) {
+  broker_.set_refusing(true);  // A shard that is asked nevertheless ends the call as unavailable.
+  const auto list = [&](const v1::ListQueuesRequest& request) {
+    grpc::ClientContext context;
+    v1::ListQueuesResponse response;
+    return stub_->ListQueues(&context, request, &response);
+  };
   v1::ListQueuesRequest request;
-  v1::ListQueuesResponse response;
   request.set_page_size(-1);
-  grpc::ClientContext context;
-  EXPECT_EQ(stub_->ListQueues(&context, request, &response).error_message(),
+  EXPECT_EQ(list(request).error_message(),
             "invalid_argument: page_size is -1; it may be 0 (as many as allowed) to 1000");
   request.set_page_size(0);
-  request.set_page_token("orders");
-  grpc::ClientContext other;
-  const grpc::Status status = stub_->ListQueues(&other, request, &response);
+  request.set_page_token(page_token("buckets ", "orders"));
+  const grpc::Status status = list(request);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("page_token"), std::string::npos);
   EXPECT_EQ(broker_.seen(), 0U);
