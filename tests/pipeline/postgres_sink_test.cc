@@ -248,7 +248,7 @@ TEST_F(PostgresSinkTest, EveryTypeArrives) {
   things.columns.push_back({.name = "good", .path = "good", .type = boolean, .optional = true});
   things.columns.push_back({.name = "more \u00fc", .path = "more", .type = json});
   things.columns.push_back({.name = "select", .path = "at", .type = timestamp});
-  PostgresSink sink({.url = server().url(), .source = "s"}, schema::Schema::compile("{}").value(),
+  PostgresSink sink({{.source = "s"}, server().url()}, schema::Schema::compile("{}").value(),
                     schema::Mapping::compile({.tables = {things}, .key = "id"}).value());
   ASSERT_TRUE(sink.check(true).has_value());
   const auto preparer = sink.preparer();
