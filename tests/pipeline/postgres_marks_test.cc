@@ -413,12 +413,10 @@ TEST_F(PostgresMarksTest, WithoutAKeyRowsAreSimplyAdded) {
   auto compiled = schema::Mapping::compile(std::move(mapping));
   ASSERT_TRUE(compiled.has_value()) << compiled.error().text;
   server().query("ALTER TABLE orders DROP CONSTRAINT orders_order_uid_key");
-  PostgresSink sink({{.pipeline = "test",
-                      .source = "orders-stream",
-                      .lanes = 2,
-                      .exactly_once = true},
-                     server().url()},
-                    schema::Schema::compile(orders::order_schema()).value(), *compiled);
+  PostgresSink sink(
+      {{.pipeline = "test", .source = "orders-stream", .lanes = 2, .exactly_once = true},
+       server().url()},
+      schema::Schema::compile(orders::order_schema()).value(), *compiled);
   ASSERT_TRUE(sink.check(false).has_value());
   const auto assignment = own(sink);
   Items items = owned(assignment, 0, 3);

@@ -31,8 +31,8 @@ Result<const EngineAdapter*> engine_of(std::string_view url, std::string_view sc
     return wrong_url(url, "a cluster's URL begins with nats://, without TLS for now");
   }
   if (row->adapter == nullptr) {
-    return wrong_url(url,
-                     fmt::format("this build has no {}: build it with -D{}=ON", scheme, row->option));
+    return wrong_url(
+        url, fmt::format("this build has no {}: build it with -D{}=ON", scheme, row->option));
   }
   return row->adapter;
 }

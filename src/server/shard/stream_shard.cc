@@ -363,14 +363,13 @@ void StreamShard::append_to(const StreamInfo& stream, PartitionNumber number,
     if (outcome.verdict != ProducerVerdict::append) continue;
     ++stats_.batches;
     stats_.bytes += checked[i].bytes().size();
-    if (log_.rounds_carry_records()) {
+    if (log_.rounds_carry_records()) {  // For the followers.
       carry({stream.id, number, outcome.base_offset, epoch_, checked[i].bytes()});
     }
   }
   mark_unsynced(*partition, stream, now);
 }
 
-/// Passes the batch to followers.
 void StreamShard::carry(const BatchAppended& fact) { facts_->add(fact, false); }
 
 /// A duplicate waits for the sync as well: the first copy may still be on its way to the disk.
