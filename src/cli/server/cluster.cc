@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include "base/parse.h"
 #include "cli/server/commands.h"
 #include "cluster/engines/engines.h"
 #include "cluster/node/loglet_log.h"
@@ -29,6 +30,16 @@ struct InitFlags {
   std::uint32_t replicas = 3;
   bool json = false;
 };
+
+Result<std::uint64_t> parse_shards(std::string_view text) {
+  return parse_number(text, 1, kClusterShardsMax);
+}
+
+Result<std::uint64_t> parse_replicas(std::string_view text) {
+  BATON_TRY(const std::uint64_t replicas, parse_number(text, 1, 5));
+  if (replicas % 2 == 1) return replicas;
+  return Error{Errc::invalid_argument, fmt::format("'{}' is not 1, 3 or 5", text.substr(0, 64))};
+}
 
 ExitCode run_init(const InitFlags& flags) {
   const Output out(flags.json);
@@ -108,7 +119,7 @@ Status join_cluster(const ServerConfig& config, BrokerOptions& options) {
 
 void add_cluster_commands(CLI::App& app, Action& action) {
   const std::string example =
-      "baton cluster init --cluster nats://a:4222,b:4222,c:4222 --join prod --shards 4";
+      "baton cluster init --cluster nats://a:4222,b:4222 --join prod --shards 4";
   CLI::App* cluster = add_noun(app, {.name = "cluster",
                                      .help = "Found a cluster, whose logs NATS JetStream keeps.",
                                      .example = example});
@@ -124,16 +135,15 @@ void add_cluster_commands(CLI::App& app, Action& action) {
       ->type_name("URL")
       ->required();
   init->add_option("--join", flags->join, "The name of the cluster [baton].")->type_name("NAME");
-  init->add_option("--shards", flags->shards,
-                   "Shards, 1 to 64; each has a log. Cannot be changed later.")
-      ->type_name("N")
-      ->required()
-      ->check(CLI::Range(std::size_t{1}, kClusterShardsMax));
-  init->add_option("--replicas", flags->replicas,
-                   "Copies of each log: 3 [default], 5, or 1, which does not survive the loss of "
-                   "the NATS server.")
-      ->type_name("N")
-      ->check(CLI::IsMember({1, 3, 5}));
+  add_parsed(
+      *init, "--shards", parse_shards, [flags](std::uint64_t shards) { flags->shards = shards; },
+      "Shards, 1 to 64; each has a log. Cannot be changed later.")
+      ->required();
+  add_parsed(
+      *init, "--replicas", parse_replicas,
+      [flags](std::uint64_t replicas) { flags->replicas = static_cast<std::uint32_t>(replicas); },
+      "Copies of each log: 3 [default], 5, or 1, which does not survive the loss of the NATS "
+      "server.");
   add_json_flag(*init, flags->json);
 }
 
