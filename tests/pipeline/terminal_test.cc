@@ -101,14 +101,16 @@ TEST_F(PipelineTerminal, IsNarrow) {
 
   Session letters(folder, {"dlq", "ls", "orders", "--address", broker_.address()});
   EXPECT_EQ(letters.child->wait(seconds{10}), 0) << letters.pty.output();
-  EXPECT_TRUE(letters.shows("CLASS")) << letters.pty.output();
+  // What a program wrote is read after its end, by another thread.
+  EXPECT_TRUE(eventually([&] { return letters.shows("CLASS"); }, seconds{10}))
+      << letters.pty.output();
   for (const std::string& line : lines_of(letters.pty.output())) {
     EXPECT_LE(line.size(), kColumns) << line;
   }
 
   run.child->signal(SIGINT);
   EXPECT_EQ(run.child->wait(seconds{20}), 0) << run.pty.output();
-  EXPECT_TRUE(run.shows("draining: ")) << run.pty.output();
+  EXPECT_TRUE(eventually([&] { return run.shows("draining: "); }, seconds{10})) << run.pty.output();
 }
 
 // In the form of the broker's and the workers' logs.
