@@ -41,7 +41,7 @@ Loglet::Answer MemoryLog::serve(const Request& request) {
     case Request::Kind::read: return read(request);
     case Request::Kind::trim: break;
   }
-  first_ = std::clamp<std::uint64_t>(*request.sequence, first_, entries_.size() + 1);
+  first_ = std::clamp<std::uint64_t>(request.sequence.value_or(0), first_, entries_.size() + 1);
   return {.kind = Loglet::Answer::Kind::trimmed, .request = request.number};
 }
 
@@ -71,7 +71,7 @@ Loglet::Answer MemoryLog::store(const Request& request) {
 
 Loglet::Answer MemoryLog::read(const Request& request) {
   Loglet::Answer answer{.kind = Loglet::Answer::Kind::entries, .request = request.number};
-  std::uint64_t sequence = std::max(*request.sequence + 1, first_);
+  std::uint64_t sequence = std::max(request.sequence.value_or(0) + 1, first_);
   std::uint64_t end = entries_.size() + 1;
   if (sequence < end && random_.chance(faults_.read_short, 100)) {
     end = sequence + random_.below(end - sequence + 1);

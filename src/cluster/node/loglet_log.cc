@@ -153,7 +153,7 @@ Status LogletLog::append(const NewRound& round) {
       if (round.epoch <= begin.read.state().boot) return another_node();
       begin.boot = round.epoch;
       confirmed_ = next_;
-      pump_.emplace(options_.pump, *engine_, begin);
+      pump_ = std::make_unique<loglet::Pump>(options_.pump, *engine_, begin);
       thread_ = std::thread([this] { run(); });
     }
     if (confirmed_ == next_) confirmed_at_ = steady();
@@ -263,7 +263,9 @@ Journal::Room LogletLog::room() const {
 Status LogletLog::prepare() {
   const std::scoped_lock lock(mutex_);
   if (!is_full()) return {};
-  if (log_bytes_ < options_.log_bytes_max) return Error{Errc::journal_full, unable_->text};
+  if (unable_.has_value() && log_bytes_ < options_.log_bytes_max) {
+    return Error{Errc::journal_full, unable_->text};
+  }
   return Error{Errc::journal_full, fmt::format("the shard's log has {} bytes; the limit is {}",
                                                log_bytes_, options_.log_bytes_max)};
 }

@@ -95,7 +95,7 @@ class LogletLog final : public ShardLog {
   LogletLogOptions options_;
   Disk& disk_;
   PartitionFolders partitions_;
-  std::optional<loglet::Pump> pump_;  // Of the thread, once it runs.
+  std::unique_ptr<loglet::Pump> pump_;  // Of the thread, once it runs.
 
   mutable std::mutex mutex_;
   mutable std::condition_variable news_came_;  // For the user of the engine.
