@@ -16,7 +16,7 @@ namespace baton::client {
 EnqueueLink::EnqueueLink(const Connection& connection, std::string queue, ProducerOptions options)
     : ProducerLink(connection.options, true),
       queue_(std::move(queue)),
-      options_(std::move(options)),
+      options_(options),
       stub_(v1::QueueService::NewStub(connection.channel)) {
   connection.channel->GetState(true);  // Starts connecting.
 }

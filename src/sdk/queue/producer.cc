@@ -23,7 +23,7 @@ Result<Producer> Queue::producer(ProducerOptions options) const {
     return Error{Errc::invalid_argument, "a bound of the producer is 0"};
   }
   BATON_TRY(const auto connection, make_connection(connection_->options));
-  return Producer(std::make_unique<EnqueueLink>(*connection, name_, std::move(options)));
+  return Producer(std::make_unique<EnqueueLink>(*connection, name_, options));
 }
 
 void Producer::send(NewMessage message, Callback callback) {

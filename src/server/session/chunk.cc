@@ -54,6 +54,17 @@ Result<std::size_t> append_batch(Chunk& chunk, std::string_view bytes, const Chu
   return batch.bytes().size();
 }
 
+/// A chunk may wait for a slow client: bytes that were read but not used must not stay in memory
+/// with it.
+void keep_batches(Chunk& chunk, std::string read) {
+  if (chunk.bytes < read.capacity() / 2) {
+    chunk.batches.assign(read, 0, chunk.bytes);
+  } else {
+    chunk.batches = std::move(read);
+    chunk.batches.resize(chunk.bytes);
+  }
+}
+
 }  // namespace
 
 Result<Chunk> read_chunk(PartitionReader& reader, const ChunkWanted& wanted) {
@@ -74,16 +85,7 @@ Result<Chunk> read_chunk(PartitionReader& reader, const ChunkWanted& wanted) {
     }
     rest.remove_prefix(*added);
   }
-  if (wanted.encode_record == nullptr) {
-    // A chunk may wait for a slow client: bytes that were read but not used must not stay in memory
-    // with it.
-    if (chunk.bytes < read.bytes.capacity() / 2) {
-      chunk.batches.assign(read.bytes, 0, chunk.bytes);
-    } else {
-      chunk.batches = std::move(read.bytes);
-      chunk.batches.resize(chunk.bytes);
-    }
-  }
+  if (wanted.encode_record == nullptr) keep_batches(chunk, std::move(read.bytes));
   return chunk;
 }
 

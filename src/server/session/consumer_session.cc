@@ -94,7 +94,7 @@ Status ConsumerSession::take(Request request) {
   }
   if (request.start.has_value()) {
     // The first credit is sent with the registration.
-    if (manual_credit_) request.start->credit = *request.start->credit + request.items.credit;
+    if (auto& credit = request.start->credit; credit.has_value()) *credit += request.items.credit;
     request.items.credit = 0;
     attach(*std::move(request.start));
   }
