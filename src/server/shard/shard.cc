@@ -210,14 +210,14 @@ bool Shard::has_room(const Demand& demand) const {
 /// Handles a call that finds no room. On a full disk nobody knows when there will be room, so
 /// additions are refused. A command that may use the reserve waits: the next checkpoint makes room.
 void Shard::turn_away(std::unique_ptr<Call> call, const Demand& demand, Held& held) {
-  const ShardMachine& machine = machine_of(call->command);
-  if (demand.room == Demand::Room::reserve) {
-    deferred_.push_back(std::move(call));
-  } else if (shortage_ != Shortage::none) {
-    machine.refuse(call->command, no_room(shortage_));
-    held.calls.push_back(std::move(call));
-  } else if (demand.bytes > addition_bytes_max()) {
-    machine.refuse(call->command, too_large(demand.bytes, addition_bytes_max()));
+  std::optional<Error> refusal;
+  if (demand.room == Demand::Room::addition && shortage_ != Shortage::none) {
+    refusal = no_room(shortage_);
+  } else if (demand.room == Demand::Room::addition && demand.bytes > addition_bytes_max()) {
+    refusal = too_large(demand.bytes, addition_bytes_max());
+  }
+  if (refusal.has_value()) {
+    machine_of(call->command).refuse(call->command, *refusal);
     held.calls.push_back(std::move(call));
   } else {
     deferred_.push_back(std::move(call));

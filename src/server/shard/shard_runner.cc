@@ -163,9 +163,9 @@ void ShardRunner::decide() {
   std::unique_lock lock(inbox_mutex_);
   while (true) {
     wait_for_work(lock);
-    if (deposed_) return;
     if (stopping_ && !last_checkpoint_) last_checkpoint_ = ++checkpoints_wanted_;
-    if (last_checkpoint_ && (checkpoints_made_ >= *last_checkpoint_ || gave_up_)) return;
+    const bool stopped = last_checkpoint_ && (checkpoints_made_ >= *last_checkpoint_ || gave_up_);
+    if (stopped || deposed_) return;
     inbox_news_ = false;
     std::ranges::move(inbox_, std::back_inserter(calls_));
     inbox_.clear();

@@ -115,6 +115,7 @@ class ReservedDisk final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewLogger(const std::string& path, const rocksdb::IOOptions& options,
                               std::shared_ptr<rocksdb::Logger>* result,
                               rocksdb::IODebugContext* debug) override {
+    // NOLINTNEXTLINE(bugprone-parent-virtual-call): the wrapper's is what must not be called.
     return rocksdb::FileSystem::NewLogger(path, options, result, debug);
   }
   rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
@@ -188,16 +189,13 @@ rocksdb::IOStatus DiskReserve::take(const Request& request, rocksdb::FileSystem&
 
 rocksdb::IOStatus DiskReserve::wait_for(const Request& request, rocksdb::FileSystem& files) {
   std::optional<Waiting> waiting;
+  auto& counter = request.use == Use::compaction ? compactions_waiting_ : rows_waiting_;
   for (;;) {
     rocksdb::IOStatus taken = take(request, files);
     if (!taken.IsNoSpace()) return taken;
-    if (request.use == Use::record) {
-      if (file_.give(request.bytes)) continue;
-      if (!open_) return taken;
-    }
-    if (!waiting.has_value()) {
-      waiting.emplace(request.use == Use::compaction ? compactions_waiting_ : rows_waiting_);
-    }
+    if (request.use == Use::record && file_.give(request.bytes)) continue;
+    if (request.use == Use::record && !open_) return taken;
+    if (!waiting.has_value()) waiting.emplace(counter);
     std::unique_lock lock(mutex_);
     if (closing_.wait_for(lock, kLookAgain, [&] { return closed_; })) {
       return rocksdb::IOStatus::NoSpace("the store closes while it waits for space", request.path);
