@@ -114,7 +114,7 @@ Status NatsSource::start(SourceListener& listener) {
 
 void NatsSource::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    const auto ended = worker_->wait(kWatch);
+    const auto ended = worker_ready_.load()->wait(kWatch);
     if (!ended.has_value()) continue;
     if (stop.stop_requested()) return;
     const Error why =
